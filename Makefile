@@ -1,0 +1,49 @@
+# Every target sets up what it needs, from nothing but Python 3.11+ and make, and is quick when nothing changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test lint bench docs lock clean kills
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+setup: $(READY)  ## make .venv with motet in it
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Motet needs Python 3.11 or newer; run: make PYTHON=python3.11 $(MAKECMDGOALS)")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked requirements into $(VENV) (PySpark is large: a minute or two the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)  ## run the building demo on Spark
+	@$(BIN)/motet demo
+
+lint: $(READY)  ## ruff and mypy --strict
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+test: lint  ## lint, then all tests
+	@$(BIN)/pytest
+
+kills: $(READY)  ## the long version of the SIGKILL test of the lake
+	@MOTET_KILLS=2000 $(BIN)/pytest tests/lake/test_kills.py
+
+bench: $(READY)  ## every benchmark, each prints a ratio
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(READY)  ## HTML documentation in build/docs
+	@$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
+	@echo "open build/docs/index.html"
+
+lock: $(READY)  ## compile requirements.txt anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade \
+	    --no-header --no-emit-index-url --output-file requirements.txt pyproject.toml
+
+clean:  ## remove everything that can be made again
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-lake

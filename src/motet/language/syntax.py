@@ -1,0 +1,207 @@
+"""The syntax tree of a subscription. Immutable; equal subscriptions are equal trees.
+
+Surfaces (`motet`, `sparql`, `jtang`, `cecube`, …) produce it, the printer writes it, the plan and the reference engine
+read it. Positions are kept for errors and do not take part in equality. Durations are microseconds.
+
+SPARQL inside a subscription is kept as text that stands on its own: prefixed names expanded to ``<iri>``, comments
+gone, tokens separated by single spaces. Two bodies that differ only in layout or prefixes are therefore equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from motet.model.intervals import Relation
+
+
+class Context(Enum):
+    """Which partners a pairing operator takes (language page, section 7)."""
+
+    UNRESTRICTED = "unrestricted"
+    RECENT = "recent"
+    CHRONICLE = "chronicle"
+    CONTINUOUS = "continuous"
+    CUMULATIVE = "cumulative"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPattern:
+    """A SPARQL group graph pattern, without the outer braces."""
+
+    text: str
+    variables: frozenset[str]  # in scope outside the group, as SPARQL defines it
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A SPARQL expression, without the outer parentheses."""
+
+    text: str
+    variables: frozenset[str]
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``EVENT name : class { body }``. Class and body may be missing; then every event matches once."""
+
+    name: str
+    class_iri: str | None = None  # bare IRI
+    body: GroupPattern | None = None
+    position: int = field(default=0, compare=False)
+
+
+# Patterns. A node's ``position`` is that of its operator, a leaf's that of the name.
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An event by its declared name."""
+
+    name: str
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    left: Pattern
+    right: Pattern
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    left: Pattern
+    right: Pattern
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Xor:
+    left: Pattern
+    right: Pattern
+    window: int
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """``left RELATION right``: one of the thirteen Allen relations."""
+
+    relation: Relation
+    left: Pattern
+    right: Pattern
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Alongside:
+    left: Pattern
+    right: Pattern
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    operand: Pattern
+    bound: int
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unless:
+    operand: Pattern
+    absent: Pattern
+    window: int
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    operand: Pattern
+    absent: Pattern
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    operand: Pattern
+    condition: Expression
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """``NO operand FOR duration``."""
+
+    operand: Pattern
+    duration: int
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """``operand{count} EVERY gap``; ``gap`` is None without EVERY."""
+
+    operand: Pattern
+    count: int
+    gap: int | None = None
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``operand+ EVERY gap``."""
+
+    operand: Pattern
+    gap: int
+    position: int = field(default=0, compare=False)
+
+
+Pattern = Leaf | And | Or | Xor | Timed | Alongside | Within | Unless | Without | Filter | No | Times | Run
+Pairing = And | Timed | Alongside
+
+
+# Delivery clauses.
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    variables: tuple[str, ...] | None = None  # None: SELECT *, every visible variable
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """One or more CONSTRUCT clauses; each template is normalised SPARQL triples, without braces."""
+
+    templates: tuple[GroupPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    pass
+
+
+Delivery = Select | Construct | Signal | Events
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    name: str
+    events: tuple[Event, ...]
+    pattern: Pattern
+    context: Context = Context.RECENT
+    unbounded: bool = False
+    delivery: Delivery = Select()
+    since: int | None = None  # microseconds
+    position: int = field(default=0, compare=False)
+
+    def event(self, name: str) -> Event:
+        return next(event for event in self.events if event.name == name)

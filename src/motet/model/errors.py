@@ -1,0 +1,129 @@
+"""Every error Motet raises.
+
+    MotetError                    something Motet says in its own words
+    ├── UsageError                the request itself is wrong; nothing was done (exit status 2)
+    │   └── SubscriptionError     a subscription's text, with line, column and a caret
+    ├── DecodeError               one event or one stretch of input that cannot be taken
+    ├── LakeError                 a lake that cannot be read or written
+    │   └── CorruptLakeError      a lake whose files contradict each other
+    ├── EngineError               the work failed while running
+    │   └── JavaError             no Java runtime that Spark can use
+    └── LimitError                input larger, deeper or slower than the limits allow
+
+An error names the thing it is about and says what to do. The command line turns ``UsageError`` into exit status 2 and
+every other ``MotetError`` into 1.
+"""
+
+from __future__ import annotations
+
+
+class MotetError(Exception):
+    """Something Motet says in its own words, with advice."""
+
+    def __init__(self, message: str, *, advice: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.advice}" if self.advice else self.message
+
+
+class UsageError(MotetError):
+    """The request itself is wrong; nothing was done."""
+
+
+class SubscriptionError(UsageError):
+    """A subscription's text is wrong at a place.
+
+    >>> print(SubscriptionError("'ex' is not a declared prefix", text="EVENT a : ex:A", position=10))
+    line 1, column 11: 'ex' is not a declared prefix
+      EVENT a : ex:A
+                ^
+    """
+
+    def __init__(
+        self, message: str, *, text: str, position: int, source: str | None = None, advice: str | None = None
+    ) -> None:
+        super().__init__(message, advice=advice)
+        self.text = text
+        self.position = min(max(position, 0), len(text))
+        self.source = source
+
+    @property
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.position) + 1
+
+    @property
+    def column(self) -> int:
+        return self.position - (self.text.rfind("\n", 0, self.position) + 1) + 1
+
+    def __str__(self) -> str:
+        shown = (self.text.splitlines() or [""])[self.line - 1 : self.line] or [""]
+        excerpt, caret = _excerpt(shown[0], self.column)
+        where = f"{self.source}: " if self.source else ""
+        lines = [f"{where}line {self.line}, column {self.column}: {self.message}", f"  {excerpt}", f"  {caret}"]
+        return "\n".join([*lines, f"  {self.advice}"] if self.advice else lines)
+
+
+class DecodeError(MotetError):
+    """One event, or one stretch of input, that cannot be taken. Codecs hand it on as a value."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        source: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        event: str | None = None,
+        content: str | None = None,
+        advice: str | None = None,
+    ) -> None:
+        super().__init__(reason, advice=advice)
+        self.reason = reason
+        self.source = source
+        self.line = line
+        self.column = column
+        self.event = event
+        self.content = content
+
+    def __str__(self) -> str:
+        place = [self.source or "input"]
+        place += [f"line {self.line}"] if self.line is not None else []
+        place += [f"column {self.column}"] if self.column is not None else []
+        subject = f"event <{self.event}>: " if self.event else ""
+        text = f"{', '.join(place)}: {subject}{self.reason}"
+        return f"{text}\n  {self.advice}" if self.advice else text
+
+    def to_json(self) -> dict[str, object]:
+        """The dead-letter form: everything needed to mend the event and publish it again."""
+        names = ("source", "line", "column", "event", "reason", "advice", "content")
+        return {name: getattr(self, name) for name in names}
+
+
+class LakeError(MotetError):
+    """A lake that cannot be read or written."""
+
+
+class CorruptLakeError(LakeError):
+    """A lake whose files contradict each other."""
+
+
+class EngineError(MotetError):
+    """The work failed while running."""
+
+
+class JavaError(EngineError):
+    """No Java runtime that Spark can use."""
+
+
+class LimitError(MotetError):
+    """Input larger, deeper or slower than the limits allow."""
+
+
+def _excerpt(line: str, column: int, width: int = 100) -> tuple[str, str]:
+    """The part of a long line around the column, with the caret that belongs under it."""
+    first = max(0, column - 1 - width // 2) if len(line) > width else 0
+    shown = line[first : first + width].replace("\t", " ")
+    return shown, " " * (column - 1 - first) + "^"
