@@ -1,0 +1,66 @@
+"""Where the `motet` command starts: find the subcommand, run it, turn errors into exit statuses.
+
+Status 0: done. 1: the work failed. 2: the request was wrong and nothing was done. 130: interrupted.
+Subcommand modules are light; what is heavy is imported when a command runs, so that help answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from motet import __version__
+from motet.model.errors import MotetError, UsageError
+
+COMMANDS = ("demo", "run", "ingest", "inspect", "tick", "compact", "doctor")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    args = _parser(arguments).parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except MotetError as error:
+        print(f"motet {args.command}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print(f"motet {args.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output (head, less) has gone: that is its right
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="motet",
+        description="A semantic event cloud: publish RDF events, subscribe to what they mean.",
+        epilog="Try `motet demo` first; `motet COMMAND --help` shows examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"motet {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name in [asked] if asked in COMMANDS else COMMANDS:
+        _add_command(commands, name, importlib.import_module(f"motet.cli.{name}"))
+    return parser
+
+
+def _add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: ModuleType) -> None:
+    command = commands.add_parser(
+        name,
+        help=module.HELP,
+        description=module.HELP[0].upper() + module.HELP[1:] + ".",
+        epilog=f"examples:\n{module.EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(command)
+    command.set_defaults(run=module.run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

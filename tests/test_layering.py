@@ -1,0 +1,77 @@
+"""The layers of docs/design.md: who may import whom, and which packages do no I/O."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "motet"
+
+# From the ground up: a package may import those before it, never those after it.
+LAYERS = (
+    "model",
+    "codec",
+    "ontology",
+    "language",
+    "plan",
+    "engine",
+    "lake",
+    "sparql",
+    "embedded",
+    "spark",
+    "overlay",
+    "node",
+    "client",
+    "cli",
+)
+
+PURE = ("model", "language", "plan", "engine", "overlay/protocol", "overlay/pubsub")
+IMPURE = {
+    "asyncio", "multiprocessing", "os", "pathlib", "pyspark", "random", "secrets", "shutil", "socket", "ssl",
+    "subprocess", "tempfile", "threading", "time", "urllib",
+}  # fmt: skip
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def packages() -> list[str]:
+    return sorted(path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__")
+
+
+def test_every_package_has_its_layer() -> None:
+    """A new package is placed in the order before it is used."""
+    assert set(packages()) <= set(LAYERS)
+
+
+@pytest.mark.parametrize("package", packages())
+def test_a_package_imports_only_lower_layers(package: str) -> None:
+    """A lower line of the layout may import a higher one, never the other way."""
+    allowed = set(LAYERS[: LAYERS.index(package) + 1])
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for name in imports(path)
+        if name.startswith("motet.") and name.split(".")[1] in LAYERS and name.split(".")[1] not in allowed
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", [package for package in PURE if (SOURCE / package).exists()])
+def test_pure_packages_do_no_io(package: str) -> None:
+    """Matching, planning and protocols import no I/O, clock, randomness, Spark or asyncio."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for name in imports(path)
+        if name.split(".")[0] in IMPURE
+    ]
+    assert wrong == []
