@@ -23,6 +23,7 @@ LAYERS = (
     "overlay",
     "node",
     "client",
+    "demo",
     "cli",
 )
 

@@ -1,0 +1,172 @@
+"""A believable day in a small office building, as N-Quads, from a seed.
+
+The day has a rhythm (people come, meet, leave; rooms warm up; air gets stale) and five stories: a fire drill in the
+morning, a cooling failure in the server room, burnt toast, a real fire in the lab, a door forced at night.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from motet.model.terms import RDF_TYPE, XSD, iri, literal
+from motet.model.times import UNITS, format_datetime, parse_datetime
+
+BLD = "http://example.org/building#"
+ROOM = "http://example.org/building/room/"
+EVENT = "http://example.org/building/event/"
+
+OFFICES = ("1-north", "1-south", "2-north", "2-south")
+MEETING_ROOMS = ("1-meeting", "2-meeting")
+COOLED = ("0-server", "2-lab")
+ROOMS = ("0-lobby", "0-kitchen", *COOLED, *OFFICES, *MEETING_ROOMS)
+
+MIDNIGHT = parse_datetime("2026-11-16T00:00:00Z")
+RESULT_TIME = "<http://www.w3.org/ns/sosa/resultTime>"
+STARTED = "<http://www.w3.org/ns/prov#startedAtTime>"
+ENDED = "<http://www.w3.org/ns/prov#endedAtTime>"
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One event before it has a number."""
+
+    start: int
+    end: int
+    kind: str
+    room: str | None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+def ontology_path() -> Path:
+    return Path(str(files("motet.demo") / "building.ttl"))
+
+
+def subscriptions_path() -> Path:
+    return Path(str(files("motet.demo") / "building.motet"))
+
+
+def write_events(directory: Path, *, events: int = 6000, seed: int = 1, parts: int = 8) -> list[Path]:
+    """Write the day as `parts` N-Quads files in time order and return their paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = list(day(events=events, seed=seed))
+    size = math.ceil(len(lines) / parts)
+    paths = [directory / f"building-{part:02}.nq" for part in range(parts)]
+    for part, path in enumerate(paths):
+        path.write_text("".join(lines[part * size : (part + 1) * size]), encoding="utf-8")
+    return paths
+
+
+def day(*, events: int = 6000, seed: int = 1) -> Iterator[str]:
+    """The N-Quads text of each event, ordered by end; about `events` of them.
+
+    >>> first = next(day(events=100, seed=7))
+    >>> "http://example.org/building/event/000001" in first
+    True
+    """
+    rng = random.Random(seed)  # noqa: S311  (a believable stream, not a secret)
+    readings = list(_readings(rng, events))
+    happenings = sorted([*readings, *_doors(rng, events // 20), *_stories()], key=lambda h: (h.end, h.start, h.kind))
+    for number, happening in enumerate(happenings, 1):
+        yield _nquads(f"{EVENT}{number:06}", happening)
+
+
+def _readings(rng: random.Random, events: int) -> Iterator[Happening]:
+    """Each room's sensors report at a steady pace, with a little jitter."""
+    sensors = [(room, kind) for room in ROOMS for kind in ("temperature", "air", "motion")]
+    per_sensor = max(1, events // len(sensors))
+    pace = UNITS["d"] // per_sensor
+    for room, kind in sensors:
+        for step in range(per_sensor):
+            at = MIDNIGHT + step * pace + rng.randrange(pace)
+            hour = (at - MIDNIGHT) / UNITS["h"]
+            yield _reading(rng, room, kind, at, hour)
+
+
+def _reading(rng: random.Random, room: str, kind: str, at: int, hour: float) -> Happening:
+    sensor = ("sensor", iri(f"http://example.org/building/sensor/{room}-{kind}"))
+    if kind == "temperature":
+        value = ("celsius", _decimal(_celsius(rng, room, hour)))
+        return Happening(at, at, "TemperatureReading", room, (sensor, value))
+    if kind == "air":
+        ppm = 420 + 900 * _busy(room, hour) + rng.gauss(0, 40)
+        return Happening(at, at, "AirQualityReading", room, (sensor, ("ppm", _integer(max(400, round(ppm))))))
+    people = sum(rng.random() < _busy(room, hour) for _ in range(8))
+    return Happening(at, at, "MotionReading", room, (sensor, ("people", _integer(people))))
+
+
+def _celsius(rng: random.Random, room: str, hour: float) -> float:
+    if room in COOLED:
+        failure = 8 * math.exp(-((hour - 14.6) ** 2) / 0.08) if room == "0-server" else 0
+        fire = 15 * math.exp(-((hour - 16.6) ** 2) / 0.01) if room == "2-lab" else 0
+        return 20 + failure + fire + rng.gauss(0, 0.3)
+    return 19.5 + 2.5 * math.sin((hour - 9) / 24 * 2 * math.pi) + 1.5 * _busy(room, hour) + rng.gauss(0, 0.3)
+
+
+def _busy(room: str, hour: float) -> float:
+    """How full a room is, from 0 to about 1.2."""
+    if room in MEETING_ROOMS:
+        return 1.1 if int(hour) in (10, 11, 14, 15) else 0.05
+    if room == "0-kitchen":
+        return 1.2 * math.exp(-((hour - 12.4) ** 2) / 0.3)
+    if room in COOLED:
+        return 0.05
+    return max(0.0, math.sin((hour - 8) / 10 * math.pi)) if 8 <= hour <= 18 else 0.0
+
+
+def _doors(rng: random.Random, count: int) -> Iterator[Happening]:
+    """A door stays open for some seconds: these events are intervals."""
+    for _ in range(count):
+        hour = min(max(rng.gauss(12.5, 3), 0), 23.9)
+        start = MIDNIGHT + int(hour * UNITS["h"])
+        badge = ("badge", iri(f"http://example.org/building/badge/{rng.randrange(1, 41):03}"))
+        yield Happening(start, start + rng.randrange(2, 40) * UNITS["s"], "DoorOpened", rng.choice(ROOMS), (badge,))
+
+
+def _stories() -> Iterator[Happening]:
+    yield _at("11:00:00", "FireDrill", None, lasts=15 * UNITS["min"])
+    yield _at("11:03:10", "IonisationSmokeAlarm", "1-north", level=2)
+    yield _at("12:41:30", "OpticalSmokeAlarm", "0-kitchen", level=2)
+    yield _at("14:36:00", "HeatAlarm", "0-server", level=1)
+    yield _at("16:34:05", "OpticalSmokeAlarm", "2-lab", level=4)
+    yield _at("16:36:40", "HeatAlarm", "2-lab", level=5)
+    yield _at("16:37:02", "IonisationSmokeAlarm", "2-south", level=4)
+    yield _at("23:12:48", "DoorForced", "0-lobby", lasts=3 * UNITS["s"])
+
+
+def _at(clock: str, kind: str, room: str | None, *, level: int | None = None, lasts: int = 0) -> Happening:
+    start = parse_datetime(f"2026-11-16T{clock}Z")
+    return Happening(start, start + lasts, kind, room, () if level is None else (("level", _integer(level)),))
+
+
+def _nquads(event: str, happening: Happening) -> str:
+    return "".join(f"{iri(event)} {predicate} {value} {iri(event)} .\n" for predicate, value in _statements(happening))
+
+
+def _statements(happening: Happening) -> Iterable[tuple[str, str]]:
+    yield RDF_TYPE, iri(BLD + happening.kind)
+    if happening.room:
+        yield iri(BLD + "room"), iri(ROOM + happening.room)
+    for name, value in happening.properties:
+        yield iri(BLD + name), value
+    if happening.start == happening.end:
+        yield RESULT_TIME, _instant(happening.start)
+    else:
+        yield STARTED, _instant(happening.start)
+        yield ENDED, _instant(happening.end)
+
+
+def _instant(micros: int) -> str:
+    return literal(format_datetime(micros), datatype=XSD + "dateTime")
+
+
+def _decimal(value: float) -> str:
+    return literal(f"{value:.1f}", datatype=XSD + "decimal")
+
+
+def _integer(value: int) -> str:
+    return literal(str(value), datatype=XSD + "integer")
