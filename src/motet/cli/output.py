@@ -1,0 +1,80 @@
+"""How commands speak: JSON for programs, tables for people, progress and complaints on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from motet.model.errors import DecodeError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+SHOWN_REJECTIONS = 10
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
+
+
+def print_table(rows: Iterable[Sequence[object]], *, headers: Sequence[str] = ()) -> None:
+    """Columns of text, the numbers to the right."""
+    from rich.console import Console  # noqa: PLC0415  (costs 50 ms; only people's output needs it)
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, show_header=bool(headers), padding=(0, 2, 0, 0))
+    rows = [list(row) for row in rows]
+    for index in range(max(map(len, rows), default=0)):
+        numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
+        table.add_column(headers[index] if headers else "", justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    Console(soft_wrap=False).print(table)
+
+
+def print_facts(facts: Mapping[str, object]) -> None:
+    """Name and value, one a line."""
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' '):<{width}}  {_cell(value)}")
+
+
+def complain(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def complain_of(rejected: Sequence[DecodeError], *, already: int = 0) -> None:
+    """Show the first few rejections of a command; the rest are counted by the caller."""
+    for error in rejected[: max(0, SHOWN_REJECTIONS - already)]:
+        complain(f"rejected: {error}")
+
+
+@contextmanager
+def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
+    """A progress bar on standard error; silent when that is not a terminal."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        yield progress
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ")
+    if isinstance(value, float):
+        return f"{value:,.2f}".replace(",", " ")
+    return "" if value is None else str(value)

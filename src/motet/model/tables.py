@@ -1,0 +1,78 @@
+"""Between Arrow batches and Python values: rows of events, and notifications. Times are microseconds on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from motet.model.notifications import Notification
+from motet.model.schemas import NOTIFICATIONS, TIME
+
+Triple = tuple[str, str, str]
+
+
+class EventRow(NamedTuple):
+    """An event as Python values; start and end are None when it carries no time of its own."""
+
+    id: str
+    start: int | None
+    end: int | None
+    triples: tuple[Triple, ...]
+
+
+def event_rows(events: pa.RecordBatch | pa.Table) -> Iterator[EventRow]:
+    """The rows of an EVENTS or RECORDS batch."""
+    triples = events.column("triples").to_pylist()
+    times = (micros(events.column("start")), micros(events.column("end")))
+    for id_, start, end, rows in zip(events.column("id").to_pylist(), *times, triples, strict=True):
+        yield EventRow(id_, start, end, tuple((row["subject"], row["predicate"], row["object"]) for row in rows))
+
+
+def micros(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
+    """A column of timestamps as microseconds."""
+    values: list[int | None] = times.cast(pa.int64()).to_pylist()
+    return values
+
+
+def stamp(events: pa.RecordBatch | pa.Table, arrival: int) -> pa.RecordBatch | pa.Table:
+    """Give the events that carry no time the time of their arrival."""
+    for name in ("start", "end"):
+        index = events.schema.get_field_index(name)
+        filled = events.column(index).fill_null(pa.scalar(arrival, pa.int64()).cast(TIME))
+        events = events.set_column(index, events.schema.field(index), filled)
+    return events
+
+
+def notification_batch(emitted: Iterable[tuple[Notification, int]]) -> pa.RecordBatch:
+    """Notifications with the offsets of the records that made them final, as a NOTIFICATIONS batch."""
+    pairs = list(emitted)
+    found = [notification for notification, _ in pairs]
+    bindings = [[{"variable": v, "term": t} for v, t in n.bindings] for n in found]
+    columns = [
+        [n.subscription for n in found],
+        pa.array([n.start for n in found], pa.int64()).cast(TIME),
+        pa.array([n.end for n in found], pa.int64()).cast(TIME),
+        [n.events for n in found],
+        bindings,
+        [n.graphs for n in found],
+        [n.construct for n in found],
+        [offset for _, offset in pairs],
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, NOTIFICATIONS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=NOTIFICATIONS)
+
+
+def notification_rows(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[Notification, int]]:
+    """The inverse of `notification_batch`."""
+    starts, ends = micros(batch.column("start")), micros(batch.column("end"))
+    names = ("subscription", "events", "bindings", "graphs", "construct", "offset")
+    columns = [batch.column(name).to_pylist() for name in names]
+    for start, end, subscription, events, bindings, graphs, construct, offset in zip(
+        starts, ends, *columns, strict=True
+    ):
+        assert start is not None and end is not None, "the schema forbids it"
+        pairs = tuple((binding["variable"], binding["term"]) for binding in bindings)
+        extras = (None if graphs is None else tuple(graphs), None if construct is None else tuple(construct))
+        yield Notification(subscription, start, end, tuple(events), pairs, *extras), offset

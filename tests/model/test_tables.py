@@ -1,0 +1,46 @@
+"""Between Arrow batches and Python values."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.model.notifications import Notification
+from motet.model.schemas import EVENTS, NOTIFICATIONS
+from motet.model.tables import EventRow, event_rows, notification_batch, notification_rows, stamp
+from motet.model.times import END_OF_TIME, START_OF_TIME
+
+TIMES = st.integers(START_OF_TIME, END_OF_TIME)
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+NOTIFICATION = st.builds(
+    Notification,
+    WORDS,
+    TIMES,
+    TIMES,
+    st.lists(WORDS, max_size=3).map(tuple),
+    st.lists(st.tuples(WORDS, WORDS), max_size=3).map(tuple),
+    st.none() | st.lists(WORDS, max_size=2).map(tuple),
+    st.none() | st.lists(WORDS, max_size=2).map(tuple),
+)
+
+
+@given(st.lists(st.tuples(NOTIFICATION, st.integers(0, 2**62)), max_size=4))
+def test_notifications_survive_the_table(emitted: list[tuple[Notification, int]]) -> None:
+    """A notification read from the table is the one that was written."""
+    batch = notification_batch(emitted)
+    assert batch.schema == NOTIFICATIONS
+    assert list(notification_rows(batch)) == emitted
+
+
+def test_event_rows_and_stamping() -> None:
+    """An event without a time gets the time of arrival, others keep theirs."""
+    triple = {"subject": "<urn:s>", "predicate": "<urn:p>", "object": '"o"'}
+    rows = [
+        {"id": "urn:e:1", "start": None, "end": None, "triples": [triple], "line": 1},
+        {"id": "urn:e:2", "start": 3, "end": 4, "triples": [], "line": 2},
+    ]
+    events = pa.RecordBatch.from_pylist(rows, schema=EVENTS)
+    assert list(event_rows(events)) == [
+        EventRow("urn:e:1", None, None, (("<urn:s>", "<urn:p>", '"o"'),)),
+        EventRow("urn:e:2", 3, 4, ()),
+    ]
+    assert [(row.start, row.end) for row in event_rows(stamp(events, 9))] == [(9, 9), (3, 4)]
