@@ -1,0 +1,132 @@
+"""How Spark starts: with the right Java and Python, quietly, on this machine only, leaving nothing behind.
+
+Importing this module is cheap; PySpark is imported by the first call of :func:`session`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from motet.model.errors import EngineError
+from motet.spark.java import Java, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_LOCAL = re.compile(r"local(?:-cluster)?(?:\[([^],]+).*\])?")
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def session(
+    *, master: str | None = None, app_name: str = "motet", config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The running session, or a new one: on all cores of this machine unless ``master`` says otherwise.
+
+    ``config`` holds further Spark settings and wins over those made here.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    java = find_java()
+    master = master or "local[*]"
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for name, value in (_settings(master, java) | dict(config or {})).items():
+        builder = builder.config(name, value)
+    try:
+        with _environment(
+            JAVA_HOME=str(java.home), PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable
+        ):
+            return builder.getOrCreate()
+    except PySparkException as error:
+        raise EngineError(
+            f"Spark did not start on {master} with Java {java.version} ({java.reason}): {error}",
+            advice="run `motet doctor` to see what is missing",
+        ) from error
+
+
+def cores(master: str = "local[*]") -> int | None:
+    """How many tasks run at once, when the master says it.
+
+    >>> cores("local[3]"), cores("local"), cores("spark://host:7077")
+    (3, 1, None)
+    """
+    match = _LOCAL.fullmatch(master)
+    if match is None:
+        return None
+    if match[1] == "*":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(match[1] or 1)
+
+
+def memory() -> int:
+    """The bytes of memory this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _settings(master: str, java: Java) -> dict[str, str]:
+    settings = {
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.warehouse.dir": _warehouse(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{_LOGGING.as_uri()}"',
+    }
+    return settings | _local_settings(master, java)
+
+
+def _local_settings(master: str, java: Java) -> dict[str, str]:
+    """What holds only when driver and tasks share this machine: loopback, its memory, its Java and Python."""
+    parallel = cores(master)
+    if parallel is None:
+        return {}
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": f"{_driver_memory()}m",
+        "spark.sql.shuffle.partitions": str(2 * parallel),  # two rounds even out unequal partitions
+        "spark.executorEnv.JAVA_HOME": str(java.home),
+        "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def _driver_memory() -> int:
+    """A quarter of this machine's memory in MiB, between Spark's default of 1 GiB and 8 GiB."""
+    return min(max(1024, memory() // 2**22), 8192)
+
+
+@cache
+def _warehouse() -> str:
+    """Where tables go by default, removed when Python ends; Spark's own default is the working directory."""
+    directory = tempfile.mkdtemp(prefix="motet-warehouse-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Spark reads these from the environment while it starts; afterwards the caller's own values are back."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,103 @@
+"""What ``motet doctor`` says."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from motet.cli import doctor
+from motet.model.errors import JavaError
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    doctor.add_arguments(parser)
+    return doctor.run(parser.parse_args(arguments))
+
+
+def found(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    return {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
+
+
+def test_a_complete_installation_is_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+    """Here, where the tests run, everything is present and the status is 0."""
+    assert run("--json") == 0
+    findings = found(capsys)
+    assert list(findings)[:7] == ["Python", "Java", "Spark", "cores", "memory", "free disk", "Numba cache"]
+    assert findings["Spark"] == {
+        "name": "Spark",
+        "value": importlib.metadata.version("pyspark"),
+        "detail": "",
+        "ok": True,
+        "advice": None,
+    }
+
+
+def test_the_table_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table for people has a line for each finding and ends with the verdict."""
+    assert run() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [name for name in ("Python", "Java", "pyarrow") if not any(name in line for line in lines)] == []
+    assert lines[-1] == "Everything needed is here."
+
+
+def test_missing_java_is_named_with_advice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Java the status is 1 and the advice of the error is passed on."""
+
+    def none() -> None:
+        raise JavaError("no Java", advice="install one")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    assert run("--json") == 1
+    assert found(capsys)["Java"] == {
+        "name": "Java",
+        "value": "missing",
+        "detail": "no Java",
+        "ok": False,
+        "advice": "install one",
+    }
+
+
+def test_missing_and_unfit_packages(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is absent or too new makes the status 1, each with the command that mends it."""
+    requires = ["no-such-package>=1", "pandas<1,>=0.5", "pytest<1; extra == 'dev'"]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: requires)
+    assert run("--json") == 1
+    findings = found(capsys)
+    assert findings["no-such-package"]["advice"] == "run `python -m pip install 'no-such-package>=1'`"
+    assert findings["pandas"]["detail"] == "needs <1,>=0.5"
+    assert "pytest" not in findings
+
+
+def test_little_disk_is_advice_not_failure(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nearly full disk is pointed out, but small work may still fit."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: argparse.Namespace(free=2**20))
+    assert run() == 0
+    assert "TMPDIR" in capsys.readouterr().out
+
+
+def test_a_numba_cache_nobody_may_write(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """When the kernels' cache cannot be written, the advice names the variable to set."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    assert run("--json") == 1
+    assert found(capsys)["Numba cache"]["advice"] == "set NUMBA_CACHE_DIR to a directory you may write to"
+
+
+def test_nothing_heavy_is_imported() -> None:
+    """The command does its work without Spark, Arrow or Numba in memory."""
+    script = (
+        "import sys; from motet.cli import doctor; list(doctor.examine());"
+        "print([name for name in ('pyspark', 'pyarrow', 'numba', 'rich') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

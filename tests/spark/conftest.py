@@ -1,0 +1,17 @@
+"""One Spark session for every test here: starting one costs seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from motet.spark.session import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    running = session(master="local[2]", app_name="motet-tests")
+    yield running
+    running.stop()
