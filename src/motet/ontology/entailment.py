@@ -1,0 +1,171 @@
+"""What is true of an event, given the ontology?
+
+A ``Reasoner`` closes the background (the triples that come with the ontology) once. For each event it returns what the
+event adds to that closure. Axioms are what the ontology states; a triple of an event never becomes an axiom, so a
+publisher cannot change what classes mean. Blank nodes of class expressions stay inside: no result mentions one.
+
+- ``none``: the event as it is.
+- ``rdfs``: subclass, subproperty, domain, range (rdfs2, 3, 5, 7, 9, 11).
+- ``owl-rl``: the OWL 2 RL rules as ``schema`` and ``rules`` list them.
+
+Literals never become subjects. A contradiction does not stop matching; ask ``clashes`` about it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from motet.model.errors import LimitError
+from motet.ontology import vocabulary as v
+from motet.ontology.axioms import Axioms, owl_axioms, rdfs_axioms
+from motet.ontology.facts import Facts
+from motet.ontology.rules import Rules, compile_rules, enumerated
+from motet.ontology.schema import Above, Properties, Schema, close_schema
+from motet.ontology.vocabulary import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
+
+#: Triples one event may add to the closure beyond its own.
+DERIVED_LIMIT = 20_000
+
+
+class Entailment(enum.StrEnum):
+    NONE = "none"
+    RDFS = "rdfs"
+    OWL_RL = "owl-rl"
+
+
+class Reasoner:
+    """The consequences of an ontology for one event at a time.
+
+    >>> dog, animal = "<urn:Dog>", "<urn:Animal>"
+    >>> reasoner = Reasoner([(dog, SUBCLASS, animal)])
+    >>> sorted(reasoner.close([("<urn:rex>", TYPE, dog)])) == [("<urn:rex>", TYPE, animal), ("<urn:rex>", TYPE, dog)]
+    True
+    """
+
+    def __init__(
+        self, triples: Iterable[Triple], mode: Entailment = Entailment.OWL_RL, *, limit: int = DERIVED_LIMIT
+    ) -> None:
+        stated = frozenset(triples)
+        self.mode = mode
+        self.limit = limit
+        self.axioms = _axioms(stated, mode)
+        self.schema: Schema = close_schema(self.axioms)
+        self._rules: Rules = compile_rules(self.axioms) if mode is Entailment.OWL_RL else Rules()
+        self._background = self._close_background(stated)
+        self._merges = mode is Entailment.OWL_RL and self._background.has_same
+        self._only_hierarchy = not self._rules and not self._merges and not _is_odd(self.schema)
+        self._superclasses, self._properties = self._tables()
+
+    @property
+    def only_hierarchy(self) -> bool:
+        """Whether subclass, subproperty, domain and range are all there is, so that triples follow one by one."""
+        return self._only_hierarchy
+
+    @cached_property
+    def background(self) -> frozenset[Triple]:
+        """The closed background, without the blank nodes of class expressions."""
+        return frozenset(t for t in self._background.triples if _is_plain(t))
+
+    def close(self, event: Iterable[Triple]) -> set[Triple]:
+        """The event's triples and everything that follows from them and is not in the closed background."""
+        own = set(event)
+        found = self._expand_all(own)
+        if not self._only_hierarchy or (self.mode is Entailment.OWL_RL and any(t[1] == SAME for t in own)):
+            found = self._close_generally(own, found)
+        found.difference_update(self._background.triples)
+        found |= own
+        return found
+
+    def layer(self, event: Iterable[Triple]) -> Facts:
+        """What the event adds, class expressions included: for those who look for contradictions or members."""
+        facts = Facts(below=self._background)
+        own = [t for t in event if facts.add(t)]
+        self._saturate(own, facts, len(own) + self.limit)
+        return facts
+
+    def _close_generally(self, own: set[Triple], expanded: set[Triple]) -> set[Triple]:
+        sets_off = self._rules.sets_off
+        if self._merges or _is_odd(self.schema) or any(map(sets_off, expanded)):
+            expanded = self.layer(own).triples
+        return {t for t in expanded if _is_plain(t)}
+
+    def _expand_all(self, triples: Iterable[Triple]) -> set[Triple]:
+        """The hierarchy rules, which need no look at other triples. Written out: this is the path of every event."""
+        found = set(triples)
+        superclasses, properties = self._superclasses, self._properties
+        for s, p, o in triples:
+            if p == TYPE:
+                for c in superclasses.get(o, ()):
+                    found.add((s, TYPE, c))
+            known = properties.get(p)
+            if known is not None:
+                above, subject_classes, object_classes = known
+                for q in above:
+                    found.add((s, q, o))
+                for c in subject_classes:
+                    found.add((s, TYPE, c))
+                if object_classes and o[0] != '"':
+                    for c in object_classes:
+                        found.add((o, TYPE, c))
+        return found
+
+    def _saturate(self, waiting: list[Triple], facts: Facts, limit: int | None) -> None:
+        """Follow every rule from every new triple until nothing is new."""
+        while waiting:
+            triple = waiting.pop()
+            for new in [*self._expand_all((triple,)), *self._rules.follow(triple, facts)]:
+                if not v.is_literal(new[0]) and not v.is_literal(new[1]) and facts.add(new):
+                    waiting.append(new)
+            if limit is not None and len(facts.triples) > limit:
+                raise _too_much(triple[0], self.limit)
+
+    def _close_background(self, stated: frozenset[Triple]) -> Facts:
+        self._superclasses, self._properties = self.schema.superclasses, self.schema.properties
+        facts = Facts(stated)
+        for triple in [*enumerated(self.axioms), *_hierarchy_triples(self.schema)]:
+            if not v.is_literal(triple[0]):
+                facts.add(triple)
+        self._saturate(list(facts.triples), facts, None)
+        return facts
+
+    def _tables(self) -> tuple[Above, Properties]:
+        """The hierarchy as ``close`` needs it: without class expressions when no rule will look at them."""
+        if not self._only_hierarchy:
+            return self.schema.superclasses, self.schema.properties
+        superclasses = {c: _plain(above) for c, above in self.schema.superclasses.items()}
+        properties = {p: (_plain(q), _plain(d), _plain(r)) for p, (q, d, r) in self.schema.properties.items()}
+        return superclasses, properties
+
+
+def _too_much(subject: str, limit: int) -> LimitError:
+    return LimitError(
+        f"more than {limit} triples follow from one event that mentions {subject}",
+        advice="look for owl:sameAs or a transitive property that joins many individuals, or raise the limit",
+    )
+
+
+def _axioms(triples: frozenset[Triple], mode: Entailment) -> Axioms:
+    if mode is Entailment.NONE:
+        return Axioms()
+    return rdfs_axioms(triples) if mode is Entailment.RDFS else owl_axioms(triples)
+
+
+def _hierarchy_triples(schema: Schema) -> Iterator[Triple]:
+    """Subclass and subproperty closed, so that a pattern may ask for them."""
+    yield from ((c, SUBCLASS, d) for c, above in schema.superclasses.items() for d in above)
+    yield from ((p, SUBPROPERTY, q) for p, above in schema.superproperties.items() for q in above)
+
+
+def _is_odd(schema: Schema) -> bool:
+    """Whether rdf:type takes part in the property hierarchy, so that expanding once is not enough."""
+    return TYPE in schema.properties or any(TYPE in above for above in schema.superproperties.values())
+
+
+def _is_plain(triple: Triple) -> bool:
+    return triple[0][0] != "_" and triple[2][0] != "_" and triple[1][0] != "_"
+
+
+def _plain(terms: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(term for term in terms if not v.is_blank(term))

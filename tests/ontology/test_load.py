@@ -1,0 +1,166 @@
+"""Reading ontology files: formats, imports, blank nodes, and errors that name the place."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from motet.model.errors import DecodeError, LimitError, UsageError
+from motet.model.terms import OWL, RDF, RDFS
+from motet.ontology import vocabulary as v
+from motet.ontology.load import Ontology, load
+
+TURTLE = f"<urn:Dog> <{RDFS}subClassOf> <urn:Animal> .\n"
+RDF_XML = f"""<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [ <!ENTITY u "urn:"> ]>
+<rdf:RDF xmlns:rdf="{RDF}" xmlns:rdfs="{RDFS}">
+  <rdf:Description rdf:about="&u;Dog"><rdfs:subClassOf rdf:resource="urn:Animal"/></rdf:Description>
+</rdf:RDF>"""
+JSON_LD = f'{{"@id": "urn:Dog", "{RDFS}subClassOf": {{"@id": "urn:Animal"}}}}'
+DOG_IS_ANIMAL = (("<urn:Dog>", v.SUBCLASS, "<urn:Animal>"),)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.ttl", TURTLE),
+        ("a.nt", TURTLE),
+        ("a.rdf", RDF_XML),
+        ("a.owl", RDF_XML),
+        ("b.owl", TURTLE),
+        ("a.jsonld", JSON_LD),
+    ],
+)
+def test_every_format_says_the_same(tmp_path: Path, name: str, text: str) -> None:
+    """Turtle, N-Triples, RDF/XML and JSON-LD are told apart by suffix and give the same triples."""
+    assert load([write(tmp_path / name, text)]).triples == DOG_IS_ANIMAL
+
+
+def test_packed_files_are_unpacked(tmp_path: Path) -> None:
+    """The suffixes .gz and .zst after the format's own are unpacked while reading."""
+    (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(TURTLE.encode()))
+    with pa.CompressedOutputStream(str(tmp_path / "a.ttl.zst"), "zstd") as packed:
+        packed.write(TURTLE.encode())
+    assert [load([tmp_path / f"a.ttl{end}"]).triples for end in (".gz", ".zst")] == [DOG_IS_ANIMAL] * 2
+
+
+def test_a_syntax_error_names_file_line_and_column(tmp_path: Path) -> None:
+    """A file that cannot be parsed is reported with file, line, column and reason."""
+    path = write(tmp_path / "a.ttl", TURTLE + "<urn:Dog> a ex:Pet .\n")
+    with pytest.raises(DecodeError) as caught:
+        load([path])
+    assert str(caught.value) == f"{path}, line 2, column 13: The prefix ex: has not been declared"
+
+
+def test_a_remote_context_is_refused(tmp_path: Path) -> None:
+    """A JSON-LD context that would have to be fetched is an error that says what to do."""
+    path = write(tmp_path / "a.jsonld", '{"@context": "https://example.org/c.jsonld", "@id": "urn:a"}')
+    with pytest.raises(DecodeError, match="Motet fetches nothing\n  write the context into the file"):
+        load([path])
+
+
+@pytest.mark.parametrize("entity", ['b "&a;&a;"', f'b "{"x" * 300}"', 'b SYSTEM "file:///etc/hostname"', '% b "x"'])
+def test_entities_that_could_explode_are_refused(tmp_path: Path, entity: str) -> None:
+    """An XML entity made of entities, long, external or a parameter is refused before the parser sees it."""
+    text = f'<!DOCTYPE rdf:RDF [\n<!ENTITY {entity}> ]><rdf:RDF xmlns:rdf="{RDF}"/>'
+    with pytest.raises(DecodeError, match="line 2: an XML entity"):
+        load([write(tmp_path / "a.rdf", text)])
+
+
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
+    """The size limit counts unpacked bytes."""
+    (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(b"#" * 10_000))
+    with pytest.raises(LimitError, match="more than 1000 bytes unpacked"):
+        load([tmp_path / "a.ttl.gz"], size_limit=1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [("a.pdf", b"", r"\.pdf is not an ontology format"), ("b.ttl.gz", b"junk", "cannot be read")],
+)
+def test_what_is_no_ontology_is_said_so(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """An unknown suffix and a broken archive are the caller's mistakes, told as such."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        load([tmp_path / name])
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """A path that does not exist is named in the error."""
+    with pytest.raises(UsageError, match=r"none\.ttl: no such file"):
+        load([tmp_path / "none.ttl"])
+
+
+def test_imports_are_taken_from_the_given_files(tmp_path: Path) -> None:
+    """An import is satisfied by a given file that declares the ontology, under its IRI or its version."""
+    main = write(tmp_path / "main.ttl", f"<urn:main> a <{OWL}Ontology> ; <{OWL}imports> <urn:pets/2> .")
+    pets = write(
+        tmp_path / "pets.ttl",
+        f"<urn:pets> a <{OWL}Ontology> ; <{OWL}versionIRI> <urn:pets/2> . <urn:Dog> a <urn:Pet> .",
+    )
+    assert ("<urn:Dog>", v.TYPE, "<urn:Pet>") in load([main, pets]).triples
+
+
+def test_imports_are_taken_from_the_catalogue(tmp_path: Path) -> None:
+    """An import is satisfied by the catalogue's file, whose own imports are followed too."""
+    main = write(tmp_path / "main.ttl", f"<urn:main> a <{OWL}Ontology> ; <{OWL}imports> <urn:a> .")
+    a = write(tmp_path / "a.ttl", f"<urn:a> a <{OWL}Ontology> ; <{OWL}imports> <urn:b>, <urn:a> .")
+    b = write(tmp_path / "b.ttl", f"<urn:b> a <{OWL}Ontology> ; <{OWL}imports> <urn:a> .")
+    assert load([main], catalogue={"urn:a": a, "urn:b": b}).sources == (str(main), str(a), str(b))
+
+
+def test_a_missing_import_is_named(tmp_path: Path) -> None:
+    """An import that is not at hand is an error that names it and its importer, unless it is to be ignored."""
+    main = write(tmp_path / "main.ttl", f"<urn:main> a <{OWL}Ontology> ; <{OWL}imports> <urn:pets> .")
+    with pytest.raises(UsageError) as caught:
+        load([main])
+    assert f"{main} imports <urn:pets>, which is not among the given files\n  pass the file too" in str(caught.value)
+    assert load([main], ignore_missing_imports=True).sources == (str(main),)
+
+
+def test_blank_nodes_of_two_files_stay_apart(tmp_path: Path) -> None:
+    """The same label in two files is two class expressions."""
+    text = f"_:x <{OWL}onProperty> <urn:p> ."
+    paths = [write(tmp_path / name, text) for name in ("a.ttl", "b.ttl")]
+    assert {s for s, _, _ in load(paths).triples} == {"_:f0b0", "_:f1b0"}
+
+
+def test_individuals_without_a_name_get_one(tmp_path: Path) -> None:
+    """A blank node that is an individual becomes an IRI that depends on the file's content, not on its place."""
+    text = f"<urn:a> <urn:knows> [ a <urn:Person> ] . <urn:A> <{RDFS}subClassOf> [ <{OWL}onProperty> <urn:p> ] ."
+    first, second = (load([write(tmp_path / name, text)]) for name in ("a.ttl", "b.ttl"))
+    person = next(s for s, _, o in first.triples if o == "<urn:Person>")
+    assert person.startswith("<urn:motet:blank:")
+    assert first == second
+
+
+def test_classes_and_the_classes_below(tmp_path: Path) -> None:
+    """Declared, related and equivalent classes are classes; what lies below is found through expressions too."""
+    text = f"""<urn:A> <{OWL}equivalentClass> [ <{OWL}intersectionOf> ( <urn:B> <urn:C> ) ] .
+        <urn:B> a <{OWL}Class> . <urn:D> <{RDFS}subClassOf> <urn:A> ."""
+    ontology = load([write(tmp_path / "a.ttl", text)])
+    assert ontology.classes() == ("<urn:A>", "<urn:B>", "<urn:C>", "<urn:D>")
+    assert ontology.subclasses("<urn:B>") == ("<urn:A>", "<urn:D>")
+    assert ontology.superclasses("<urn:D>") == (v.THING, "<urn:A>", "<urn:B>", "<urn:C>")
+
+
+def test_a_changed_background_is_a_new_ontology() -> None:
+    """Adding and removing triples leaves the ontology as it was and gives another."""
+    old = Ontology((("<urn:a>", v.TYPE, "<urn:A>"),))
+    new = old.changed(add=[("<urn:b>", v.TYPE, "<urn:A>")], remove=old.triples)
+    assert (old.triples, new.triples) == ((("<urn:a>", v.TYPE, "<urn:A>"),), (("<urn:b>", v.TYPE, "<urn:A>"),))
+
+
+def test_an_ontology_travels() -> None:
+    """An ontology can be pickled, as workers need."""
+    ontology = Ontology(DOG_IS_ANIMAL)
+    assert pickle.loads(pickle.dumps(ontology)) == ontology  # noqa: S301  (our own bytes)
