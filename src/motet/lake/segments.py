@@ -1,0 +1,117 @@
+"""How rows lie in Parquet files: writing them in row groups of bounded size, reading a range of offsets back.
+
+Works for records and for notifications, whose files both cover a range of log offsets. Knows nothing of commits.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from motet.lake.store import Store
+from motet.model.errors import CorruptLakeError, LakeError
+
+GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
+_STATISTICS = ["offset", "kind", "start", "end"]  # what readers prune by; terms would only make the footers large
+
+
+def new_name(folder: str, first: int, version: int) -> str:
+    """A name nobody else uses, for a file that only the commit ``version`` may bring in.
+
+    The version is what makes orphans certain: once that commit exists without the file, nobody can bring it in.
+    """
+    return f"{folder}/{first:020}-{version:012}-{secrets.token_hex(4)}.parquet"
+
+
+def version_in(name: str) -> int | None:
+    """
+    >>> version_in("segments/00000000000000000007-000000000003-a1b2c3d4.parquet")
+    3
+    """
+    parts = name.rpartition("/")[2].split("-")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
+
+
+def write_rows(store: Store, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """Write the tables, one after another, as one durable file; returns its size in bytes."""
+    with store.create(name) as sink:
+        with pq.ParquetWriter(sink, schema, compression="zstd", write_statistics=_STATISTICS) as writer:
+            for group in _groups(tables):
+                writer.write_table(group, row_group_size=max(group.num_rows, 1))
+        return sink.tell()
+
+
+def read_rows(
+    store: Store,
+    name: str,
+    first: int,
+    stop: int,
+    columns: Sequence[str] | None = None,
+    *,
+    controls_only: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows whose offset lies in ``[first, stop)``, in file order."""
+    path = store.path(name)
+    wanted = None if columns is None else list(dict.fromkeys([*columns, "offset"]))
+    try:
+        with pq.ParquetFile(path, memory_map=True) as file:
+            groups = [n for n in range(file.num_row_groups) if _touches(file, n, first, stop, controls_only)]
+            for batch in file.iter_batches(row_groups=groups, columns=wanted) if groups else ():
+                cut = _cut(batch, first, stop)
+                if cut.num_rows:
+                    yield cut if columns is None else cut.select(list(columns))
+    except FileNotFoundError:
+        raise LakeError(f"{path} is missing", advice=_MISSING) from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise CorruptLakeError(f"{path} cannot be read: {error}", advice=_UNREADABLE) from error
+
+
+_MISSING = (
+    "A vacuum may have removed it after a compaction: take a new snapshot, or vacuum with a longer grace period. "
+    "If `motet inspect --check` finds it missing too, bring it back from a backup."
+)
+_UNREADABLE = "Bring the file back from a backup; `motet inspect --check` lists every file that is damaged."
+
+
+def _touches(file: pq.ParquetFile, group: int, first: int, stop: int, controls_only: bool) -> bool:
+    columns = {}
+    for index in range(file.metadata.num_columns):
+        column = file.metadata.row_group(group).column(index)
+        if column.path_in_schema in ("offset", "kind"):
+            columns[column.path_in_schema] = column.statistics
+    offsets, kinds = columns.get("offset"), columns.get("kind")
+    if offsets is not None and offsets.has_min_max and (offsets.max < first or offsets.min >= stop):
+        return False
+    only_events = kinds is not None and kinds.has_min_max and kinds.min == kinds.max == "event"
+    return not (controls_only and only_events)
+
+
+def _cut(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
+    offsets = batch.column("offset").to_numpy()
+    low, high = offsets.searchsorted([first, stop])
+    return batch.slice(low, high - low)
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows, re-cut into row groups: small tables are joined, large ones divided."""
+    waiting: list[pa.Table] = []
+    weight = 0
+    for table in tables:
+        rows = max(1, table.num_rows * GROUP_QUADS // max(_weight(table), 1))
+        for start in range(0, table.num_rows, rows):
+            waiting.append(table.slice(start, rows))
+            weight += _weight(waiting[-1])
+            if weight >= GROUP_QUADS // 2:
+                yield pa.concat_tables(waiting)
+                waiting, weight = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _weight(table: pa.Table) -> int:
+    """List elements and rows: what a row group's size follows."""
+    lists = (column for column in table.columns if pa.types.is_list(column.type))
+    return table.num_rows + sum(len(chunk.flatten()) for column in lists for chunk in column.chunks)

@@ -1,0 +1,186 @@
+"""What one version of the lake holds: an immutable list of files, and reading through it.
+
+A snapshot stays true whatever is appended or compacted later, and can be sent to other processes. It does not look for
+newer versions: that is the manifest's work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.lake.segments import read_rows
+from motet.lake.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file of records or notifications, covering the log offsets ``[first, stop)``."""
+
+    name: str
+    first: int
+    stop: int
+    rows: int
+    size: int  # bytes
+    kinds: dict[str, int] = field(default_factory=dict)  # records by kind
+    late: int = 0
+    start: int | None = None  # earliest start of its events
+    end: int | None = None  # latest end of its events
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of the lake."""
+
+    store: Store
+    version: int = 0
+    segments: tuple[DataFile, ...] = ()  # contiguous, by offset
+    tables: tuple[DataFile, ...] = ()  # of notifications, by offset
+    frontier: int | None = None  # in force for the next record
+    notified_to: int = 0  # notifications are derived up to this offset
+    replaced: tuple[
+        tuple[str, int], ...
+    ] = ()  # files a compaction replaced, and when; old snapshots may still read them
+
+    @property
+    def next_offset(self) -> int:
+        return self.segments[-1].stop if self.segments else 0
+
+    def segment_paths(self) -> list[Path]:
+        """The Parquet files of this version, in offset order, for DuckDB, Spark or any other reader."""
+        return [self.store.path(segment.name) for segment in self.segments]
+
+    def notification_paths(self) -> list[Path]:
+        return [self.store.path(table.name) for table in self.tables]
+
+    def records(
+        self, first: int = 0, stop: int | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The records with offsets in ``[first, stop)``, in offset order; all columns of RECORDS, or some."""
+        end = self.next_offset if stop is None else stop
+        for segment in self._overlapping(first, end):
+            yield from read_rows(self.store, segment.name, first, end, columns)
+
+    def controls(self, first: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The records of ``[first, stop)`` that are not events; reads only the row groups that hold any."""
+        end = self.next_offset if stop is None else stop
+        for segment in self._overlapping(first, end):
+            if segment.kinds.keys() == {"event"}:
+                continue
+            for batch in read_rows(self.store, segment.name, first, end, controls_only=True):
+                controls = batch.filter(pc.not_equal(batch.column("kind"), "event"))
+                if controls.num_rows:
+                    yield controls
+
+    def notifications(self, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The notifications made final at offset ``first`` or later."""
+        for table in self.tables:
+            if table.stop > first:
+                yield from read_rows(self.store, table.name, first, table.stop)
+
+    def subscriptions(self) -> dict[str, tuple[int, str]]:
+        """The subscriptions in force at the end of this version: name → (offset, text)."""
+        active: dict[str, tuple[int, str]] = {}
+        for batch in self.controls():
+            for record in batch.select(["offset", "kind", "id", "text"]).to_pylist():
+                if record["kind"] == "subscribe":
+                    active[record["id"]] = (record["offset"], record["text"])
+                elif record["kind"] == "unsubscribe":
+                    active.pop(record["id"], None)
+        return active
+
+    def ids_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
+        """The ids of the records at these offsets, which must be sorted."""
+        found = []
+        for segment in self._overlapping(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ():
+            low, high = np.searchsorted(offsets, [segment.first, segment.stop])
+            if low == high:
+                continue
+            wanted = offsets[low:high]
+            for batch in read_rows(self.store, segment.name, wanted[0], wanted[-1] + 1, ["offset", "id"]):
+                here = batch.column("offset").to_numpy()
+                inside = wanted[np.searchsorted(wanted, here[0]) : np.searchsorted(wanted, here[-1], side="right")]
+                found.append(batch.column("id").take(pa.array(inside - here[0])))
+        return pa.concat_arrays(found) if found else pa.array([], pa.string())
+
+    def statistics(self) -> dict[str, object]:
+        """Counts and extents, for people."""
+        kinds: Counter[str] = Counter()
+        for segment in self.segments:
+            kinds.update(segment.kinds)
+        starts = [segment.start for segment in self.segments if segment.start is not None]
+        ends = [segment.end for segment in self.segments if segment.end is not None]
+        return {
+            "version": self.version,
+            "records": self.next_offset,
+            "kinds": dict(sorted(kinds.items())),
+            "events": kinds["event"],
+            "late": sum(segment.late for segment in self.segments),
+            "segments": len(self.segments),
+            "bytes": sum(segment.size for segment in self.segments),
+            "first_offset": 0 if self.segments else None,
+            "last_offset": self.next_offset - 1 if self.segments else None,
+            "frontier": self.frontier,
+            "start": min(starts, default=None),
+            "end": max(ends, default=None),
+            "subscriptions": sorted(self.subscriptions()),
+            "notifications": sum(table.rows for table in self.tables),
+            "notification_files": len(self.tables),
+            "notified_to": self.notified_to,
+        }
+
+    def _overlapping(self, first: int, stop: int) -> tuple[DataFile, ...]:
+        """The segments that hold offsets of ``[first, stop)``, found by bisection: there may be thousands."""
+        low, high = 0, len(self.segments)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.segments[middle].stop <= first else (low, middle)
+        end = low
+        while end < len(self.segments) and self.segments[end].first < stop:
+            end += 1
+        return self.segments[low:end]
+
+
+def describe(name: str, size: int, records: pa.Table) -> DataFile:
+    """The manifest's words about a segment that holds these records."""
+    offsets = records["offset"].to_numpy()
+    kinds = records["kind"].value_counts()
+    counts = {count["values"].as_py(): count["counts"].as_py() for count in kinds}
+    events = pc.equal(records["kind"], "event").to_numpy()
+    starts, ends = (pc.fill_null(records[name].cast(pa.int64()), 0).to_numpy()[events] for name in ("start", "end"))
+    return DataFile(
+        name=name,
+        first=int(offsets[0]),
+        stop=int(offsets[-1]) + 1,
+        rows=records.num_rows,
+        size=size,
+        kinds=dict(sorted(counts.items())),
+        late=int(np.count_nonzero(records["late"].to_numpy())),
+        start=int(starts.min()) if len(starts) else None,
+        end=int(ends.max()) if len(ends) else None,
+    )
+
+
+def union(name: str, size: int, files: Sequence[DataFile]) -> DataFile:
+    """The manifest's words about a file that holds what these files held."""
+    kinds: Counter[str] = Counter()
+    for file in files:
+        kinds.update(file.kinds)
+    return DataFile(
+        name=name,
+        first=files[0].first,
+        stop=files[-1].stop,
+        rows=sum(file.rows for file in files),
+        size=size,
+        kinds=dict(sorted(kinds.items())),
+        late=sum(file.late for file in files),
+        start=min((file.start for file in files if file.start is not None), default=None),
+        end=max((file.end for file in files if file.end is not None), default=None),
+    )
