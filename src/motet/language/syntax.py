@@ -170,6 +170,7 @@ Pairing = And | Timed | Alongside
 @dataclass(frozen=True, slots=True)
 class Select:
     variables: tuple[str, ...] | None = None  # None: SELECT *, every visible variable
+    position: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,163 @@
+"""What a subscription must keep beyond its grammar (language page, sections 3 and 7), each with a place and advice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from motet.language.bounds import Bounded, bounds
+from motet.language.document import MAX_DEPTH, Document
+from motet.language.syntax import (
+    Construct,
+    Context,
+    Filter,
+    Or,
+    Pattern,
+    Run,
+    Select,
+    Subscription,
+    Timed,
+    Unless,
+    Within,
+    Without,
+)
+from motet.language.visibility import iterated_names, leaf_variables
+from motet.language.walk import PAIRING, children, leaves, nodes
+
+
+def check(subscription: Subscription, text: str, source: str | None = None) -> None:
+    """Raise a SubscriptionError unless the subscription may be registered; ``text`` is what its positions refer to."""
+    document = Document(text, source)
+    _check_depth(subscription.pattern, document)
+    _check_names(subscription, document)
+    _check_operands(subscription.pattern, document)
+    _check_variables(subscription, document)
+    _check_bounds(subscription, document)
+
+
+def check_names(subscriptions: Iterable[Subscription], text: str, source: str | None = None) -> None:
+    """Raise a SubscriptionError when two subscriptions of one document have the same name."""
+    seen: set[str] = set()
+    for subscription in subscriptions:
+        if subscription.name in seen:
+            message = f"the subscription '{subscription.name}' is already in this document"
+            raise Document(text, source).refusal(message, subscription.position, "give it another name")
+        seen.add(subscription.name)
+
+
+def _check_depth(pattern: Pattern, document: Document) -> None:
+    for node, depth in nodes(pattern):
+        if depth > MAX_DEPTH:
+            message = f"the pattern is more than {MAX_DEPTH} operators deep"
+            raise document.refusal(message, node.position, "split it into several subscriptions")
+
+
+def _check_names(subscription: Subscription, document: Document) -> None:
+    declared: set[str] = set()
+    for event in subscription.events:
+        if event.name in declared:
+            raise document.refusal(f"the event '{event.name}' is declared twice", event.position, "rename one of them")
+        declared.add(event.name)
+    used = {leaf.name: leaf for leaf in leaves(subscription.pattern)}
+    for name, leaf in used.items():
+        if name not in declared:
+            raise document.refusal(f"no event is called '{name}'", leaf.position, f"declare it: EVENT {name}")
+    for event in subscription.events:
+        if event.name not in used:
+            message = f"the event '{event.name}' is declared and not used"
+            raise document.refusal(message, event.position, "use it in WHEN or remove its declaration")
+
+
+def _check_operands(pattern: Pattern, document: Document) -> None:
+    for node, _ in nodes(pattern):
+        if isinstance(node, Without) and not isinstance(_seen_through(node.operand), PAIRING):
+            message = "WITHOUT needs a pair to its left: AND, ALONGSIDE or a time relation"
+            raise document.refusal(message, node.position, "write (a BEFORE b) WITHOUT c")
+        below = children(node)
+        if isinstance(node, Or) or len(below) < 2:
+            continue
+        both = {leaf.name for leaf in leaves(below[0])} & {leaf.name for leaf in leaves(below[1])}
+        if both:
+            message = f"'{min(both)}' is on both sides of {spoken(node)}"
+            advice = "an event never pairs with itself; declare a second EVENT with the same pattern"
+            raise document.refusal(message, node.position, advice)
+
+
+def _seen_through(node: Pattern) -> Pattern:
+    while isinstance(node, Unless | Without | Within) or (
+        isinstance(node, Filter) and isinstance(node.operand, PAIRING)
+    ):
+        node = node.operand
+    return node
+
+
+def _check_variables(subscription: Subscription, document: Document) -> None:
+    bound = frozenset(name for event in subscription.events for name in leaf_variables(event))
+    for node, _ in nodes(subscription.pattern):
+        if isinstance(node, Filter):
+            _refuse_unbound(node.condition.variables, bound, node.condition.position, "FILTER", document)
+    delivery = subscription.delivery
+    if isinstance(delivery, Construct):
+        for template in delivery.templates:
+            _refuse_unbound(template.variables, bound, template.position, "CONSTRUCT", document)
+    elif isinstance(delivery, Select):
+        _refuse_unbound(delivery.variables or (), bound, delivery.position, "SELECT", document)
+        _refuse_iterated(delivery, iterated_names(subscription.pattern), document)
+
+
+def _refuse_unbound(
+    variables: Iterable[str], bound: frozenset[str], position: int, clause: str, document: Document
+) -> None:
+    for name in sorted(set(variables) - bound):
+        message = f"?{name} in {clause} is in no EVENT"
+        place = _variable_place(document, name, position)
+        raise document.refusal(message, place, f"the events bind {', '.join(f'?{known}' for known in sorted(bound))}")
+
+
+def _refuse_iterated(select: Select, iterated: frozenset[str], document: Document) -> None:
+    for name in select.variables or ():
+        if name in iterated:
+            message = f"?{name} is repeated, so it names no single event and cannot be selected"
+            advice = "deliver EVENTS, or select the variables the members share"
+            raise document.refusal(message, _variable_place(document, name, select.position), advice)
+
+
+def _variable_place(document: Document, name: str, position: int) -> int:
+    match = re.compile(rf"[?$]{re.escape(name)}(?!\w)").search(document.text, position)
+    return match.start() if match else position
+
+
+def _check_bounds(subscription: Subscription, document: Document) -> None:
+    if subscription.unbounded:
+        return
+    waiting = [bounds(subscription.pattern)]
+    while waiting:
+        bounded = waiting.pop()
+        _refuse_unbounded(bounded, subscription.context, document)
+        waiting.extend(reversed(bounded.children))
+
+
+def _refuse_unbounded(bounded: Bounded, context: Context, document: Document) -> None:
+    node = bounded.node
+    if bounded.bound is not None:
+        return
+    if isinstance(node, Run):
+        message = f"{spoken(node)} has no bound, so a run may never end"
+    elif isinstance(node, PAIRING) and context is not Context.RECENT:
+        message = f"{spoken(node)} has no bound in the {context.value} context"
+    else:
+        return
+    advice = "add WITHIN and a duration, or UNBOUNDED after the context to accept growing state"
+    raise document.refusal(message, node.position, advice)
+
+
+def spoken(node: Pattern) -> str:
+    """The operator as it is written.
+
+    >>> from motet.language.syntax import Leaf, And
+    >>> spoken(And(Leaf("a"), Leaf("b")))
+    'AND'
+    """
+    if isinstance(node, Timed):
+        return node.relation.value
+    return "the iteration '+'" if isinstance(node, Run) else type(node).__name__.upper()

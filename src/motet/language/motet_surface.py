@@ -1,0 +1,246 @@
+"""The `motet` surface: the text of language page, section 3, to syntax trees. What a tree must keep is in check.py."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from lark import Lark, Token, Transformer_NonRecursive, Tree, UnexpectedToken, v_args
+from lark.exceptions import VisitError
+
+from motet.language import embedded, quantities
+from motet.language.document import Document
+from motet.language.iris import Names
+from motet.language.motet_lexer import KEYWORDS, Terminal, terminals
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Construct,
+    Context,
+    Delivery,
+    Event,
+    Events,
+    Filter,
+    Leaf,
+    No,
+    Or,
+    Pattern,
+    Run,
+    Select,
+    Signal,
+    Subscription,
+    Timed,
+    Times,
+    Unless,
+    Within,
+    Without,
+    Xor,
+)
+from motet.language.tokens import Token as SparqlToken
+from motet.model.errors import SubscriptionError
+from motet.model.intervals import Relation
+from motet.model.terms import XSD
+
+
+def parse_motet(document: Document) -> tuple[Subscription, ...]:
+    """The subscriptions of a document, not yet checked."""
+    parser: Any = _parser().parse_interactive()  # its methods carry no types
+    try:
+        for terminal in terminals(document):
+            parser.feed_token(Token(terminal.kind, terminal))
+        tree: Tree[Token] = parser.feed_eof()
+    except UnexpectedToken as error:
+        raise _unexpected(document, error.token, parser.accepts()) from None
+    try:
+        subscriptions: tuple[Subscription, ...] = _Builder(document).transform(tree)
+    except VisitError as error:  # Lark wraps what a rule's method raises
+        raise error.orig_exc from None
+    return subscriptions
+
+
+@cache
+def _parser() -> Lark:
+    return Lark.open("motet.lark", rel_to=__file__, parser="lalr", lexer="basic", start="document")
+
+
+@v_args(inline=True)
+class _Builder(Transformer_NonRecursive[Token, Any]):
+    """One method per rule or alias of motet.lark. Tokens carry a Terminal; rules are visited in document order."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__()
+        self._document = document
+        self._names = Names(document)
+
+    # The document.
+
+    def document(self, _prologue: object, *subscriptions: Subscription) -> tuple[Subscription, ...]:
+        return subscriptions
+
+    def base(self, iri: Token) -> None:
+        self._names.base = self._expand(iri)
+
+    def prefix(self, name: Token, iri: Token) -> None:
+        self._names.prefixes[name.value.text[:-1]] = self._expand(iri)
+
+    def subscription(
+        self,
+        name: Token,
+        since: int | None,
+        events: tuple[Event, ...],
+        pattern: Pattern,
+        context: tuple[Context, bool] | None,
+        delivery: Delivery | None,
+    ) -> Subscription:
+        chosen, unbounded = context or (Context.RECENT, False)
+        terminal: Terminal = name.value
+        return Subscription(
+            terminal.text, events, pattern, chosen, unbounded, delivery or Select(), since, terminal.position
+        )
+
+    def since(self, string: Token, sign: Token | None, datatype: str | None) -> int:
+        if sign is not None and datatype != XSD + "dateTime":
+            raise self._document.refusal("SINCE takes an xsd:dateTime", sign.value.position)
+        return quantities.instant(self._document, string.value.text, string.value.position)
+
+    def declarations(self, *events: Event) -> tuple[Event, ...]:
+        return events
+
+    def event(self, name: Token, _colon: Token | None, class_iri: str | None, body: Token | None) -> Event:
+        own: Terminal = name.value
+        group = None
+        if body is not None:
+            group = embedded.group_pattern(self._names, body.value.inner, body.value.position, own.text)
+        return Event(own.text, class_iri, group, own.position)
+
+    def context(self, name: Token, unbounded: Token | None) -> tuple[Context, bool]:
+        try:
+            return Context(name.value.text.lower()), unbounded is not None
+        except ValueError:
+            known = ", ".join(context.value for context in Context)
+            message = f"'{name.value.text}' is not a context"
+            raise self._document.refusal(message, name.value.position, f"use one of {known}") from None
+
+    # What is delivered.
+
+    def select(self, keyword: Token, *what: Token) -> Select:
+        if what[0].type == "STAR":
+            return Select()
+        names = dict.fromkeys(variable.value.text[1:] for variable in what)
+        return Select(tuple(names), keyword.value.position)
+
+    def construct(self, *templates: Token) -> Construct:
+        stretches = [(token.value.inner, token.value.position) for token in templates]
+        return Construct(tuple(embedded.template(self._names, inner, position) for inner, position in stretches))
+
+    def signal(self) -> Signal:
+        return Signal()
+
+    def events(self) -> Events:
+        return Events()
+
+    # Patterns.
+
+    def leaf(self, name: Token) -> Leaf:
+        return Leaf(name.value.text, name.value.position)
+
+    def within(self, operand: Pattern, sign: Token, bound: int) -> Within:
+        return Within(operand, bound, sign.value.position)
+
+    def unless(self, operand: Pattern, sign: Token, absent: Pattern, window: int) -> Unless:
+        return Unless(operand, absent, window, sign.value.position)
+
+    def without(self, operand: Pattern, sign: Token, absent: Pattern) -> Without:
+        return Without(operand, absent, sign.value.position)
+
+    def filter(self, operand: Pattern, sign: Token, stretch: Token) -> Filter:
+        condition = embedded.expression(self._names, stretch.value.inner, stretch.value.position)
+        return Filter(operand, condition, sign.value.position)
+
+    def xor(self, left: Pattern, sign: Token, right: Pattern, window: int) -> Xor:
+        return Xor(left, right, window, sign.value.position)
+
+    def or_(self, left: Pattern, sign: Token, right: Pattern) -> Or:
+        return Or(left, right, sign.value.position)
+
+    def and_(self, left: Pattern, sign: Token, right: Pattern) -> And:
+        return And(left, right, sign.value.position)
+
+    def related(self, left: Pattern, relation: tuple[str, int], right: Pattern) -> Timed | Alongside:
+        word, position = relation
+        if word == "ALONGSIDE":
+            return Alongside(left, right, position)
+        return Timed(Relation(word), left, right, position)
+
+    def relation(self, *words: Token) -> tuple[str, int]:
+        return " ".join(word.type for word in words), words[0].value.position
+
+    def times(self, operand: Pattern, sign: Token, number: Token, gap: int | None) -> Times:
+        count = quantities.count(self._document, number.value.text, number.value.position)
+        return Times(operand, count, gap, sign.value.position)
+
+    def run(self, operand: Pattern, sign: Token, gap: int) -> Run:
+        return Run(operand, gap, sign.value.position)
+
+    def no(self, sign: Token, operand: Pattern, duration: int) -> No:
+        return No(operand, duration, sign.value.position)
+
+    # Small things.
+
+    def measured(self, number: Token, unit: Token) -> int:
+        (_, digits, position, _), (_, name, place, _) = number.value, unit.value
+        return quantities.measured_duration(self._document, digits, position, name, place)
+
+    def lexical(self, string: Token, sign: Token, datatype: str) -> int:
+        if datatype != XSD + "dayTimeDuration":
+            raise self._document.refusal("a duration is an xsd:dayTimeDuration", sign.value.position)
+        return quantities.lexical_duration(self._document, string.value.text, string.value.position)
+
+    def iri(self, name: Token) -> str:
+        if name.value.text.startswith("xsd:") and "xsd" not in self._names.prefixes:
+            return XSD + name.value.text[4:]  # the grammar itself writes xsd:dayTimeDuration
+        return self._expand(name)
+
+    def _expand(self, name: Token) -> str:
+        kind = "PREFIX_NAME" if name.type == "COLON" else name.type
+        return self._names.expand(SparqlToken(kind, name.value.text, name.value.position))
+
+
+_SPOKEN = {
+    "SUBNAME": "a subscription's name",
+    "NAME": "a name",
+    "BODY": "'{'",
+    "TEMPLATE": "'{'",
+    "REPEAT": "'{'",
+    "EXPRESSION": "'('",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "RBRACE": "'}'",
+    "STAR": "'*'",
+    "PLUS": "'+'",
+    "COLON": "':'",
+    "DATATYPE_SIGN": "'^^'",
+    "IRIREF": "an IRI",
+    "PNAME": "a prefixed name",
+    "PREFIX_NAME": "a prefix",
+    "VAR": "a variable",
+    "STRING": "a string",
+    "INTEGER": "a number",
+    "DECIMAL": "a number",
+    "DOUBLE": "a number",
+    "$END": "the end",
+}
+
+
+def _unexpected(document: Document, token: Token, accepted: set[str]) -> SubscriptionError:
+    advice = f"expected {', '.join(sorted({_SPOKEN.get(kind, kind) for kind in accepted}))}"
+    if token.type == "$END":
+        return document.refusal("the text ends too early", len(document.text.rstrip()), advice)
+    terminal: Terminal = token.value
+    if terminal.kind in ("PNAME", "PREFIX_NAME") and accepted & {"COLON", "NAME"}:
+        return document.refusal(
+            "white space must surround the ':' of EVENT", terminal.position, "write EVENT name : class"
+        )
+    if terminal.kind in KEYWORDS and accepted & {"NAME", "SUBNAME"}:
+        return document.refusal(f"'{terminal.text}' is a keyword and cannot be a name here", terminal.position, advice)
+    return document.refusal(f"'{terminal.text}' cannot stand here", terminal.position, advice)

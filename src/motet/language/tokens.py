@@ -1,0 +1,113 @@
+"""Cuts text into SPARQL's tokens, with their positions. The pattern language uses the same tokens.
+
+White space and comments are dropped. Nothing here knows what a sequence of tokens means.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from motet.language.document import Document
+
+_BASE = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_FIRST = _BASE + "_"
+_INNER = "\u00b7\u0300-\u036f\u203f-\u2040"
+_CHARS = _FIRST + "0-9" + _INNER + r"\-"
+_PLX = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_PREFIX = rf"[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?"
+_LOCAL = rf"(?:[{_FIRST}0-9:]|{_PLX})(?:(?:[{_CHARS}.:]|{_PLX})*(?:[{_CHARS}:]|{_PLX}))?"
+_ESCAPE = r"\\(?:[tbnrf\"'\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
+_UNICODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+
+_KINDS = {
+    "SKIP": r"(?:\s|#[^\n\r]*)+",
+    "IRIREF": rf"<(?:[^<>\"{{}}|^`\\\x00-\x20]|{_UNICODE})*>",
+    "STRING": "|".join(rf"{quote * 3}(?:{quote}{{0,2}}(?:[^{quote}\\]|{_ESCAPE}))*{quote * 3}" for quote in ('"', "'"))
+    + "|"
+    + "|".join(rf"{quote}(?:[^{quote}\\\n\r]|{_ESCAPE})*{quote}" for quote in ('"', "'")),
+    "VAR": rf"[?$][{_FIRST}0-9][{_FIRST}0-9{_INNER}]*",
+    "BLANK": rf"_:[{_FIRST}0-9](?:[{_CHARS}.]*[{_CHARS}])?",
+    "PNAME": rf"(?:{_PREFIX})?:{_LOCAL}",
+    "PREFIX_NAME": rf"(?:{_PREFIX})?:",
+    "DOUBLE": r"[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+",
+    "DECIMAL": r"[+-]?[0-9]*\.[0-9]+",
+    "INTEGER": r"[+-]?[0-9]+",
+    "LANGTAG": r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*",
+    "WORD": r"[A-Za-z_][A-Za-z0-9_]*",
+    "PUNCTUATION": r"\^\^|&&|\|\||!=|<=|>=|[{}()\[\];,.=<>!+\-*/|^?]",
+}
+_TOKEN = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, expression in _KINDS.items()))
+_CLOSING = {"{": "}", "(": ")", "[": "]"}
+
+
+class Token(NamedTuple):
+    kind: str
+    text: str
+    position: int
+
+    @property
+    def end(self) -> int:
+        return self.position + len(self.text)
+
+
+def tokenise(document: Document) -> list[Token]:
+    """
+    >>> [token.text for token in tokenise(Document("?a ex:p 'x y' # why"))]
+    ['?a', 'ex:p', "'x y'"]
+    """
+    tokens, position = [], 0
+    while position < len(document.text):
+        match = _TOKEN.match(document.text, position)
+        if match is None:
+            raise _unreadable(document, position)
+        if match.lastgroup != "SKIP":
+            tokens.append(Token(match.lastgroup or "", match[0], position))
+        position = match.end()
+    return tokens
+
+
+def closing(document: Document, tokens: list[Token], opening: int) -> int:
+    """The index of the bracket that closes the one at ``opening``; brackets in between must match."""
+    expected: list[str] = []
+    for index in range(opening, len(tokens)):
+        token = tokens[index]
+        if token.kind != "PUNCTUATION":
+            continue
+        if token.text in _CLOSING:
+            expected.append(_CLOSING[token.text])
+        elif token.text in _CLOSING.values():
+            if token.text != expected.pop():
+                raise document.refusal(f"'{token.text}' closes nothing", token.position)
+            if not expected:
+                return index
+    raise document.refusal(f"'{tokens[opening].text}' is never closed", tokens[opening].position)
+
+
+def _unreadable(document: Document, position: int) -> Exception:
+    character = document.text[position]
+    if character in "\"'":
+        return document.refusal("a string that does not end, or with a wrong escape", position)
+    return document.refusal(f"{character!r} cannot stand here", position)
+
+
+_NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPES = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+
+
+def string_value(text: str) -> str:
+    """What a STRING token says.
+
+    >>> string_value("'''it\\\\'s'''")
+    "it's"
+    """
+    width = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1
+    return _ESCAPES.sub(_unescaped, text[width:-width])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = int(match[1] or match[2] or "0", 16)
+    return _NAMED.get(match[3], match[3]) if match[3] else chr(min(code, 0x10FFFF))
