@@ -1,0 +1,70 @@
+"""How far behind the frontier the occurrences of a pattern are known (language page, section 11).
+
+> An occurrence is final when the frontier has passed everything its definition looks at.
+
+An event is late when its end is below the frontier, so one that ends *at* the frontier may still come: to have passed
+an instant is to be greater than it. After a tick at the end of time nothing comes any more, so that frontier has
+passed everything, windows that reach beyond the end of time included.
+
+The **lag** of a pattern is the least L such that every occurrence of it that ends at or before t, and every one that
+will not exist, is known once the frontier has passed t + L. The operators add to it what they look at after an
+occurrence has ended:
+
+| pattern | lag |
+|---|---|
+| leaf | 0, or the greatest lag of a subscription whose CONSTRUCT feeds it |
+| AND, ALONGSIDE, Allen, OR, WITHOUT | the greater of both sides |
+| XOR | the greater of both sides, and the window |
+| UNLESS | the greater of the left side, and the right side's plus the window |
+| NO, `A{n}`, WITHIN, FILTER | the operand's |
+| `A+` | the operand's plus the gap or the bound, whichever is less |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Filter,
+    Leaf,
+    No,
+    Or,
+    Pattern,
+    Run,
+    Timed,
+    Times,
+    Unless,
+    Within,
+    Without,
+    Xor,
+)
+from motet.model.times import END_OF_TIME
+
+
+def passed(frontier: int | None, instant: int) -> bool:
+    """
+    >>> passed(5, 5), passed(6, 5), passed(END_OF_TIME, END_OF_TIME + 1)
+    (False, True, True)
+    """
+    return frontier is not None and (frontier > instant or frontier >= END_OF_TIME)
+
+
+def lag(pattern: Pattern, bound: int | None, leaf_lag: Callable[[str], int]) -> int:  # noqa: PLR0911  (a table)
+    """The lag of a pattern below the nearest enclosing WITHIN ``bound``."""
+    match pattern:
+        case Leaf(name):
+            return leaf_lag(name)
+        case And(left, right) | Alongside(left, right) | Or(left, right) | Timed(_, left, right) | Without(left, right):
+            return max(lag(left, bound, leaf_lag), lag(right, bound, leaf_lag))
+        case Xor(left, right, window):
+            return max(lag(left, bound, leaf_lag), lag(right, bound, leaf_lag)) + window
+        case Unless(operand, absent, window):
+            return max(lag(operand, bound, leaf_lag), lag(absent, bound, leaf_lag) + window)
+        case Within(operand, nearest):
+            return lag(operand, nearest, leaf_lag)
+        case No(operand) | Times(operand) | Filter(operand):
+            return lag(operand, bound, leaf_lag)
+        case Run(operand, gap):
+            return lag(operand, bound, leaf_lag) + (gap if bound is None else min(gap, bound))

@@ -1,0 +1,149 @@
+"""SPARQL for the reference engine: solutions of a group over triples, and conditions over bindings.
+
+pyoxigraph evaluates, except where its store would change what it is given: it keeps the value of a number, boolean or
+date and loses the lexical form (`"01"^^xsd:integer` becomes `1`), so a constant would match what is another RDF term.
+Whenever a literal in the data or the query is not in the form the store gives back, rdflib evaluates instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from motet.engine.reference.occurrences import Bindings
+from motet.model import terms
+
+if TYPE_CHECKING:
+    import rdflib
+
+Triple = tuple[str, str, str]
+
+_STRING = r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n\r]|\\.)*\"|'(?:[^'\\\n\r]|\\.)*'"
+_SKIPPED = r"<[^<>\s]*>|[?$]\w+|_:[\w.\-]+|[^\W\d]\w*"
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_TOKEN = re.compile(rf"({_STRING})(@[A-Za-z0-9\-]+|\^\^<[^>]*>)?|({_SKIPPED})|({_NUMBER})", re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def solutions(triples: frozenset[Triple], group: str, variables: frozenset[str]) -> frozenset[Bindings]:
+    """The distinct solutions of a group graph pattern, written without braces, over some triples.
+
+    >>> solutions(frozenset({("<urn:s>", "<urn:p>", '"01"^^<urn:t>')}), "?s <urn:p> ?o", frozenset({"o"}))
+    frozenset({(('o', '"01"^^<urn:t>'),)})
+    """
+    query = f"SELECT DISTINCT {' '.join(sorted(f'?{name}' for name in variables))} WHERE {{ {group} }}"
+    if _faithful(triples, query):
+        return _oxigraph_select(triples, query)
+    return _rdflib_select(triples, query)
+
+
+@lru_cache(maxsize=65536)
+def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool:
+    """“evaluates a SPARQL expression over the joined bindings; an error is false”
+
+    >>> holds("?x > 3", (("x", terms.literal("4", datatype=terms.XSD + "integer")),), frozenset({"x"}))
+    True
+    """
+    import pyoxigraph  # noqa: PLC0415  (heavy)
+
+    names = sorted(variables)
+    values = dict(bindings)
+    row = " ".join(values.get(name, "UNDEF") for name in names)
+    header = " ".join(f"?{name}" for name in names)
+    query = f"ASK {{ VALUES ( {header} ) {{ ( {row} ) }} FILTER( {condition} ) }}"
+    if _faithful(frozenset(), query):
+        return bool(pyoxigraph.Store().query(query))
+    return _rdflib_ask(query)
+
+
+def _oxigraph_select(triples: Iterable[Triple], query: str) -> frozenset[Bindings]:
+    import pyoxigraph  # noqa: PLC0415  (heavy)
+
+    store = pyoxigraph.Store()
+    text = "".join(f"{subject} {predicate} {value} .\n" for subject, predicate, value in triples)
+    store.load(text, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    results = store.query(query)
+    assert isinstance(results, pyoxigraph.QuerySolutions)
+    names = [variable.value for variable in results.variables]
+    return frozenset(
+        tuple((name, str(term)) for name, term in zip(names, row, strict=True) if term is not None) for row in results
+    )
+
+
+def _faithful(triples: frozenset[Triple], query: str) -> bool:
+    """Whether the store gives back every literal of the data and of the query as it was given."""
+    in_data = {term for triple in triples for term in triple if term.startswith('"')}
+    in_query = {
+        match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query) if not match[3]
+    }
+    return all(_kept(literal) for literal in in_data | in_query)
+
+
+@lru_cache(maxsize=4096)
+def _kept(literal: str) -> bool:
+    import pyoxigraph  # noqa: PLC0415  (heavy)
+
+    (given,) = pyoxigraph.parse(f"<urn:s> <urn:p> {literal} .", format=pyoxigraph.RdfFormat.TURTLE)
+    store = pyoxigraph.Store()
+    store.add(pyoxigraph.Quad(given.subject, given.predicate, given.object))
+    (stored,) = store
+    return str(stored.object) == str(given.object)
+
+
+def _rdflib_select(triples: Iterable[Triple], query: str) -> frozenset[Bindings]:
+    found = set()
+    for row in _rdflib_query(triples, query):
+        named = row.asdict()
+        found.add(tuple(sorted((str(name), as_term(term)) for name, term in named.items())))
+    return frozenset(found)
+
+
+def _rdflib_ask(query: str) -> bool:
+    return bool(_rdflib_query((), query).askAnswer)
+
+
+def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
+    """Evaluated at once, since the lexical forms are kept only while the switch is off."""
+    import rdflib  # noqa: PLC0415  (heavy)
+
+    before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
+    try:
+        graph = rdflib.Graph()
+        for triple in triples:
+            subject, predicate, value = (_to_rdflib(term) for term in triple)
+            graph.add((subject, predicate, value))
+        result = graph.query(query)
+        if result.type == "SELECT":
+            result.bindings = list(result.bindings)
+        return result
+    finally:
+        rdflib.NORMALIZE_LITERALS = before
+
+
+def _to_rdflib(term: str) -> rdflib.term.Identifier:
+    import rdflib  # noqa: PLC0415  (heavy)
+
+    if terms.is_iri(term):
+        return rdflib.URIRef(terms.iri_value(term))
+    text, datatype, language = terms.literal_parts(term)
+    if language or datatype == terms.XSD + "string":
+        return rdflib.Literal(text, lang=language)
+    return rdflib.Literal(text, datatype=rdflib.URIRef(datatype))
+
+
+def as_term(term: object) -> str:
+    """An rdflib term as a string; a variable or blank node of a query as ``?name``, a path as ``?``."""
+    import rdflib  # noqa: PLC0415  (heavy)
+
+    match term:
+        case rdflib.Literal():
+            datatype = str(term.datatype) if term.datatype else None
+            return terms.literal(str(term), datatype=datatype, language=term.language)
+        case rdflib.URIRef():
+            return terms.iri(str(term))
+        case rdflib.Variable() | rdflib.BNode():
+            return f"?{term}"
+        case _:
+            return "?"

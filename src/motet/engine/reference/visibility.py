@@ -1,0 +1,124 @@
+"""Which variables are visible outside a sub-pattern (language page, section 4).
+
+> A variable is **visible** outside a sub-pattern if it occurs in a leaf or FILTER outside it, or in the delivery
+> clause, or is the name of an event that is not iterated; `SELECT *` makes every variable visible except outside an
+> iteration. What an iteration hides stays hidden.
+
+``outside`` is always the set of variables that occur in a leaf or FILTER outside the sub-pattern or in the delivery
+clause. “Occurs in a leaf” counts the event's own name and the variables its body can bind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Construct,
+    Event,
+    Filter,
+    Leaf,
+    No,
+    Or,
+    Pattern,
+    Run,
+    Select,
+    Subscription,
+    Timed,
+    Times,
+    Unless,
+    Within,
+    Without,
+    Xor,
+)
+
+Variables = frozenset[str]
+
+
+def leaf_variables(event: Event) -> Variables:
+    return frozenset({event.name}) | (event.body.variables if event.body else frozenset())
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """The rule above, for the patterns of one subscription."""
+
+    subscription: Subscription
+
+    @property
+    def everything(self) -> bool:
+        """SELECT *"""
+        return self.subscription.delivery == Select(None)
+
+    def delivered(self) -> Variables:
+        """The variables of the delivery clause.
+
+        The name of an iterated event in a template is not one value but one per member, so it is left out here.
+        """
+        match self.subscription.delivery:
+            case Select(tuple(variables)):
+                return frozenset(variables)
+            case Construct(templates):
+                names = frozenset(name for template in templates for name in template.variables)
+                return names - iterated(self.subscription.pattern)
+            case _:
+                return frozenset()
+
+    def occurring(self, pattern: Pattern) -> Variables:
+        """The variables that occur in a leaf or FILTER inside a pattern."""
+        match pattern:
+            case Leaf(name):
+                return leaf_variables(self.subscription.event(name))
+            case Filter(operand, condition):
+                return self.occurring(operand) | condition.variables
+            case _:
+                return frozenset().union(*(self.occurring(child) for child in children(pattern)))
+
+    def leaf(self, name: str, outside: Variables, *, inside_iteration: bool) -> Variables:
+        """The visible variables of a leaf."""
+        variables = leaf_variables(self.subscription.event(name))
+        own = frozenset() if inside_iteration else frozenset({name})
+        return variables if self.everything else variables & (outside | own)
+
+    def visible(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
+        """The variables an occurrence of the pattern may bind and that are visible outside it."""
+        match pattern:
+            case Leaf(name):
+                return self.leaf(name, outside, inside_iteration=inside_iteration)
+            case No():
+                return frozenset()
+            case Times(operand) | Run(operand):
+                return self.visible(operand, outside, inside_iteration=True) & outside
+            case Filter(operand) | Within(operand) | Unless(operand) | Without(operand):
+                return self.visible(operand, outside, inside_iteration=inside_iteration)
+            case And(left, right) | Alongside(left, right) | Or(left, right) | Xor(left, right) | Timed(_, left, right):
+                return self.visible(left, outside, inside_iteration=inside_iteration) | self.visible(
+                    right, outside, inside_iteration=inside_iteration
+                )
+
+
+def children(pattern: Pattern) -> tuple[Pattern, ...]:
+    match pattern:
+        case Leaf():
+            return ()
+        case And(left, right) | Alongside(left, right) | Or(left, right) | Xor(left, right) | Timed(_, left, right):
+            return left, right
+        case Unless(operand, absent) | Without(operand, absent):
+            return operand, absent
+        case Filter(operand) | Within(operand) | No(operand) | Times(operand) | Run(operand):
+            return (operand,)
+
+
+def names(pattern: Pattern) -> Variables:
+    """The event names in a pattern."""
+    if isinstance(pattern, Leaf):
+        return frozenset({pattern.name})
+    return frozenset().union(*(names(child) for child in children(pattern)))
+
+
+def iterated(pattern: Pattern) -> Variables:
+    """The names of the events that are inside an iteration."""
+    if isinstance(pattern, Times | Run):
+        return names(pattern)
+    return frozenset().union(*(iterated(child) for child in children(pattern)))
