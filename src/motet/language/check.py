@@ -10,6 +10,7 @@ from motet.language.document import MAX_DEPTH, Document
 from motet.language.syntax import (
     Construct,
     Context,
+    Event,
     Filter,
     Or,
     Pattern,
@@ -58,6 +59,7 @@ def _check_names(subscription: Subscription, document: Document) -> None:
         if event.name in declared:
             raise document.refusal(f"the event '{event.name}' is declared twice", event.position, "rename one of them")
         declared.add(event.name)
+        _check_times(event, document)
     used = {leaf.name: leaf for leaf in leaves(subscription.pattern)}
     for name, leaf in used.items():
         if name not in declared:
@@ -66,6 +68,17 @@ def _check_names(subscription: Subscription, document: Document) -> None:
         if event.name not in used:
             message = f"the event '{event.name}' is declared and not used"
             raise document.refusal(message, event.position, "use it in WHEN or remove its declaration")
+
+
+def _check_times(event: Event, document: Document) -> None:
+    if event.times is None:
+        return
+    body = event.body.text if event.body else ""
+    for name in event.times:
+        if name == event.name or event.times[0] == event.times[1] or _variable(name).search(body):
+            message = f"?{name} cannot stand for a time of '{event.name}': it is already bound there"
+            place = _variable_place(document, name, event.position)
+            raise document.refusal(message, place, "take a variable that the event does not use")
 
 
 def _check_operands(pattern: Pattern, document: Document) -> None:
@@ -123,8 +136,12 @@ def _refuse_iterated(select: Select, iterated: frozenset[str], document: Documen
 
 
 def _variable_place(document: Document, name: str, position: int) -> int:
-    match = re.compile(rf"[?$]{re.escape(name)}(?!\w)").search(document.text, position)
+    match = _variable(name).search(document.text, position)
     return match.start() if match else position
+
+
+def _variable(name: str) -> re.Pattern[str]:
+    return re.compile(rf"[?$]{re.escape(name)}(?!\w)")
 
 
 def _check_bounds(subscription: Subscription, document: Document) -> None:

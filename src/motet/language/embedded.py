@@ -1,25 +1,20 @@
 """SPARQL inside a subscription: bodies, conditions and templates as text that stands on its own.
 
-Names are expanded, comments dropped, tokens joined by single spaces. Then pyoxigraph judges the syntax, since rdflib
-accepts much that is not SPARQL, and rdflib must understand the result, since evaluation starts from its algebra. What
-either has to say is said at the place in the document the offending token came from. Nothing is evaluated here.
+Names are expanded, comments dropped, tokens joined by single spaces. What is wrong with the result is said at the place
+in the document the offending token came from. Nothing is evaluated here.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from motet.language.document import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document
 from motet.language.iris import Names
+from motet.language.sparql_validity import Fault, variables_in_scope
 from motet.language.syntax import Expression, GroupPattern
 from motet.language.tokens import Token
-
-if TYPE_CHECKING:
-    from rdflib.plugins.sparql.parserutils import CompValue
 
 _FORBIDDEN = {
     "GRAPH": ("GRAPH is not allowed: a body is matched against one event's graph", "write the triples without GRAPH"),
@@ -28,7 +23,6 @@ _FORBIDDEN = {
     "LATERAL": ("LATERAL is not SPARQL 1.1", None),
 }
 _NO_GRAPH_HERE = ("a condition across events sees bindings, not graphs", "move the pattern into the body of an EVENT")
-_AT = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 
 
 def group_pattern(names: Names, tokens: Sequence[Token], position: int, event: str | None = None) -> GroupPattern:
@@ -36,24 +30,21 @@ def group_pattern(names: Names, tokens: Sequence[Token], position: int, event: s
     stretch = _normalised(names, tokens, position)
     _refuse_words(names.document, tokens, _FORBIDDEN)
     before = "SELECT * WHERE { FILTER(false) " + (f"?{event} <urn:motet:is> <urn:motet:event> . " if event else "")
-    algebra = _understood(stretch, before, " }")
-    bound = {str(name) for name in _in_scope(algebra.p.p)}
-    written = {token.text[1:] for token in tokens if token.kind == "VAR"}
-    return GroupPattern(stretch.text, frozenset(bound & written), position)
+    return GroupPattern(stretch.text, _judged(stretch, before, " }") & _variables(tokens), position)
 
 
 def expression(names: Names, tokens: Sequence[Token], position: int) -> Expression:
     """The condition of a FILTER over events, without its parentheses."""
     stretch = _normalised(names, tokens, position)
     _refuse_words(names.document, tokens, _FORBIDDEN | {"EXISTS": _NO_GRAPH_HERE})
-    _understood(stretch, "SELECT * WHERE { FILTER(false) FILTER( ", " ) }")
+    _judged(stretch, "SELECT * WHERE { FILTER(false) FILTER( ", " ) }")
     return Expression(stretch.text, _variables(tokens), position)
 
 
 def template(names: Names, tokens: Sequence[Token], position: int) -> GroupPattern:
     """The triples of a CONSTRUCT clause, without their braces."""
     stretch = _normalised(names, tokens, position)
-    _understood(stretch, "CONSTRUCT { ", " } WHERE { FILTER(false) }")
+    _judged(stretch, "CONSTRUCT { ", " } WHERE { FILTER(false) }")
     return GroupPattern(stretch.text, _variables(tokens), position)
 
 
@@ -118,62 +109,10 @@ def _variables(tokens: Iterable[Token]) -> frozenset[str]:
     return frozenset(token.text[1:] for token in tokens if token.kind == "VAR")
 
 
-def _understood(stretch: _Stretch, before: str, after: str) -> CompValue:
-    """The algebra of a valid query around the stretch. FILTER(false) keeps pyoxigraph from planning a long query."""
-    query = f"{before}{stretch.text}{after}"
-    _judge_syntax(stretch, query, len(before))
-    return _translate(stretch, query, len(before))
-
-
-def _judge_syntax(stretch: _Stretch, query: str, shift: int) -> None:
-    import pyoxigraph  # noqa: PLC0415  (heavy; only needed when a subscription has SPARQL in it)
-
+def _judged(stretch: _Stretch, before: str, after: str) -> frozenset[str]:
+    """The variables in scope in a valid query around the stretch."""
     try:
-        pyoxigraph.Store().query(query)
-    except SyntaxError as error:
-        found = _AT.match(str(error))
-        line, column, reason = (int(found[1]), int(found[2]), found[3]) if found else (1, 1, str(error))
-        offset = sum(len(part) + 1 for part in query.split("\n")[: line - 1]) + column - 1
-        place = stretch.place(max(0, offset - shift))
-        raise stretch.document.refusal(f"not valid SPARQL: {_reason(reason)}", place) from None
-    except RuntimeError as error:
-        raise stretch.document.refusal(f"not usable SPARQL: {error}", stretch.place(0)) from None
-
-
-def _reason(reason: str) -> str:
-    return "something is missing or out of place here" if "[_]" in reason or "unreported" in reason else reason
-
-
-def _translate(stretch: _Stretch, query: str, shift: int) -> CompValue:
-    from pyparsing import ParseException  # noqa: PLC0415  (comes with rdflib)
-    from rdflib.plugins.sparql.algebra import translateQuery  # noqa: PLC0415  (heavy)
-    from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415
-
-    try:
-        return translateQuery(parseQuery(query)).algebra
-    except ParseException as error:
-        raise stretch.document.refusal("this SPARQL is not supported", stretch.place(error.loc - shift)) from None
-    except RecursionError:
-        message = "too many triples or nested brackets in one stretch of SPARQL"
-        raise stretch.document.refusal(message, stretch.place(0)) from None
-    except Exception as error:  # rdflib raises a bare Exception for what it cannot translate
-        raise stretch.document.refusal(f"this SPARQL is not supported: {error}", stretch.place(0)) from error
-
-
-def _in_scope(node: CompValue) -> set[str]:
-    """The variables an algebra node can bind (SPARQL 1.1, section 18.2.1); a FILTER binds none."""
-    from rdflib import Variable  # noqa: PLC0415  (heavy)
-
-    match node.name:
-        case "BGP":
-            return {term for triple in node.triples for term in triple if isinstance(term, Variable)}
-        case "Join" | "LeftJoin" | "Union":
-            return _in_scope(node.p1) | _in_scope(node.p2)
-        case "Minus":
-            return _in_scope(node.p1)
-        case "Extend":
-            return _in_scope(node.p) | {node.var}
-        case "ToMultiSet" if node.p.name == "values":
-            return {variable for row in node.p.res for variable in row}
-        case _:
-            return _in_scope(node.p)
+        return variables_in_scope(f"{before}{stretch.text}{after}")
+    except Fault as fault:
+        place = stretch.place(max(0, fault.offset - len(before)))
+        raise stretch.document.refusal(fault.reason, place, fault.advice) from None

@@ -106,12 +106,22 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def declarations(self, *events: Event) -> tuple[Event, ...]:
         return events
 
-    def event(self, name: Token, _colon: Token | None, class_iri: str | None, body: Token | None) -> Event:
+    def event(
+        self,
+        name: Token,
+        _colon: Token | None,
+        class_iri: str | None,
+        times: tuple[str, str] | None,
+        body: Token | None,
+    ) -> Event:
         own: Terminal = name.value
         group = None
         if body is not None:
             group = embedded.group_pattern(self._names, body.value.inner, body.value.position, own.text)
-        return Event(own.text, class_iri, group, own.position)
+        return Event(own.text, class_iri, group, own.position, times)
+
+    def times_variables(self, start: Token, end: Token) -> tuple[str, str]:
+        return start.value.text[1:], end.value.text[1:]
 
     def context(self, name: Token, unbounded: Token | None) -> tuple[Context, bool]:
         try:

@@ -45,12 +45,17 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """``EVENT name : class { body }``. Class and body may be missing; then every event matches once."""
+    """``EVENT name : class { body }``. Class and body may be missing; then every event matches once.
+
+    ``EVENT name DURING ?start ?end`` also binds the event's interval, as xsd:dateTime with six digits and Z; the two
+    variables do not occur in the body.
+    """
 
     name: str
     class_iri: str | None = None  # bare IRI
     body: GroupPattern | None = None
     position: int = field(default=0, compare=False)
+    times: tuple[str, str] | None = None  # the variables of start and end
 
 
 # Patterns. A node's ``position`` is that of its operator, a leaf's that of the name.

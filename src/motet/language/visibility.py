@@ -35,8 +35,8 @@ def visible_variables(subscription: Subscription) -> Visible:
 
 
 def leaf_variables(event: Event) -> frozenset[str]:
-    """The variables a leaf binds: the event's own name and those in scope in its body."""
-    return frozenset({event.name}) | (event.body.variables if event.body else frozenset())
+    """The variables a leaf binds: the event's own name, those in scope in its body, and those of its interval."""
+    return frozenset({event.name, *(event.times or ())}) | (event.body.variables if event.body else frozenset())
 
 
 def iterated_names(pattern: Pattern) -> frozenset[str]:

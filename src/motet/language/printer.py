@@ -1,0 +1,168 @@
+"""Writes syntax trees as text of the `motet` surface, so that ``parse(to_text(tree)) == (tree,)``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from motet.language.document import Document
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Construct,
+    Context,
+    Delivery,
+    Event,
+    Events,
+    Filter,
+    Leaf,
+    No,
+    Or,
+    Pattern,
+    Run,
+    Select,
+    Signal,
+    Subscription,
+    Timed,
+    Times,
+    Unless,
+    Within,
+    Without,
+    Xor,
+)
+from motet.language.tokens import tokenise
+from motet.model.times import format_datetime, format_duration
+
+_LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+# How tightly each rule of the grammar binds; an operand that binds less tightly than its place needs parentheses.
+_PATTERN, _GUARDED, _XOR, _OR, _AND, _TIMED, _REPEATED, _PRIMARY = range(8)
+
+
+def to_text(subscriptions: Subscription | Iterable[Subscription], prefixes: Mapping[str, str] | None = None) -> str:
+    """The text of one or several subscriptions; ``prefixes`` (name to IRI) shorten it.
+
+    >>> print(to_text(Subscription("any", (Event("e", "urn:C"),), Leaf("e")), {"u": "urn:"}), end="")
+    PREFIX u: <urn:>
+    <BLANKLINE>
+    SUBSCRIPTION any
+      EVENT e : u:C
+      WHEN e
+    """
+    several = (subscriptions,) if isinstance(subscriptions, Subscription) else tuple(subscriptions)
+    writer = _Writer(prefixes or {})
+    blocks = [writer.subscription(subscription) for subscription in several]
+    prologue = [f"PREFIX {name}: <{iri}>\n" for name, iri in writer.prefixes.items() if name in writer.used]
+    return "\n".join(["".join(prologue), *blocks] if prologue else blocks)
+
+
+def pattern_text(pattern: Pattern) -> str:
+    """
+    >>> pattern_text(And(Leaf("a"), Or(Leaf("b"), Leaf("c"))))
+    'a AND (b OR c)'
+    """
+    return _Writer({}).pattern(pattern)
+
+
+class _Writer:
+    """Writes with a set of prefixes and remembers which of them were needed."""
+
+    def __init__(self, prefixes: Mapping[str, str]) -> None:
+        self.prefixes = prefixes
+        self.used: set[str] = set()
+
+    def subscription(self, subscription: Subscription) -> str:
+        since = f" SINCE {_quoted(format_datetime(subscription.since))}" if subscription.since is not None else ""
+        lines = [f"SUBSCRIPTION {subscription.name}{since}"]
+        lines += [f"  {self.event(event)}" for event in subscription.events]
+        lines += [f"  WHEN {self.pattern(subscription.pattern)}"]
+        if subscription.context is not Context.RECENT or subscription.unbounded:
+            lines += [f"  CONTEXT {subscription.context.value}{' UNBOUNDED' if subscription.unbounded else ''}"]
+        lines += [f"  {clause}" for clause in self.delivery(subscription.delivery)]
+        return "\n".join(lines) + "\n"
+
+    def event(self, event: Event) -> str:
+        parts = [f"EVENT {event.name}"]
+        parts += [f": {self.iri(event.class_iri)}"] if event.class_iri is not None else []
+        parts += [f"DURING ?{event.times[0]} ?{event.times[1]}"] if event.times else []
+        parts += [f"{{ {self.sparql(event.body.text)} }}"] if event.body else []
+        return " ".join(parts)
+
+    def delivery(self, delivery: Delivery) -> list[str]:
+        match delivery:
+            case Select(variables=None):
+                return []
+            case Select(variables=variables):
+                return ["SELECT " + " ".join(f"?{name}" for name in variables or ())]
+            case Construct(templates=templates):
+                return [f"CONSTRUCT {{ {self.sparql(template.text)} }}" for template in templates]
+            case Signal() | Events():
+                return [type(delivery).__name__.upper()]
+
+    def pattern(self, node: Pattern, needed: int = _PATTERN) -> str:
+        text, binding = self._written(node)
+        return text if binding >= needed else f"({text})"
+
+    def _written(self, node: Pattern) -> tuple[str, int]:
+        """The text of a node, and how tightly it binds."""
+        match node:
+            case Leaf():
+                written = node.name, _PRIMARY
+            case No():
+                written = f"NO {self.pattern(node.operand, _PRIMARY)} FOR {format_duration(node.duration)}", _PRIMARY
+            case Times() | Run():
+                written = self._iteration(node), _REPEATED
+            case Within():
+                written = f"{self.pattern(node.operand, _GUARDED)} WITHIN {format_duration(node.bound)}", _PATTERN
+            case Unless() | Without() | Filter():
+                written = f"{self.pattern(node.operand, _GUARDED)} {self._guard(node)}", _GUARDED
+            case Xor():
+                left, right = self.pattern(node.left, _OR), self.pattern(node.right, _OR)
+                written = f"{left} XOR {right} WITHIN {format_duration(node.window)}", _XOR
+            case Or() | And() | Timed() | Alongside():
+                written = self._chain(node)
+        return written
+
+    def _iteration(self, node: Times | Run) -> str:
+        sign = f"{{{node.count}}}" if isinstance(node, Times) else "+"
+        gap = "" if node.gap is None else f" EVERY {format_duration(node.gap)}"
+        return self.pattern(node.operand, _PRIMARY) + sign + gap
+
+    def _guard(self, node: Unless | Without | Filter) -> str:
+        match node:
+            case Unless():
+                return f"UNLESS {self.pattern(node.absent, _XOR)} WITHIN {format_duration(node.window)}"
+            case Without():
+                return f"WITHOUT {self.pattern(node.absent, _XOR)}"
+            case Filter():
+                return f"FILTER({self.sparql(node.condition.text)})"
+
+    def _chain(self, node: Or | And | Timed | Alongside) -> tuple[str, int]:
+        """Left-associative: the left operand may bind as tightly, the right one must bind more tightly."""
+        if isinstance(node, Timed):
+            sign, binding = node.relation.value, _TIMED
+        else:
+            sign, binding = type(node).__name__.upper(), {Or: _OR, And: _AND, Alongside: _TIMED}[type(node)]
+        return f"{self.pattern(node.left, binding)} {sign} {self.pattern(node.right, binding + 1)}", binding
+
+    def iri(self, iri: str) -> str:
+        for name, start in self.prefixes.items():
+            if iri.startswith(start) and _LOCAL.fullmatch(iri, len(start)):
+                self.used.add(name)
+                return f"{name}:{iri[len(start) :]}"
+        return f"<{iri}>"
+
+    def sparql(self, text: str) -> str:
+        """Normalised SPARQL with its IRIs shortened."""
+        if not self.prefixes:
+            return text
+        written, position = "", 0
+        for token in tokenise(Document(text)):
+            if token.kind == "IRIREF":
+                written += text[position : token.position] + self.iri(token.text[1:-1])
+                position = token.end
+        return written + text[position:]
+
+
+def _quoted(lexical: str) -> str:
+    return f'"{lexical}"'
