@@ -1,0 +1,260 @@
+"""Evaluating SPARQL expressions: an expression is compiled once into a function of bindings.
+
+Bindings map variable names to terms. A SPARQL error is an `ExpressionError`; `test` makes it false. EXISTS needs a
+graph and a solver, which `motet.engine.solve` passes in; without them it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from motet.engine.expression_casts import CASTS
+from motet.engine.expression_functions import FUNCTIONS
+from motet.engine.expression_operators import arithmetic, compare, equal, sign
+from motet.engine.expression_values import (
+    FALSE,
+    TRUE,
+    ExpressionError,
+    Value,
+    boolean,
+    decode,
+    effective_boolean_value,
+)
+from motet.engine.graph import Graph
+from motet.engine.regular_expressions import RegexError, translate
+from motet.language.algebra import (
+    Algebra,
+    And,
+    Arithmetic,
+    Bound,
+    Call,
+    Coalesce,
+    Compare,
+    Constant,
+    Exists,
+    Expr,
+    If,
+    In,
+    Not,
+    Or,
+    Sign,
+    Variable,
+)
+from motet.model.errors import UsageError
+from motet.model.terms import XSD, literal_parts
+
+__all__ = ["ExpressionError", "compile_expression", "effective_boolean_value", "test"]
+
+Bindings = Mapping[str, str]
+Evaluate = Callable[[Bindings, Graph], Value]
+Exist = Callable[[Algebra], Callable[[Bindings, Graph], bool]]
+
+_NO_GRAPH = Graph(())
+
+
+class Condition(Protocol):
+    def __call__(self, bindings: Bindings, graph: Graph = ...) -> bool: ...
+
+
+class Compute(Protocol):
+    def __call__(self, bindings: Bindings, graph: Graph = ...) -> str: ...
+
+
+def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
+    """A function from bindings to the expression's term; it raises ExpressionError where SPARQL has an error.
+
+    >>> from motet.language.sparql_algebra import parse_expression
+    >>> compile_expression(parse_expression("STRLEN(?x) + 0.5"))({"x": '"four"'})
+    '"4.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    """
+    evaluate = _Compiler(exist).compile(expression)
+
+    def compute(bindings: Bindings, graph: Graph = _NO_GRAPH) -> str:
+        return evaluate(bindings, graph).term
+
+    return compute
+
+
+def test(expression: Expr, exist: Exist | None = None) -> Condition:
+    """A function that says whether the expression is true; an error is false.
+
+    >>> from motet.language.sparql_algebra import parse_expression
+    >>> test(parse_expression("?level > 3"))({"level": '"04"^^<http://www.w3.org/2001/XMLSchema#integer>'})
+    True
+    """
+    evaluate = _Compiler(exist).compile(expression)
+
+    def holds(bindings: Bindings, graph: Graph = _NO_GRAPH) -> bool:
+        try:
+            value = evaluate(bindings, graph)
+            return value is TRUE or (value is not FALSE and effective_boolean_value(value))
+        except ExpressionError:
+            return False
+
+    return holds
+
+
+class _Compiler:
+    def __init__(self, exist: Exist | None) -> None:
+        self._exist = exist
+
+    def compile(self, node: Expr) -> Evaluate:  # noqa: PLR0911, PLR0912  (one case for each kind of node)
+        match node:
+            case Variable(name):
+                return _variable(name)
+            case Constant(term):
+                constant = decode(term)
+                return lambda bindings, graph: constant
+            case And(parts):
+                return _every([self.compile(part) for part in parts])
+            case Or(parts):
+                return _some([self.compile(part) for part in parts])
+            case Not(operand):
+                return _negation(self.compile(operand))
+            case Compare(operator, left, right):
+                return _comparison(operator, self.compile(left), self.compile(right))
+            case Arithmetic(operator, left, right):
+                return _arithmetic(operator, self.compile(left), self.compile(right))
+            case Sign(operator, operand):
+                signed = self.compile(operand)
+                return lambda bindings, graph: sign(operator, signed(bindings, graph))
+            case In(operand, choices):
+                return _membership(self.compile(operand), [self.compile(choice) for choice in choices])
+            case If(condition, then, otherwise):
+                return _choice(self.compile(condition), self.compile(then), self.compile(otherwise))
+            case Coalesce(parts):
+                return _first([self.compile(part) for part in parts])
+            case Bound(name):
+                return lambda bindings, graph: boolean(name in bindings)
+            case Call(name, arguments):
+                return self._call(name, arguments)
+            case Exists(pattern):
+                return self._exists(pattern)
+
+    def _call(self, name: str, arguments: tuple[Expr, ...]) -> Evaluate:
+        function = FUNCTIONS.get(name) or CASTS.get(name)
+        if function is None:
+            raise UsageError(f"the function {name} is not known")
+        if name in ("REGEX", "REPLACE"):
+            _check_pattern(name, arguments)
+        parts = [self.compile(argument) for argument in arguments]
+        if len(parts) == 1:
+            only = parts[0]
+            return lambda bindings, graph: function(only(bindings, graph))
+        return lambda bindings, graph: function(*[part(bindings, graph) for part in parts])
+
+    def _exists(self, pattern: Algebra) -> Evaluate:
+        if self._exist is None:
+            raise UsageError("EXISTS needs a graph", advice="a condition across events has none; write it in an EVENT")
+        exists = self._exist(pattern)
+        return lambda bindings, graph: boolean(exists(bindings, graph))
+
+
+def _variable(name: str) -> Evaluate:
+    def evaluate(bindings: Bindings, graph: Graph) -> Value:
+        term = bindings.get(name)
+        if term is None:
+            raise ExpressionError(f"?{name} is not bound")
+        return decode(term)
+
+    return evaluate
+
+
+def _truth(evaluate: Evaluate, bindings: Bindings, graph: Graph) -> bool | None:
+    """True, false, or None for an error."""
+    try:
+        return effective_boolean_value(evaluate(bindings, graph))
+    except ExpressionError:
+        return None
+
+
+def _every(parts: list[Evaluate]) -> Evaluate:
+    def evaluate(bindings: Bindings, graph: Graph) -> Value:
+        unknown = False
+        for part in parts:
+            truth = _truth(part, bindings, graph)
+            if truth is False:
+                return FALSE
+            unknown |= truth is None
+        if unknown:
+            raise ExpressionError("an operand of && is an error")
+        return TRUE
+
+    return evaluate
+
+
+def _some(parts: list[Evaluate]) -> Evaluate:
+    def evaluate(bindings: Bindings, graph: Graph) -> Value:
+        unknown = False
+        for part in parts:
+            truth = _truth(part, bindings, graph)
+            if truth:
+                return TRUE
+            unknown |= truth is None
+        if unknown:
+            raise ExpressionError("an operand of || is an error")
+        return FALSE
+
+    return evaluate
+
+
+def _negation(operand: Evaluate) -> Evaluate:
+    return lambda bindings, graph: boolean(not effective_boolean_value(operand(bindings, graph)))
+
+
+def _comparison(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    if operator == "=":
+        return lambda bindings, graph: boolean(equal(left(bindings, graph), right(bindings, graph)))
+    if operator == "!=":
+        return lambda bindings, graph: boolean(not equal(left(bindings, graph), right(bindings, graph)))
+    wanted = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}[operator]
+    return lambda bindings, graph: TRUE if compare(left(bindings, graph), right(bindings, graph)) in wanted else FALSE
+
+
+def _arithmetic(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    return lambda bindings, graph: arithmetic(operator, left(bindings, graph), right(bindings, graph))
+
+
+def _membership(operand: Evaluate, choices: list[Evaluate]) -> Evaluate:
+    """``x = a || x = b || …``, errors included."""
+    return _some([_comparison("=", operand, choice) for choice in choices])
+
+
+def _choice(condition: Evaluate, then: Evaluate, otherwise: Evaluate) -> Evaluate:
+    def evaluate(bindings: Bindings, graph: Graph) -> Value:
+        chosen = then if effective_boolean_value(condition(bindings, graph)) else otherwise
+        return chosen(bindings, graph)
+
+    return evaluate
+
+
+def _first(parts: list[Evaluate]) -> Evaluate:
+    def evaluate(bindings: Bindings, graph: Graph) -> Value:
+        for part in parts:
+            try:
+                return part(bindings, graph)
+            except ExpressionError:
+                continue
+        raise ExpressionError("no operand of COALESCE has a value")
+
+    return evaluate
+
+
+def _check_pattern(name: str, arguments: tuple[Expr, ...]) -> None:
+    """Refuse a constant pattern that can never match, instead of an error for each event."""
+    pattern = _constant_text(arguments[1])
+    flags = _constant_text(arguments[-1]) if len(arguments) == (3 if name == "REGEX" else 4) else ""
+    if pattern is None or flags is None:
+        return
+    try:
+        translate(pattern, flags)
+    except RegexError as problem:
+        raise UsageError(f"{name}: the regular expression {pattern[:100]!r} cannot be used: {problem}") from problem
+
+
+def _constant_text(node: Expr) -> str | None:
+    if not isinstance(node, Constant) or not node.term.startswith('"'):
+        return None
+    text, datatype, _ = literal_parts(node.term)
+    return text if datatype == XSD + "string" else None

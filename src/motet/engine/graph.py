@@ -1,0 +1,94 @@
+"""A small set of triples with lookups by any of their places; a graph can lie over another without copying it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+Triple = tuple[str, str, str]
+
+_SCANNED = 16  # below this size, looking at every triple is quicker than building an index
+
+
+class Graph:
+    """Triples of terms, each once.
+
+    >>> graph = Graph([("<urn:a>", "<urn:p>", "<urn:b>"), ("<urn:a>", "<urn:q>", "<urn:c>")])
+    >>> graph.match("<urn:a>", "<urn:q>", None)
+    [('<urn:a>', '<urn:q>', '<urn:c>')]
+    """
+
+    __slots__ = ("_base", "_indexes", "_nodes", "_triples")
+
+    def __init__(self, triples: Iterable[Triple], base: Graph | None = None) -> None:
+        own = dict.fromkeys(triples)
+        self._base = base if base else None
+        self._triples = list(own) if self._base is None else [triple for triple in own if triple not in self._base]
+        self._indexes: dict[tuple[int, ...], dict[Any, list[Triple]]] = {}
+        self._nodes: set[str] | None = None
+
+    @classmethod
+    def over(cls, background: Graph, triples: Iterable[Triple]) -> Graph:
+        """A graph of the background and more triples; the background is shared.
+
+        >>> len(Graph.over(Graph([("<urn:a>", "<urn:p>", "<urn:b>")]), [("<urn:a>", "<urn:p>", "<urn:c>")]))
+        2
+        """
+        return cls(triples, background)
+
+    def __len__(self) -> int:
+        return len(self._triples) + (len(self._base) if self._base is not None else 0)
+
+    def __iter__(self) -> Iterator[Triple]:
+        yield from self._triples
+        if self._base is not None:
+            yield from self._base
+
+    def __contains__(self, triple: Triple) -> bool:
+        return bool(self.match(*triple))
+
+    def match(self, subject: str | None, predicate: str | None, object_: str | None) -> list[Triple]:
+        """The triples with these terms; None stands for any."""
+        found = self._lookup(subject, predicate, object_)
+        return found if self._base is None else found + self._base.match(subject, predicate, object_)
+
+    def has_node(self, term: str) -> bool:
+        """Whether a term is the subject or object of a triple."""
+        return term in self._own_nodes() or (self._base is not None and self._base.has_node(term))
+
+    def nodes(self) -> Iterator[str]:
+        """Every subject and object, once."""
+        yield from self._own_nodes()
+        if self._base is not None:
+            yield from (node for node in self._base.nodes() if node not in self._own_nodes())
+
+    def _own_nodes(self) -> set[str]:
+        if self._nodes is None:
+            self._nodes = {triple[place] for triple in self._triples for place in (0, 2)}
+        return self._nodes
+
+    def _lookup(self, subject: str | None, predicate: str | None, object_: str | None) -> list[Triple]:
+        if len(self._triples) <= _SCANNED:
+            return [
+                triple
+                for triple in self._triples
+                if (predicate is None or triple[1] == predicate)
+                and (subject is None or triple[0] == subject)
+                and (object_ is None or triple[2] == object_)
+            ]
+        terms = (subject, predicate, object_)
+        places = tuple(place for place in (0, 1, 2) if terms[place] is not None)
+        if not places:
+            return self._triples
+        key = tuple(terms[place] for place in places) if len(places) > 1 else terms[places[0]]
+        return self._index(places).get(key, [])
+
+    def _index(self, places: tuple[int, ...]) -> dict[Any, list[Triple]]:
+        index = self._indexes.get(places)
+        if index is None:
+            index = self._indexes[places] = {}
+            key = itemgetter(*places)
+            for triple in self._triples:
+                index.setdefault(key(triple), []).append(triple)
+        return index

@@ -1,0 +1,249 @@
+"""The SPARQL algebra of a group graph pattern: an immutable tree, equal patterns are equal trees.
+
+`sparql_algebra` produces it from text; the engine evaluates it, and other back ends compile it. It knows neither
+rdflib nor how anything is evaluated. Terms are canonical N-Triples strings (`motet.model.terms`). A variable is its
+name, ``x``; only in a triple, where terms stand beside it, it is written ``?x``. Blank nodes of a pattern, and the
+inner nodes of a sequence path, are *hidden* variables: their names begin with a dot, which no SPARQL variable does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+def variable_name(term: str) -> str | None:
+    """The variable that stands in a place of a triple; None for a term.
+
+    >>> variable_name("?room"), variable_name("<urn:room>")
+    ('room', None)
+    """
+    return term[1:] if term.startswith("?") else None
+
+
+def is_hidden(variable: str) -> bool:
+    """
+    >>> is_hidden(".0"), is_hidden("x")
+    (True, False)
+    """
+    return variable.startswith(".")
+
+
+# Property paths. ``iri`` is a term, ``<…>``.
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    iri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOrMore:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrMore:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOrOne:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedSet:
+    """``!(a|^b)``: any forward link not in ``forward``, any backward link not in ``backward``; None: not that way."""
+
+    forward: tuple[str, ...] | None
+    backward: tuple[str, ...] | None
+
+
+Path = Link | Inverse | Sequence | Alternative | ZeroOrMore | OneOrMore | ZeroOrOne | NegatedSet
+
+
+# Expressions.
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    term: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``operator`` is one of ``= != < <= > >=``."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``operator`` is one of ``+ - * /``."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """``operator`` is ``+`` or ``-``."""
+
+    operator: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    operand: Expr
+    choices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function by its upper-case SPARQL name, or a cast by the IRI of its datatype."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """``EXISTS { … }``; NOT EXISTS is ``Not(Exists(…))``."""
+
+    pattern: Algebra
+
+
+Expr = Variable | Constant | And | Or | Not | Compare | Arithmetic | Sign | In | If | Coalesce | Bound | Call | Exists
+
+
+# Patterns.
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    subject: str
+    predicate: str | Path
+    object: str
+
+    def variables(self) -> frozenset[str]:
+        """The names of its variables, hidden ones included."""
+        places = (self.subject, self.object, self.predicate if isinstance(self.predicate, str) else "")
+        return frozenset(name for place in places if (name := variable_name(place)))
+
+
+@dataclass(frozen=True, slots=True)
+class Bgp:
+    """Triples to be matched together; without any it has the one empty solution."""
+
+    triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Algebra
+    right: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL. The condition sees both sides."""
+
+    left: Algebra
+    right: Algebra
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    left: Algebra
+    right: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    left: Algebra
+    right: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    operand: Algebra
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """BIND. An error leaves the variable unbound."""
+
+    operand: Algebra
+    variable: str
+    expression: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A row has one entry per variable; None is UNDEF."""
+
+    variables: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+
+Algebra = Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values
+
+EMPTY = Bgp(())

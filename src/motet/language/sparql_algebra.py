@@ -1,0 +1,353 @@
+"""From SPARQL text to the algebra: the one place that knows rdflib.
+
+rdflib parses, this module translates its parse tree as section 18.2.2 of SPARQL 1.1 says, and pyoxigraph has the last
+word on syntax, because rdflib accepts invalid patterns. Whatever is not understood is refused, never dropped.
+
+rdflib is not trusted with text it would change: strings are replaced by their number before it parses (it expands
+tabs, and escapes twice), literals are not normalised, and the inverse members of ``!(^p)``, whose IRI it loses, travel
+as IRIs that begin with ``!``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from motet.language.algebra import (
+    EMPTY,
+    Algebra,
+    Alternative,
+    And,
+    Bgp,
+    Expr,
+    Extend,
+    Filter,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    NegatedSet,
+    OneOrMore,
+    Path,
+    Sequence,
+    Triple,
+    Union,
+    Values,
+    ZeroOrMore,
+    ZeroOrOne,
+)
+from motet.language.sparql_expressions import ExpressionReader
+from motet.model.errors import LimitError, SubscriptionError
+from motet.model.terms import RDF, iri, literal
+
+LONGEST_TEXT = 65_536
+
+_STRING = "|".join(
+    (
+        r'"""(?:"{0,2}(?:[^"\\]|\\.))*"""',
+        r"'''(?:'{0,2}(?:[^'\\]|\\.))*'''",
+        r'"(?:[^"\\\n\r]|\\.)*"',
+        r"'(?:[^'\\\n\r]|\\.)*'",
+    )
+)
+_IRI = r'<[^<>"{}|^`\\\x00-\x20]*>'
+_MEMBER = rf"\^?\s*(?:{_IRI}|a\b)"
+_TOKENS = re.compile(
+    rf"(?P<string>{_STRING})"
+    rf"|(?P<negated>!\s*(?:\(\s*{_MEMBER}(?:\s*\|\s*{_MEMBER})*\s*\)|\^\s*(?:{_IRI}|a\b)))"
+    rf"|{_IRI}|(?P<comment>#[^\n]*)",
+    re.DOTALL,
+)
+_INVERSE_MEMBER = re.compile(r"\^\s*(?:<(?P<iri>[^>]*)>|a\b)")
+_ESCAPES = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_PLACE = re.compile(r"error at (\d+):(\d+)")
+
+_GROUP = ("SELECT * WHERE { {\n", "\n} }")
+_FILTER = ("SELECT * WHERE { { FILTER (\n", "\n) } }")
+_REFUSED_ELEMENTS = {"GraphGraphPattern": "GRAPH", "ServiceGraphPattern": "SERVICE", "SubSelect": "a subquery"}
+
+
+def parse_group(text: str) -> Algebra:
+    """The algebra of a group graph pattern, given without its outer braces and with all IRIs written out.
+
+    >>> parse_group("?e <urn:level> ?l")
+    Bgp(triples=(Triple(subject='?e', predicate='<urn:level>', object='?l'),))
+    """
+    reader = _GroupReader(text)
+    pattern = reader.group(_only_group(reader.parse(_GROUP), text))
+    _check_syntax(text, _GROUP)
+    return pattern
+
+
+def parse_expression(text: str) -> Expr:
+    """The tree of an expression, given without its outer parentheses and with all IRIs written out.
+
+    >>> parse_expression("?l > 3")  # doctest: +ELLIPSIS
+    Compare(operator='>', left=Variable(name='l'), right=Constant(term='"3"^^<...integer>'))
+    """
+    reader = _GroupReader(text)
+    parts = _only_group(reader.parse(_FILTER), text).part or []
+    if len(parts) != 1 or parts[0].name != "Filter":
+        raise SubscriptionError("more than one expression stands here", text=text, position=0)
+    expression = reader.expressions.read(parts[0].expr)
+    _check_syntax(text, _FILTER)
+    return expression
+
+
+class _GroupReader:
+    """Translates the parse tree of one text; knows its strings and numbers its hidden variables."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > LONGEST_TEXT:
+            raise LimitError(f"a pattern of {len(text)} characters; at most {LONGEST_TEXT} are allowed")
+        self.text = text
+        self.strings: list[str] = []
+        self.hidden: dict[str, str] = {}
+        self.expressions = ExpressionReader(self.term, self.group, self.refuse)
+
+    def parse(self, frame: tuple[str, str]) -> Any:
+        """rdflib's parse tree of the text inside a query."""
+        import rdflib  # noqa: PLC0415  (heavy; only needed when a subscription is registered)
+        from pyparsing import ParseException  # noqa: PLC0415  (comes with rdflib)
+        from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415  (heavy)
+
+        shielded = _TOKENS.sub(self._shield, self.text)
+        normalize, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
+        try:
+            return parseQuery(frame[0] + shielded + frame[1])[1]
+        except ParseException as problem:
+            if _is_shallow(shielded):
+                _check_syntax(self.text, frame)  # pyoxigraph knows the place better
+            position = self._original_position(problem.loc - len(frame[0]))
+            raise SubscriptionError("this is not SPARQL 1.1", text=self.text, position=position) from problem
+        except RecursionError as problem:
+            raise LimitError("a pattern is nested too deeply", advice="write it with fewer parentheses") from problem
+        finally:
+            rdflib.NORMALIZE_LITERALS = normalize
+
+    def group(self, group: Any) -> Algebra:
+        pattern, filters = self._parts(group)
+        return Filter(pattern, _conjunction(filters)) if filters else pattern
+
+    def refuse(self, what: str, keyword: str, advice: str | None = None) -> SubscriptionError:
+        """The error for something the language does not have, at the first place its keyword stands."""
+        found = re.search(rf"\b{re.escape(keyword)}\b", self.text, re.IGNORECASE)
+        return SubscriptionError(what, text=self.text, position=found.start() if found else 0, advice=advice)
+
+    def term(self, node: Any) -> str:
+        """A term or variable of the algebra."""
+        import rdflib  # noqa: PLC0415  (heavy)
+
+        if isinstance(node, rdflib.Variable):
+            return f"?{node}"
+        if isinstance(node, rdflib.BNode):
+            return self.hidden.setdefault(str(node), f"?.{len(self.hidden)}")
+        if isinstance(node, rdflib.URIRef):
+            return iri(str(node))
+        if isinstance(node, rdflib.Literal):
+            return literal(str(node), datatype=str(node.datatype), language=node.language)
+        if getattr(node, "name", None) == "literal":
+            datatype = str(node.datatype) if node.datatype is not None else None
+            return literal(self.strings[int(node.string)], datatype=datatype, language=node.lang)
+        if getattr(node, "name", None) == "pname":
+            name = f"{node.prefix or ''}:{node.localname or ''}"
+            raise self.refuse(f"'{name}' is not written out as an IRI", name)
+        raise self.refuse(f"'{getattr(node, 'name', node)}' is not supported here", str(node))
+
+    def _parts(self, group: Any) -> tuple[Algebra, list[Expr]]:
+        """The pattern of a group and, apart from it, its filters: OPTIONAL wants them separately."""
+        if group.name != "GroupGraphPatternSub":
+            self._refuse_element(group)
+        pattern: Algebra = EMPTY
+        filters: list[Expr] = []
+        for element in group.part or []:
+            if element.name == "Filter":
+                filters.append(self.expressions.read(element.expr))
+            else:
+                pattern = self._add(pattern, element)
+        return pattern, filters
+
+    def _add(self, pattern: Algebra, element: Any) -> Algebra:  # noqa: PLR0911  (one return for each case)
+        match element.name:
+            case "TriplesBlock":
+                return _join(pattern, Bgp(tuple(self._triples(element.triples))))
+            case "OptionalGraphPattern":
+                right, filters = self._parts(element.graph)
+                return LeftJoin(pattern, right, _conjunction(filters) if filters else None)
+            case "MinusGraphPattern":
+                return Minus(pattern, self.group(element.graph))
+            case "GroupOrUnionGraphPattern":
+                return _join(pattern, _unite([self.group(branch) for branch in element.graph]))
+            case "Bind":
+                return Extend(pattern, str(element.var), self.expressions.read(element.expr))
+            case "InlineData":
+                return _join(pattern, self._values(element))
+        return self._refuse_element(element)
+
+    def _refuse_element(self, element: Any) -> Any:
+        keyword = _REFUSED_ELEMENTS.get(element.name, element.name)
+        advice = "the body of an event is matched against that event's own graph and the background"
+        raise self.refuse(f"{keyword} is not allowed here", keyword.replace("a subquery", "SELECT"), advice)
+
+    def _values(self, element: Any) -> Values:
+        variables = tuple(str(variable) for variable in element.var)
+        rows = [[row] if len(variables) == 1 and not _is_row(row) else row for row in element.value or []]
+        return Values(
+            variables, tuple(tuple(None if cell == "UNDEF" else self.term(cell) for cell in row) for row in rows)
+        )
+
+    def _triples(self, blocks: Any) -> list[Triple]:
+        triples: list[Triple] = []
+        for block in blocks:
+            for index in range(0, len(block), 3):
+                subject, verb, obj = block[index : index + 3]
+                triples += self._triple(self.term(subject), self._verb(verb), self.term(obj))
+        return triples
+
+    def _triple(self, subject: str, verb: str | Path, obj: str) -> list[Triple]:
+        """Links, inverses and sequences become plain triples; the other paths stay."""
+        match verb:
+            case Link(name):
+                return [Triple(subject, name, obj)]
+            case Inverse(path):
+                return self._triple(obj, path, subject)
+            case Sequence((first, *rest)):
+                if not rest:
+                    return self._triple(subject, first, obj)
+                between = self.hidden.setdefault(f"step {len(self.hidden)}", f"?.{len(self.hidden)}")
+                return self._triple(subject, first, between) + self._triple(between, Sequence(tuple(rest)), obj)
+        return [Triple(subject, verb, obj)]
+
+    def _verb(self, node: Any) -> str | Path:
+        """A variable stays a variable, everything else is a path."""
+        path = self._path(node)
+        return path.iri if isinstance(path, Link) and path.iri.startswith("?") else path
+
+    def _path(self, node: Any) -> Path:
+        match getattr(node, "name", None):
+            case "PathAlternative":
+                parts = tuple(self._path(part) for part in node.part)
+                return parts[0] if len(parts) == 1 else Alternative(parts)
+            case "PathSequence":
+                parts = tuple(self._path(part) for part in node.part)
+                return parts[0] if len(parts) == 1 else Sequence(parts)
+            case "PathEltOrInverse":
+                return Inverse(self._path(node.part))
+            case "PathElt":
+                return self._repeated(self._path(node.part), node.mod)
+            case "PathNegatedPropertySet":
+                return _negated([self.term(part) for part in node.part or []])
+        return Link(self.term(node))
+
+    def _repeated(self, path: Path, modifier: str | None) -> Path:
+        match modifier:
+            case None:
+                return path
+            case "*":
+                return ZeroOrMore(path)
+            case "+":
+                return OneOrMore(path)
+            case "?":
+                return ZeroOrOne(path)
+        raise self.refuse(f"the path modifier '{modifier}' is not supported", str(modifier))
+
+    def _shield(self, token: re.Match[str]) -> str:
+        if (string := token["string"]) is not None:
+            self.strings.append(_string_value(string))
+            return f'"{len(self.strings) - 1}"'
+        if token["comment"] is not None:
+            return ""
+        return _INVERSE_MEMBER.sub(_mark_inverse, token[0]) if token["negated"] is not None else token[0]
+
+    def _original_position(self, position: int) -> int:
+        """Where a place of the shielded text is in the text as written."""
+        shielded = original = 0
+        self.strings.clear()
+        for token in _TOKENS.finditer(self.text):
+            before = token.start() - original
+            if shielded + before > position:
+                break
+            shielded += before + len(self._shield(token))
+            original = token.end()
+        return original + max(0, position - shielded)
+
+
+def _only_group(query: Any, text: str) -> Any:
+    """The group the text is; a text that closes its own braces is refused."""
+    parts = (query.where.part or []) if query.name == "SelectQuery" and set(query) == {"where"} else []
+    if len(parts) != 1 or parts[0].name != "GroupOrUnionGraphPattern" or len(parts[0].graph) != 1:
+        raise SubscriptionError("the braces or parentheses are not balanced", text=text, position=0)
+    return parts[0].graph[0]
+
+
+def _check_syntax(text: str, frame: tuple[str, str]) -> None:
+    """Ask pyoxigraph; nothing is evaluated, SERVICE has been refused before."""
+    import pyoxigraph  # noqa: PLC0415  (heavy; only needed when a subscription is registered)
+
+    try:
+        pyoxigraph.Store().query(frame[0] + text + frame[1])
+    except SyntaxError as problem:
+        place = _PLACE.search(str(problem))
+        position = _offset(text, int(place[1]) - 1, int(place[2])) if place else 0
+        raise SubscriptionError("this is not valid SPARQL", text=text, position=position) from problem
+
+
+def _is_shallow(shielded: str) -> bool:
+    """Whether pyoxigraph may see a text that rdflib has refused: no call into the network, no stack to exhaust."""
+    return "service" not in shielded.lower() and sum(map(shielded.count, "([{")) <= 100
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    """The offset of a line and column, both from 1; columns count UTF-8 bytes."""
+    lines = text.split("\n")
+    if line > len(lines):
+        return 0  # the text as a whole is wrong, not a place in it
+    lines = lines[: max(line, 1)]
+    last = lines[-1].encode()[: max(column - 1, 0)].decode(errors="ignore")
+    return sum(len(before) + 1 for before in lines[:-1]) + len(last)
+
+
+def _join(left: Algebra, right: Algebra) -> Algebra:
+    """Two adjacent basic patterns are one; the empty pattern is neutral."""
+    if isinstance(left, Bgp) and isinstance(right, Bgp):
+        return Bgp(left.triples + right.triples)
+    if EMPTY in (left, right):
+        return right if left == EMPTY else left
+    return Join(left, right)
+
+
+def _unite(branches: list[Algebra]) -> Algebra:
+    united = branches[0]
+    for branch in branches[1:]:
+        united = Union(united, branch)
+    return united
+
+
+def _conjunction(conditions: list[Expr]) -> Expr:
+    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+
+
+def _negated(members: list[str]) -> NegatedSet:
+    forward = tuple(member for member in members if not member.startswith("<!"))
+    backward = tuple(iri(member[2:-1]) for member in members if member.startswith("<!"))
+    return NegatedSet(forward if forward or not backward else None, backward or None)
+
+
+def _is_row(row: Any) -> bool:
+    return not isinstance(row, str) and getattr(row, "name", None) != "literal"
+
+
+def _mark_inverse(member: re.Match[str]) -> str:
+    return f"<!{member['iri'] or RDF + 'type'}>"
+
+
+def _string_value(token: str) -> str:
+    quotes = 3 if token[:3] in ('"""', "'''") else 1
+    return _ESCAPES.sub(_unescape, token[quotes:-quotes])
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)) if code else _NAMED.get(escape[3], escape[0])
