@@ -71,12 +71,17 @@ class Reasoner:
     def close(self, event: Iterable[Triple]) -> set[Triple]:
         """The event's triples and everything that follows from them and is not in the closed background."""
         own = set(event)
-        found = self._expand_all(own)
+        found = _expand(own, self._superclasses, self._properties)
         if not self._only_hierarchy or (self.mode is Entailment.OWL_RL and any(t[1] == SAME for t in own)):
             found = self._close_generally(own, found)
         found.difference_update(self._background.triples)
         found |= own
         return found
+
+    @property
+    def closed_background(self) -> Facts:
+        """The closed background with its look-ups, class expressions included. Not to be changed."""
+        return self._background
 
     def layer(self, event: Iterable[Triple]) -> Facts:
         """What the event adds, class expressions included: for those who look for contradictions or members."""
@@ -91,38 +96,18 @@ class Reasoner:
             expanded = self.layer(own).triples
         return {t for t in expanded if _is_plain(t)}
 
-    def _expand_all(self, triples: Iterable[Triple]) -> set[Triple]:
-        """The hierarchy rules, which need no look at other triples. Written out: this is the path of every event."""
-        found = set(triples)
-        superclasses, properties = self._superclasses, self._properties
-        for s, p, o in triples:
-            if p == TYPE:
-                for c in superclasses.get(o, ()):
-                    found.add((s, TYPE, c))
-            known = properties.get(p)
-            if known is not None:
-                above, subject_classes, object_classes = known
-                for q in above:
-                    found.add((s, q, o))
-                for c in subject_classes:
-                    found.add((s, TYPE, c))
-                if object_classes and o[0] != '"':
-                    for c in object_classes:
-                        found.add((o, TYPE, c))
-        return found
-
     def _saturate(self, waiting: list[Triple], facts: Facts, limit: int | None) -> None:
         """Follow every rule from every new triple until nothing is new."""
+        superclasses, properties = self.schema.superclasses, self.schema.properties
         while waiting:
             triple = waiting.pop()
-            for new in [*self._expand_all((triple,)), *self._rules.follow(triple, facts)]:
+            for new in [*_expand((triple,), superclasses, properties), *self._rules.follow(triple, facts)]:
                 if not v.is_literal(new[0]) and not v.is_literal(new[1]) and facts.add(new):
                     waiting.append(new)
             if limit is not None and len(facts.triples) > limit:
                 raise _too_much(triple[0], self.limit)
 
     def _close_background(self, stated: frozenset[Triple]) -> Facts:
-        self._superclasses, self._properties = self.schema.superclasses, self.schema.properties
         facts = Facts(stated)
         for triple in [*enumerated(self.axioms), *_hierarchy_triples(self.schema)]:
             if not v.is_literal(triple[0]):
@@ -137,6 +122,26 @@ class Reasoner:
         superclasses = {c: _plain(above) for c, above in self.schema.superclasses.items()}
         properties = {p: (_plain(q), _plain(d), _plain(r)) for p, (q, d, r) in self.schema.properties.items()}
         return superclasses, properties
+
+
+def _expand(triples: Iterable[Triple], superclasses: Above, properties: Properties) -> set[Triple]:
+    """The hierarchy rules, which need no look at other triples. Written out: this is the path of every event."""
+    found = set(triples)
+    for s, p, o in triples:
+        if p == TYPE:
+            for c in superclasses.get(o, ()):
+                found.add((s, TYPE, c))
+        known = properties.get(p)
+        if known is not None:
+            above, subject_classes, object_classes = known
+            for q in above:
+                found.add((s, q, o))
+            for c in subject_classes:
+                found.add((s, TYPE, c))
+            if object_classes and o[0] != '"':
+                for c in object_classes:
+                    found.add((o, TYPE, c))
+    return found
 
 
 def _too_much(subject: str, limit: int) -> LimitError:
