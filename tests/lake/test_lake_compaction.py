@@ -1,0 +1,134 @@
+"""Compaction and vacuum: fewer files, the same records, and nothing taken from under a reader or a writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.lake import Compacted, DataFile, Lake, Snapshot
+from motet.lake.compaction import plan
+from motet.model.errors import CorruptLakeError, LakeError
+
+Events = Callable[..., pa.Table]
+
+
+def _rows(snapshot: Snapshot) -> list[dict[str, Any]]:
+    return [row for batch in snapshot.records() for row in batch.to_pylist()]
+
+
+def _lake(path: Path, events: Events, count: int) -> Lake:
+    lake = Lake.open(path)
+    for n in range(count):
+        lake.append(events([(f"urn:{n}", n, n)]), now=0)
+    return lake
+
+
+def test_records_stay_the_same(tmp_path: Path, events: Events) -> None:
+    """After a compaction there are fewer files, and the same records in the same order."""
+    lake = _lake(tmp_path, events, 5)
+    lake.tick(3)
+    before = _rows(lake.snapshot())
+    assert lake.compact(now=0) == Compacted(before=6, after=1, rows=6)
+    assert (_rows(lake.snapshot()), len(lake.snapshot().segments), lake.check()) == (before, 1, [])
+    assert lake.compact(now=0) == Compacted()
+
+
+def test_old_snapshots_read_on_until_the_grace_period_ends(tmp_path: Path, events: Events) -> None:
+    """Replaced files stay for the grace period; then they go, and an old snapshot says what happened."""
+    lake = _lake(tmp_path, events, 3)
+    old = lake.snapshot()
+    lake.compact(now=1_000)
+    assert lake.vacuum(500, now=1_499) == []
+    assert [row["id"] for row in _rows(old)] == ["urn:0", "urn:1", "urn:2"]
+    assert lake.vacuum(500, now=1_500) == [file.name for file in old.segments]
+    with pytest.raises(LakeError, match="take a new snapshot"):
+        _rows(old)
+    assert ([row["id"] for row in _rows(lake.snapshot())], lake.snapshot().replaced) == (
+        ["urn:0", "urn:1", "urn:2"],
+        (),
+    )
+
+
+def test_vacuum_removes_orphans_but_not_what_a_writer_is_about_to_commit(tmp_path: Path, events: Events) -> None:
+    """A file for a commit that was made without it is an orphan; one for the next commit may still be wanted."""
+    lake = _lake(tmp_path, events, 2)
+    orphan, pending = (f"segments/{2:020}-{version:012}-cafecafe.parquet" for version in (2, 3))
+    for name in (orphan, pending):
+        lake.store.path(name).write_bytes(b"torn")
+    assert lake.vacuum(0) == [orphan]
+    assert lake.store.path(pending).exists()
+    lake.tick(0)
+    assert lake.vacuum(0) == [pending]
+
+
+def test_rival_compactions(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two compactions of the same files one wins; the other changes nothing and leaves no file."""
+    lake, rival = _lake(tmp_path, events, 4), Lake.open(tmp_path)
+    commit = lake._manifest.commit
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        assert rival.compact(now=0).before == 4
+        return commit(*arguments)
+
+    monkeypatch.setattr(lake._manifest, "commit", overtaken)
+    assert lake.compact(now=0) == Compacted()
+    assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3], [])
+    assert len(lake.store.names("segments")) == 5
+
+
+def test_append_during_compaction(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compaction that an append overtook is committed after it."""
+    lake, writer = _lake(tmp_path, events, 3), Lake.open(tmp_path)
+    commit = lake._manifest.commit
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        writer.append(events(["urn:new"]), now=0)
+        return commit(*arguments)
+
+    monkeypatch.setattr(lake._manifest, "commit", overtaken)
+    assert lake.compact(now=0).before == 3
+    assert [(file.first, file.stop) for file in lake.snapshot().segments] == [(0, 3), (3, 4)]
+    assert len(lake.vacuum(0)) == 3
+    assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3], [])
+
+
+def test_damage_is_not_made_permanent(tmp_path: Path, events: Events) -> None:
+    """A compaction that meets a file with other rows than the manifest says stops, and changes nothing."""
+    lake = _lake(tmp_path, events, 3)
+    first, second, _ = lake.snapshot().segment_paths()
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(CorruptLakeError, match="does not hold the 1 rows"):
+        lake.compact()
+    assert len(lake.store.names("segments")) == 3
+
+
+@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 60))
+def test_plan_respects_the_target(sizes: list[int], target: int) -> None:
+    """Groups are neighbours, at least two, within the target, and none begins with a file larger than the rest."""
+    files = [DataFile(str(n), n, n + 1, rows, rows) for n, rows in enumerate(sizes)]
+    for group in plan(files, target, 10**9):
+        assert [file.first for file in group] == list(range(group[0].first, group[0].first + len(group)))
+        assert len(group) >= 2
+        assert sum(file.rows for file in group) <= target
+        assert group[0].rows <= sum(file.rows for file in group[1:])
+
+
+@given(st.integers(1, 200))
+def test_repeated_compaction_leaves_few_files(count: int) -> None:
+    """Compacting after every append keeps the number of files logarithmic."""
+    files: list[DataFile] = []
+    for n in range(count):
+        files.append(DataFile(str(n), n, n + 1, 1, 1))
+        for group in plan(files, 10**6, 10**9):
+            rows = sum(file.rows for file in group)
+            at = files.index(group[0])
+            files[at : at + len(group)] = [DataFile(f"{n}+", group[0].first, group[-1].stop, rows, rows)]
+    assert len(files) <= 2 * count.bit_length() + 1

@@ -1,0 +1,105 @@
+"""The manifest: one winner per commit, checkpoints that may be lost, damage that is named."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from motet.lake import Lake
+from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, Manifest, commit_name
+from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.store import Store
+from motet.model.errors import CorruptLakeError
+
+
+def _commits(store: Store, count: int) -> Manifest:
+    manifest = Manifest(store)
+    for _ in range(count):
+        manifest.commit(_one_record)
+    return manifest
+
+
+def _one_record(newest: Snapshot) -> Commit:
+    at = newest.next_offset
+    return Commit(frontier=at, notified_to=0, add=(DataFile(f"segments/{at}", at, at + 1, 1, 10, {"tick": 1}),))
+
+
+def test_commit_survives_json() -> None:
+    """A commit is the same after a round trip through its JSON form."""
+    file = DataFile("segments/x", 0, 2, 2, 99, {"event": 2}, 1, -5, 7)
+    commit = Commit(4, 2, (file,), ("segments/a", "segments/b"), 12, ("segments/c",))
+    assert Commit.from_json(commit.to_json()) == commit
+
+
+def test_the_loser_proposes_again(tmp_path: Path) -> None:
+    """A writer that another overtook is asked again, about the newer version."""
+    store = Store(tmp_path)
+    mine, other = Manifest(store), Manifest(store)
+    asked = []
+
+    def propose(newest: Snapshot) -> Commit:
+        asked.append(newest.version)
+        if len(asked) == 1:  # overtaken between the proposal and the commit
+            store.put_if_absent(commit_name(1), _one_record(newest).to_json())
+        return _one_record(newest)
+
+    after = mine.commit(propose)
+    assert asked == [0, 1]
+    assert after == mine.snapshot() == other.snapshot()
+    assert [file.first for file in other.snapshot().segments] == [0, 1]
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"{", b'{"version": 100}'])
+def test_checkpoint_is_only_a_shortcut(tmp_path: Path, damage: bytes | None) -> None:
+    """With a good, a missing or a damaged checkpoint, opening gives the same snapshot."""
+    store = Store(tmp_path)
+    expected = _commits(store, CHECKPOINT_EVERY + 3).snapshot()
+    assert store.find(CHECKPOINT) is not None
+    store.delete(CHECKPOINT) if damage is None else store.put(CHECKPOINT, damage)
+    assert Manifest(store).snapshot() == expected
+
+
+def test_opening_reads_only_what_follows_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening reads the checkpoint and the commits after it, not the history."""
+    store = Store(tmp_path)
+    expected = _commits(store, 2 * CHECKPOINT_EVERY + 2).snapshot()
+    read: list[str] = []
+    find = Store.find
+
+    def noted(self: Store, name: str) -> bytes | None:
+        read.append(name)
+        return find(self, name)
+
+    monkeypatch.setattr(Store, "find", noted)
+    assert Manifest(store).snapshot() == expected
+    versions = range(2 * CHECKPOINT_EVERY + 1, 2 * CHECKPOINT_EVERY + 4)
+    assert read[:4] == [CHECKPOINT, *map(commit_name, versions)]
+
+
+def test_truncated_commit_is_named(tmp_path: Path) -> None:
+    """A commit that is not whole stops the reader, with the file's name."""
+    store = Store(tmp_path)
+    _commits(store, 2)
+    path = store.path(commit_name(2))
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(CorruptLakeError, match=path.name):
+        Manifest(store)
+
+
+def test_commits_of_another_lake_are_noticed(tmp_path: Path) -> None:
+    """Commits whose offsets do not follow one another are refused."""
+    store = Store(tmp_path)
+    _commits(store, 2)
+    store.put(commit_name(2), _one_record(Snapshot(store)).to_json())
+    with pytest.raises(CorruptLakeError, match="adds offset 0 after 1"):
+        Manifest(store)
+
+
+def test_snapshot_travels(tmp_path: Path) -> None:
+    """A snapshot can be sent to another process and read there."""
+    lake = Lake.open(tmp_path)
+    lake.tick(5)
+    sent = pickle.loads(pickle.dumps(lake.snapshot()))  # noqa: S301 written one line above
+    assert [batch.to_pylist() for batch in sent.records()] == [batch.to_pylist() for batch in lake.snapshot().records()]

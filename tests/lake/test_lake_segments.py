@@ -1,0 +1,96 @@
+"""Segments: bounded row groups, range reads, and files that other readers understand as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from motet.lake import Lake, segments
+from motet.lake.segments import read_rows, version_in
+from motet.model.errors import CorruptLakeError
+from motet.model.schemas import RECORDS
+
+Events = Callable[..., pa.Table]
+
+
+def test_schema_survives(tmp_path: Path, events: Events) -> None:
+    """Records come back in exactly the RECORDS schema."""
+    lake = Lake.open(tmp_path)
+    lake.append(events(["urn:a"], quads=3), now=0)
+    lake.subscribe("s", "text")
+    assert [batch.schema.equals(RECORDS) for batch in lake.snapshot().records()] == [True, True]
+
+
+def test_row_groups_are_bounded(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group holds a bounded number of triples, in one append and after compaction."""
+    monkeypatch.setattr(segments, "GROUP_QUADS", 100)
+    lake = Lake.open(tmp_path)
+    for part in range(3):
+        lake.append(events([f"urn:{part}:{n}" for n in range(50)], quads=4), now=0)
+    lake.compact()
+    [path] = lake.snapshot().segment_paths()
+    metadata = pq.ParquetFile(path).metadata
+    rows = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+    assert sum(rows) == 150
+    assert max(rows) <= 20 * 2
+    assert [r["offset"] for b in lake.snapshot().records(33, 91) for r in b.to_pylist()] == list(range(33, 91))
+
+
+def test_reads_cut_exactly(tmp_path: Path, events: Events) -> None:
+    """A range read returns exactly its offsets, from as many segments as needed."""
+    lake = Lake.open(tmp_path)
+    for part in range(4):
+        lake.append(events([f"urn:{part}:{n}" for n in range(3)]), now=0)
+    batches = lake.snapshot().records(2, 8, ["id"])
+    found = [row for batch in batches for row in batch.to_pylist()]
+    assert found == [{"id": f"urn:{n // 3}:{n % 3}"} for n in range(2, 8)]
+
+
+def test_damage_is_named(tmp_path: Path, events: Events) -> None:
+    """A truncated segment is a CorruptLakeError that names the file."""
+    lake = Lake.open(tmp_path)
+    lake.append(events(["urn:a"]), now=0)
+    [path] = lake.snapshot().segment_paths()
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(CorruptLakeError, match=path.name):
+        list(lake.snapshot().records())
+
+
+def test_version_is_read_from_names_only() -> None:
+    """Files that do not follow the naming have no version, so no vacuum takes them for orphans."""
+    assert [version_in(name) for name in ("segments/x.parquet", "segments/1-2-3-4.parquet", "segments/.x")] == [
+        None
+    ] * 3
+
+
+def test_duckdb_reads_the_files(tmp_path: Path, events: Events) -> None:
+    """DuckDB reads a snapshot's files as they are, triples included."""
+    lake = Lake.open(tmp_path)
+    lake.append(events(["urn:a", "urn:b"], quads=2), now=0)
+    lake.tick(5)
+    paths = [str(path) for path in lake.snapshot().segment_paths()]
+    with duckdb.connect() as db:
+        count = db.execute("SELECT count(*), count(*) FILTER (kind = 'event') FROM read_parquet(?)", [paths]).fetchall()
+        triples = db.execute(
+            'SELECT "offset", t.subject, t.predicate, t.object FROM '
+            '(SELECT "offset", unnest(triples) AS t FROM read_parquet(?)) ORDER BY ALL',
+            [paths],
+        ).fetchall()
+    assert count == [(3, 2)]
+    assert triples == [
+        (offset, f"<urn:{name}>", f"<urn:p{n}>", f'"{n}"') for offset, name in enumerate("ab") for n in range(2)
+    ]
+
+
+def test_empty_range(tmp_path: Path, events: Events) -> None:
+    """A range without rows yields no batch."""
+    lake = Lake.open(tmp_path)
+    lake.append(events(["urn:a"]), now=0)
+    snapshot = lake.snapshot()
+    assert list(read_rows(lake.store, snapshot.segments[0].name, 1, 5)) == []
+    assert list(snapshot.records(1)) == []

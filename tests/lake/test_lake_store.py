@@ -1,0 +1,71 @@
+"""The store: durable, atomic, and clear about what the operating system refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from motet.lake.store import Store
+from motet.model.errors import LakeError
+
+
+def test_put_if_absent_first_wins(tmp_path: Path) -> None:
+    """The first content of a name stays; the second writer is told."""
+    store = Store(tmp_path)
+    assert store.put_if_absent("manifest/1", b"first")
+    assert not store.put_if_absent("manifest/1", b"second")
+    assert store.find("manifest/1") == b"first"
+    assert store.names("tmp") == []
+
+
+def test_put_replaces(tmp_path: Path) -> None:
+    """A put replaces the whole content."""
+    store = Store(tmp_path)
+    store.put("a/b", b"long content")
+    store.put("a/b", b"short")
+    assert store.find("a/b") == b"short"
+
+
+def test_absent_names(tmp_path: Path) -> None:
+    """What is not there is None, an empty list, or nothing to delete."""
+    store = Store(tmp_path)
+    store.delete("a/b")
+    assert (store.find("a/b"), store.names("a"), store.modified("a/b")) == (None, [], None)
+    assert not store.rename("a/b", "a/c")
+
+
+def test_create_leaves_nothing_when_it_fails(tmp_path: Path) -> None:
+    """A file whose writer failed is gone."""
+    store = Store(tmp_path)
+    with pytest.raises(ZeroDivisionError), store.create("segments/x") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert store.names("segments") == []
+
+
+def test_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is a LakeError with advice, and leaves no file behind."""
+    store = Store(tmp_path)
+    store.put("a/b", b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LakeError, match="No space left on device\n  The disk is full"):
+        store.put("a/b", b"new")
+    with pytest.raises(LakeError, match="The disk is full"), store.create("a/c"):
+        pass
+    assert (store.find("a/b"), store.names("a"), store.names("tmp")) == (b"old", ["a/b"], [])
+
+
+def test_lock_keeps_others_out_only_for_a_while(tmp_path: Path) -> None:
+    """A writer whose patience ends goes on without the lock: a stopped process cannot stop the others."""
+    store = Store(tmp_path)
+    entered = []
+    with store.lock(), store.lock(patience=0.01):
+        entered.append(True)
+    assert entered == [True]
