@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from motet.lake import Appended, Lake
-from motet.lake.log import UNLIMITED
+from motet.lake import UNLIMITED, Appended, Lake
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
@@ -167,6 +166,8 @@ def test_what_is_not_a_lake(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(LakeError, match=r"it holds 'letter.txt'"):
         Lake.open(tmp_path)
+    with pytest.raises(LakeError, match="A lake is a directory"):
+        Lake.open(tmp_path / "letter.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 

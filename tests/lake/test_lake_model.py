@@ -104,7 +104,7 @@ def _records(lake: Lake) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("collide", [False, True])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     lateness=st.sampled_from([None, 0, 15]),
     steps=st.lists(st.tuples(st.integers(0, 1), STEP), max_size=25),

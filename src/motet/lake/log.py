@@ -237,7 +237,7 @@ def _first_of_each(offered: pa.Table) -> tuple[pa.Table, list[str]]:
 def _create(store: Store, create: bool, lateness: int | Lateness | None) -> bytes:
     if not create:
         raise LakeError(f"{store.root} is not a lake", advice="Check the path, or make one by publishing into it.")
-    if strangers := [path.name for path in store.root.glob("*") if path.name not in FOLDERS]:
+    if strangers := [path.name for path in store.root.glob("[!.]*") if path.name not in FOLDERS]:
         raise LakeError(
             f"{store.root} is not a lake: it holds {sorted(strangers)[0]!r}", advice="Use an empty or new directory."
         )

@@ -28,6 +28,7 @@ _ADVICE = {
     errno.EACCES: "Check who owns the lake's directory and its permissions.",
     errno.EPERM: "Check the directory's permissions, and that its file system has hard links.",
     errno.ENOENT: "Part of the lake's directory is gone: check the path, or bring the directory back from a backup.",
+    errno.ENOTDIR: "A lake is a directory: check the path.",
     errno.EROFS: "The file system is mounted read-only: a lake there can be read, not written.",
 }
 
