@@ -46,4 +46,4 @@ lock: $(READY)  ## compile requirements.txt anew from pyproject.toml
 	    --no-header --no-emit-index-url --output-file requirements.txt pyproject.toml
 
 clean:  ## remove everything that can be made again
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-lake
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis motet-demo

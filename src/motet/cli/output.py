@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.model.errors import DecodeError
@@ -46,10 +47,21 @@ def complain(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def complain_of(rejected: Sequence[DecodeError], *, already: int = 0) -> None:
-    """Show the first few rejections of a command; the rest are counted by the caller."""
-    for error in rejected[: max(0, SHOWN_REJECTIONS - already)]:
-        complain(f"rejected: {error}")
+class Rejections:
+    """Shows the first few rejected events of a command, sets all of them aside, counts them."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = path
+        self.count = 0
+
+    def __call__(self, rejected: Sequence[DecodeError]) -> None:
+        for error in rejected[: max(0, SHOWN_REJECTIONS - self.count)]:
+            complain(f"rejected: {error}")
+        if rejected and self.path is not None:
+            from motet.codec.dead_letters import write_dead_letters  # noqa: PLC0415  (only when something is wrong)
+
+            write_dead_letters(self.path, rejected)
+        self.count += len(rejected)
 
 
 @contextmanager

@@ -51,6 +51,9 @@ class Notification:
             fields["construct"] = list(self.construct)
         return _dumps(fields)
 
+    def __str__(self) -> str:
+        return self.to_line()
+
     def _identity(self) -> dict[str, object]:
         return {
             "bindings": self.bindings_json,

@@ -73,6 +73,8 @@ def format_duration(micros: int) -> str:
     >>> format_duration(300000000)
     '5 min'
     """
+    if micros == 0:
+        return "0 s"
     unit = max((unit for unit in UNITS if micros % UNITS[unit] == 0), key=UNITS.__getitem__)
     return f"{micros // UNITS[unit]} {unit}"
 

@@ -1,0 +1,141 @@
+"""`motet demo`: a day in a building through the whole pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from motet.cli import output
+from motet.model.errors import UsageError
+from motet.model.notifications import Notification
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HELP = "show a day in a building: events in, notifications out, on Spark"
+EXAMPLES = """\
+  motet demo
+  motet demo --events 50000 --seed 7 --directory /tmp/big-day
+  motet demo --engine embedded
+"""
+MARK = "made-by-motet-demo"
+SHOWN = 14  # rows of the live table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", type=int, default=6000, metavar="N", help="about how many (default: 6000)")
+    parser.add_argument("--seed", type=int, default=1, help="another seed is another day (default: 1)")
+    parser.add_argument("--directory", default="motet-demo", metavar="DIR", help="made anew (default: motet-demo)")
+    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark")
+    parser.add_argument("--json", action="store_true", help="print the notifications and a summary as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    import motet  # noqa: PLC0415  (loads when the demo runs)
+    from motet.demo import building  # noqa: PLC0415
+
+    home = _fresh(Path(args.directory))
+    paths = building.write_events(home / "events", events=max(args.events, 1), seed=args.seed)
+    for source in (building.ontology_path(), building.subscriptions_path()):
+        shutil.copy(source, home)
+    begun = time.perf_counter()
+    output.complain(f"starting the {args.engine} engine ...")
+    with (
+        motet.open(home / "lake", engine=args.engine, ontology=[building.ontology_path()]) as cloud,
+        _Board(live=not args.json) as board,
+    ):
+        cloud.subscribe(building.subscriptions_path().read_text(), board.show)
+        cloud.flush()
+        started = time.perf_counter()
+        for path in paths:
+            receipt = cloud.publish(path.read_bytes())
+            board.published(receipt.accepted)
+        cloud.flush()
+        seconds = time.perf_counter() - started
+    _report(args, home, board, seconds=seconds, startup=started - begun)
+    return 0
+
+
+class _Board:
+    """The notifications as a table that grows while they come."""
+
+    def __init__(self, *, live: bool) -> None:
+        self.events = 0
+        self.notifications: list[Notification] = []
+        self._live = live
+
+    def __enter__(self) -> _Board:
+        from rich.live import Live  # noqa: PLC0415
+
+        self._display = Live(get_renderable=self._table, refresh_per_second=8) if self._live else None
+        if self._display:
+            self._display.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._display:
+            self._display.stop()
+
+    def published(self, events: int) -> None:
+        self.events += events
+
+    def show(self, notification: Notification) -> None:
+        self.notifications.append(notification)
+
+    def _table(self) -> Table:
+        from rich.table import Table  # noqa: PLC0415
+
+        title = f"{self.events} events published, {len(self.notifications)} notifications"
+        table = Table("time", "subscription", "what", title=title, title_justify="left", min_width=100)
+        for notification in self.notifications[-SHOWN:]:
+            table.add_row(*_row(notification))
+        return table
+
+
+def _row(notification: Notification) -> tuple[str, str, str]:
+    from motet.model.times import format_datetime  # noqa: PLC0415
+
+    what = "  ".join(f"{name} {_short(term['value'])}" for name, term in notification.bindings_json.items())
+    return format_datetime(notification.end)[:19].replace("T", " "), notification.subscription, what or "(signal)"
+
+
+def _short(value: str) -> str:
+    """The last step of an IRI; literals as they are."""
+    return value.rsplit("/", 1)[-1].rsplit("#", 1)[-1] if value.startswith("http") else value
+
+
+def _fresh(home: Path) -> Path:
+    """An empty directory for the demo; only what an earlier demo made is removed."""
+    if home.exists() and any(home.iterdir()):
+        if not (home / MARK).exists():
+            raise UsageError(f"{home} is not empty", advice="Choose another --directory.")
+        shutil.rmtree(home)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / MARK).touch()
+    return home
+
+
+def _report(args: argparse.Namespace, home: Path, board: _Board, *, seconds: float, startup: float) -> None:
+    counts = Counter(notification.subscription for notification in board.notifications)
+    facts = {
+        "events": board.events,
+        "notifications": len(board.notifications),
+        "by_subscription": dict(sorted(counts.items())),
+        "engine": args.engine,
+        "startup_seconds": round(startup, 1),
+        "seconds": round(seconds, 1),
+        "events_per_second": round(board.events / seconds),
+        "lake": str(home / "lake"),
+    }
+    if args.json:
+        output.print_json(facts | {"lines": [notification.to_line() for notification in board.notifications]})
+        return
+    output.print_facts(facts | {"by_subscription": ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))})
+    print(
+        f"\nTry next:\n  motet inspect --lake {home / 'lake'}\n"
+        f"  motet run --subscriptions {home}/building.motet --ontology {home}/building.ttl --events {home}/events/*.nq"
+    )

@@ -1,0 +1,96 @@
+"""`motet run`: subscriptions and event files in, notifications out."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from motet.cli import output
+from motet.cli.tick import instant_of
+from motet.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from motet.embedded.job import Job, Summary
+
+    Runner = Callable[[Job, BinaryIO, output.Rejections], Summary]
+
+HELP = "run subscriptions over event files and print the notifications"
+EXAMPLES = """\
+  motet run --subscriptions fire.motet --events monday.nq tuesday.nq.gz
+  motet run --subscriptions fire.motet --events *.nq --ontology building.ttl --engine spark --output out.jsonl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="files in the motet language")
+    parser.add_argument("--events", nargs="+", metavar="FILE", required=True, help="event files, in the order to read")
+    parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, with individuals")
+    parser.add_argument(
+        "--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without"
+    )
+    parser.add_argument("--engine", choices=["embedded", "spark", "reference"], default="embedded")
+    parser.add_argument("--output", metavar="FILE", help="default: standard output")
+    parser.add_argument("--dead-letter", metavar="FILE", help="where rejected events go, as JSON lines")
+    parser.add_argument("--arrival", metavar="TIME", help="time of events that carry none; default: now")
+    parser.add_argument("--json", action="store_true", help="say what was done as JSON, on standard error")
+
+
+def run(args: argparse.Namespace) -> int:
+    from motet.embedded.job import load_job  # noqa: PLC0415  (loads the language and Arrow)
+
+    job = load_job(
+        args.subscriptions,
+        args.events,
+        ontology=args.ontology,
+        entailment=args.entailment,
+        arrival=instant_of(args.arrival or "now"),
+    )
+    started = time.perf_counter()
+    rejections = output.Rejections(args.dead_letter)
+    with _sink(args.output) as sink:
+        summary = _runner(args.engine)(job, sink, rejections)
+    facts = dataclasses.asdict(summary) | {"engine": args.engine, "seconds": round(time.perf_counter() - started, 3)}
+    output.complain(json.dumps(facts, sort_keys=True) if args.json else _sentence(facts))
+    return 1 if summary.rejected else 0
+
+
+def _runner(engine: str) -> Runner:
+    if engine == "spark":
+        from motet.spark.run import run_spark  # noqa: PLC0415  (starts a JVM)
+
+        return run_spark
+    from motet.embedded.run import run_embedded, run_reference  # noqa: PLC0415  (loads codecs and engines)
+
+    return run_reference if engine == "reference" else run_embedded
+
+
+@contextmanager
+def _sink(path: str | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears only when it is whole."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    partial = Path(f"{path}.partial")
+    try:
+        with partial.open("wb") as sink:
+            yield sink
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --output.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _sentence(facts: dict[str, object]) -> str:
+    return (
+        "{notifications} notifications from {events} events ({duplicates} duplicates, {rejected} rejected) "
+        "in {seconds} s on {engine}".format(**facts)
+    )

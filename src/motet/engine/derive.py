@@ -1,0 +1,43 @@
+"""From a stretch of the log to its notifications. The same function serves the embedded host and Spark's workers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.leaves import LeafEngine
+from motet.model.schemas import NOTIFICATIONS, TIME
+from motet.plan.registry import Registry
+from motet.plan.timeline import Stretch
+
+
+def derive(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
+    """The notifications of the records that belong to the stretch."""
+    found = engine_for(stretch.registry).notify(select(stretch, records))
+    if stretch.emitted_at is None:
+        return found
+    index = NOTIFICATIONS.get_field_index("offset")
+    offsets = pa.repeat(pa.scalar(stretch.emitted_at, pa.int64()), len(found))
+    return found.set_column(index, NOTIFICATIONS.field(index), offsets)
+
+
+def select(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
+    """The events the stretch's subscriptions see: not late, and for those of the past not too early and not hidden."""
+    offsets = records.column("offset")
+    wanted = pc.and_(pc.equal(records.column("kind"), "event"), pc.invert(records.column("late")))
+    wanted = pc.and_(wanted, pc.and_(pc.greater_equal(offsets, stretch.first), pc.less(offsets, stretch.stop)))
+    if stretch.since is not None:
+        since = pa.scalar(stretch.since, pa.int64()).cast(TIME)
+        wanted = pc.and_(wanted, pc.greater_equal(records.column("start"), since))
+    if stretch.hidden:
+        hidden = pc.is_in(records.column("id"), pa.array(sorted(stretch.hidden), pa.string()))
+        wanted = pc.and_(wanted, pc.invert(hidden))
+    return records.filter(wanted)
+
+
+@lru_cache(maxsize=8)
+def engine_for(registry: Registry) -> LeafEngine:
+    """The engine of a registry; with an ontology in the background it reasons, without one there is nothing to do."""
+    return LeafEngine(registry.subscriptions, registry.background, "owl-rl" if registry.background else "none")

@@ -1,0 +1,1 @@
+"""From subscriptions to what the engine runs. No I/O."""
