@@ -96,3 +96,12 @@ def test_depth_refused(pattern: str) -> None:
     """A deep pattern is a refusal with a place, never a RecursionError."""
     with pytest.raises(SubscriptionError, match="more than 200 operators deep"):
         check(pattern, "EVENT a\n")
+
+
+@pytest.mark.parametrize(
+    "events", ["EVENT a DURING ?a ?b\n", "EVENT a DURING ?b ?b\n", "EVENT a DURING ?b ?c { ?a ?p ?c }\n"]
+)
+def test_times_are_fresh(events: str) -> None:
+    """The variables of an event's interval are two, and not otherwise bound by the event."""
+    with pytest.raises(SubscriptionError, match="cannot stand for a time of 'a'"):
+        check("a", events)

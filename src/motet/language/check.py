@@ -29,7 +29,7 @@ from motet.language.walk import PAIRING, children, leaves, nodes
 def check(subscription: Subscription, text: str, source: str | None = None) -> None:
     """Raise a SubscriptionError unless the subscription may be registered; ``text`` is what its positions refer to."""
     document = Document(text, source)
-    _check_depth(subscription.pattern, document)
+    check_depth(subscription.pattern, document)
     _check_names(subscription, document)
     _check_operands(subscription.pattern, document)
     _check_variables(subscription, document)
@@ -46,7 +46,8 @@ def check_names(subscriptions: Iterable[Subscription], text: str, source: str | 
         seen.add(subscription.name)
 
 
-def _check_depth(pattern: Pattern, document: Document) -> None:
+def check_depth(pattern: Pattern, document: Document) -> None:
+    """Raise a SubscriptionError for a pattern that other functions could not walk without danger."""
     for node, depth in nodes(pattern):
         if depth > MAX_DEPTH:
             message = f"the pattern is more than {MAX_DEPTH} operators deep"

@@ -21,6 +21,22 @@ _SUBNAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SIGNS = {"{": "REPEAT", "}": "RBRACE", "(": "LPAR", ")": "RPAR", "+": "PLUS", "*": "STAR", "^^": "DATATYPE_SIGN"}
 
 
+def is_event_name(name: str) -> bool:
+    """
+    >>> is_event_name("smoke"), is_event_name("real-fire"), is_event_name("when")
+    (True, False, False)
+    """
+    return "-" not in name and is_subscription_name(name)
+
+
+def is_subscription_name(name: str) -> bool:
+    """
+    >>> is_subscription_name("real-fire"), is_subscription_name("within")
+    (True, False)
+    """
+    return _SUBNAME.fullmatch(name) is not None and name.upper() not in KEYWORDS
+
+
 class Terminal(NamedTuple):
     """One token of the grammar; ``inner`` holds the SPARQL tokens of a stretch."""
 

@@ -4,29 +4,50 @@ from __future__ import annotations
 
 from motet.language.check import check, check_names
 from motet.language.document import Document
+from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import Subscription
 from motet.model.errors import UsageError
 
 SYNTAXES = ("motet", "sparql", "jtang", "cecube")
 
 
-def parse(text: str, *, syntax: str = "motet", source: str | None = None) -> tuple[Subscription, ...]:
+def parse(
+    text: str, *, syntax: str = "motet", source: str | None = None, name: str = "query"
+) -> tuple[Subscription, ...]:
     """The subscriptions of a document; a SubscriptionError says where and why there are none.
+
+    ``name`` is for a surface whose text names no subscription: sparql, and jtang and cecube without a header.
 
     >>> [subscription.name for subscription in parse("SUBSCRIPTION any EVENT e WHEN e")]
     ['any']
     """
+    if not is_subscription_name(name):
+        raise UsageError(f"'{name}' cannot name a subscription", advice="use letters, digits, '_' and '-', no keyword")
     document = Document(text, source)
-    subscriptions = _surface(document, syntax)
+    subscriptions = _surface(document, syntax, name)
     check_names(subscriptions, text, source)
     for subscription in subscriptions:
         check(subscription, text, source)
     return subscriptions
 
 
-def _surface(document: Document, syntax: str) -> tuple[Subscription, ...]:
-    if syntax == "motet":
-        from motet.language.motet_surface import parse_motet  # noqa: PLC0415  (Lark is needed only to parse)
+def _surface(document: Document, syntax: str, name: str) -> tuple[Subscription, ...]:
+    # Lark is imported only by the surface that is asked for.
+    match syntax:
+        case "motet":
+            from motet.language.motet_surface import parse_motet  # noqa: PLC0415
 
-        return parse_motet(document)
+            return parse_motet(document)
+        case "sparql":
+            from motet.language.sparql_surface import parse_sparql  # noqa: PLC0415
+
+            return parse_sparql(document, name)
+        case "jtang":
+            from motet.language.jtang_surface import parse_jtang  # noqa: PLC0415
+
+            return parse_jtang(document, name)
+        case "cecube":
+            from motet.language.cecube_surface import parse_cecube  # noqa: PLC0415
+
+            return parse_cecube(document, name)
     raise UsageError(f"'{syntax}' is not a syntax", advice=f"use one of {', '.join(SYNTAXES)}")

@@ -1,0 +1,189 @@
+"""Subscriptions written in Python. The methods write the pattern language, so text and Python cannot drift apart.
+
+>>> smoke = event("smoke", "urn:b#SmokeAlarm", "?smoke b:room ?room")
+>>> heat = event("heat", "urn:b#HeatAlarm", "?heat b:room ?room")
+>>> fire = subscription("fire", smoke.before(heat).within("5 min"), select=["room"], prefixes={"b": "urn:b#"})
+>>> fire.name, fire.delivery.variables
+('fire', ('room',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from motet.language.document import Document
+from motet.language.motet_lexer import is_event_name, is_subscription_name
+from motet.language.parse import parse
+from motet.language.syntax import Context, Subscription
+from motet.language.tokens import closing, tokenise
+from motet.model.errors import UsageError
+from motet.model.times import format_duration
+
+Duration = str | timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class PatternText:
+    """A pattern in the making: its text, and the declarations of the events in it. Combine it with the methods."""
+
+    text: str
+    events: tuple[tuple[str, str], ...]  # name and declaration
+
+    # Pairing operators.
+
+    def and_(self, other: PatternText) -> PatternText:
+        return self._joined("AND", other)
+
+    def alongside(self, other: PatternText) -> PatternText:
+        return self._joined("ALONGSIDE", other)
+
+    def before(self, other: PatternText) -> PatternText:
+        return self._joined("BEFORE", other)
+
+    def after(self, other: PatternText) -> PatternText:
+        return self._joined("AFTER", other)
+
+    def meets(self, other: PatternText) -> PatternText:
+        return self._joined("MEETS", other)
+
+    def met_by(self, other: PatternText) -> PatternText:
+        return self._joined("MET BY", other)
+
+    def overlaps(self, other: PatternText) -> PatternText:
+        return self._joined("OVERLAPS", other)
+
+    def overlapped_by(self, other: PatternText) -> PatternText:
+        return self._joined("OVERLAPPED BY", other)
+
+    def starts(self, other: PatternText) -> PatternText:
+        return self._joined("STARTS", other)
+
+    def started_by(self, other: PatternText) -> PatternText:
+        return self._joined("STARTED BY", other)
+
+    def during(self, other: PatternText) -> PatternText:
+        return self._joined("DURING", other)
+
+    def includes(self, other: PatternText) -> PatternText:
+        return self._joined("INCLUDES", other)
+
+    def finishes(self, other: PatternText) -> PatternText:
+        return self._joined("FINISHES", other)
+
+    def finished_by(self, other: PatternText) -> PatternText:
+        return self._joined("FINISHED BY", other)
+
+    def equals(self, other: PatternText) -> PatternText:
+        return self._joined("EQUALS", other)
+
+    # Alternatives, absence and conditions.
+
+    def or_(self, other: PatternText) -> PatternText:
+        return self._joined("OR", other)
+
+    def xor(self, other: PatternText, window: Duration) -> PatternText:
+        return self._joined("XOR", other, f" WITHIN {_duration(window)}")
+
+    def unless(self, other: PatternText, window: Duration) -> PatternText:
+        return self._joined("UNLESS", other, f" WITHIN {_duration(window)}")
+
+    def without(self, other: PatternText) -> PatternText:
+        return self._joined("WITHOUT", other)
+
+    def within(self, bound: Duration) -> PatternText:
+        return self._wrapped(f"{self._operand} WITHIN {_duration(bound)}")
+
+    def filter(self, condition: str) -> PatternText:
+        """Keep what satisfies a SPARQL expression."""
+        return self._wrapped(f"{self._operand} FILTER{_enclosed('(', condition, ')')}")
+
+    # Repetition.
+
+    def times(self, count: int, every: Duration | None = None) -> PatternText:
+        gap = "" if every is None else f" EVERY {_duration(every)}"
+        return self._wrapped(f"{self._operand}{{{int(count)}}}{gap}")
+
+    def run(self, every: Duration) -> PatternText:
+        return self._wrapped(f"{self._operand}+ EVERY {_duration(every)}")
+
+    @property
+    def _operand(self) -> str:
+        return self.text if is_event_name(self.text) else f"({self.text})"
+
+    def _joined(self, sign: str, other: PatternText, tail: str = "") -> PatternText:
+        return PatternText(f"{self._operand} {sign} {other._operand}{tail}", self.events + other.events)
+
+    def _wrapped(self, text: str) -> PatternText:
+        return PatternText(text, self.events)
+
+
+def event(
+    name: str, class_iri: str | None = None, body: str | None = None, *, times: tuple[str, str] | None = None
+) -> PatternText:
+    """An event: its name, the IRI of its class, a SPARQL body, and variables for its start and end."""
+    if not is_event_name(name):
+        raise UsageError(f"'{name}' cannot name an event", advice="use letters, digits and '_', and no keyword")
+    parts = [f"EVENT {name}"]
+    parts += [f": <{class_iri}>"] if class_iri is not None else []
+    parts += [f"DURING ?{times[0]} ?{times[1]}"] if times else []
+    parts += [_enclosed("{", body, "}")] if body is not None else []
+    return PatternText(name, ((name, " ".join(parts)),))
+
+
+def no(pattern: PatternText, duration: Duration) -> PatternText:
+    """``NO pattern FOR duration``."""
+    return PatternText(f"NO {pattern._operand} FOR {_duration(duration)}", pattern.events)
+
+
+def subscription(  # noqa: PLR0913  (one keyword per clause of the grammar)
+    name: str,
+    pattern: PatternText,
+    *,
+    context: str | Context = Context.RECENT,
+    unbounded: bool = False,
+    select: Iterable[str] | None = None,
+    construct: Iterable[str] = (),
+    deliver: str | None = None,
+    since: str | None = None,
+    prefixes: Mapping[str, str] | None = None,
+) -> Subscription:
+    """The checked subscription; ``select`` lists variables, ``construct`` templates, ``deliver`` SIGNAL or EVENTS."""
+    if not is_subscription_name(name):
+        raise UsageError(f"'{name}' cannot name a subscription", advice="use letters, digits, '_' and '-', no keyword")
+    lines = [f"PREFIX {prefix}: <{iri}>" for prefix, iri in (prefixes or {}).items()]
+    lines += [f"SUBSCRIPTION {name}" + (f' SINCE "{since}"' if since else "")]
+    lines += [f"  {declaration}" for declaration in _declarations(pattern)]
+    lines += [f"  WHEN {pattern.text}"]
+    lines += [f"  CONTEXT {Context(context).value}{' UNBOUNDED' if unbounded else ''}"]
+    lines += ["  SELECT " + " ".join(f"?{variable}" for variable in select)] if select is not None else []
+    lines += [f"  CONSTRUCT {_enclosed('{', template, '}')}" for template in construct]
+    lines += [f"  {deliver}"] if deliver else []
+    (parsed,) = parse("\n".join(lines), source=name)
+    return parsed
+
+
+def _declarations(pattern: PatternText) -> list[str]:
+    declared: dict[str, str] = {}
+    for name, declaration in pattern.events:
+        if declared.setdefault(name, declaration) != declaration:
+            raise UsageError(f"two different events are called '{name}'", advice="rename one of them")
+    return list(declared.values())
+
+
+def _duration(duration: Duration) -> str:
+    if isinstance(duration, timedelta):
+        return format_duration(duration // timedelta(microseconds=1))
+    return f'"{duration}"^^xsd:dayTimeDuration' if duration.startswith(("P", "-")) else duration
+
+
+def _enclosed(opening: str, text: str, closed: str) -> str:
+    """The text in brackets; text that would close them itself is refused."""
+    enclosed = f"{opening} {text}\n{closed}"  # the line break ends a comment at the end of the text
+    document = Document(enclosed)
+    tokens = tokenise(document)
+    last = closing(document, tokens, 0)
+    if last != len(tokens) - 1:
+        raise document.refusal(f"'{closed}' closes nothing", tokens[last].position)
+    return enclosed

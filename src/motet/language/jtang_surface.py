@@ -1,0 +1,134 @@
+"""The `jtang` surface: the symbols of JTangCSPS to syntax trees (language page, section 9).
+
+``(S)_T`` gives the operator directly inside the parentheses its T: a bound, a window, a duration or a gap. Two leaves
+of the same class are two events. Events are consumed on detection, which is the chronicle context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token, Transformer_NonRecursive, v_args
+
+from motet.language import quantities
+from motet.language.check import check_depth
+from motet.language.class_leaves import ClassLeaves, is_unbounded
+from motet.language.document import Document
+from motet.language.grammars import transformed
+from motet.language.iris import Names
+from motet.language.prologue import read_prologue
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Context,
+    No,
+    Or,
+    Pattern,
+    Run,
+    Subscription,
+    Timed,
+    Times,
+    Unless,
+    Within,
+)
+from motet.model.intervals import Relation
+
+# A pattern that still waits for the T of the parentheses around it; None says that there is none.
+_Open = Callable[[int | None], Pattern]
+
+
+_FAULT = (
+    "this is not an expression of JTangCSPS",
+    "write for instance (Smoke before Heat)_5min, (A & B)_1h, (A - B)_10s, (-A)_1h, A^3 or (A^*)_1min",
+)
+
+
+def parse_jtang(document: Document, name: str) -> tuple[Subscription, ...]:
+    """The subscriptions of a document; one without a SUBSCRIPTION header is called ``name``."""
+    names, text = read_prologue(document)
+    subscriptions: tuple[Subscription, ...] = transformed("jtang.lark", document, text, _Builder(names, name), _FAULT)
+    return subscriptions
+
+
+@v_args(inline=True)
+class _Builder(Transformer_NonRecursive[Token, Any]):
+    """One method per rule or alias of jtang.lark."""
+
+    def __init__(self, names: Names, name: str) -> None:
+        super().__init__()
+        self._names = names
+        self._name = name
+        self._leaves = ClassLeaves(names)
+
+    def document(self, *parts: Any) -> tuple[Subscription, ...]:
+        if isinstance(parts[0], Subscription):
+            return parts
+        return (self._subscription(self._name, 0, parts[0]),)
+
+    def named(self, _keyword: Token, name: Token, expression: _Open) -> Subscription:
+        return self._subscription(str(name), _place(name), expression)
+
+    def _subscription(self, name: str, position: int, expression: _Open) -> Subscription:
+        pattern, events = expression(None), self._leaves.events
+        self._leaves = ClassLeaves(self._names)
+        check_depth(pattern, self._names.document)
+        return Subscription(name, events, pattern, Context.CHRONICLE, is_unbounded(pattern), position=position)
+
+    def limited(self, expression: _Open, duration: int) -> _Open:
+        pattern = expression(duration)
+        return _bounded(pattern)
+
+    def or_(self, left: _Open, right: _Open) -> _Open:
+        return _bounded(Or(left(None), right(None)))
+
+    def unless(self, left: _Open, sign: Token, right: _Open) -> _Open:
+        operand, absent = left(None), right(None)
+        return self._needing(sign, "(S1 - S2)_T", lambda window: Unless(operand, absent, window, _place(sign)))
+
+    def and_(self, left: _Open, sign: Token, right: _Open) -> _Open:
+        return _bounded(And(left(None), right(None), _place(sign)))
+
+    def alongside(self, left: _Open, sign: Token, right: _Open) -> _Open:
+        return _bounded(Alongside(left(None), right(None), _place(sign)))
+
+    def timed(self, left: _Open, sign: Token, right: _Open) -> _Open:
+        return _bounded(Timed(Relation(sign.upper()), left(None), right(None), _place(sign)))
+
+    def no(self, sign: Token, operand: _Open) -> _Open:
+        pattern = operand(None)
+        return self._needing(sign, "(-S1)_T", lambda duration: No(pattern, duration, _place(sign)))
+
+    def times(self, operand: _Open, sign: Token, number: Token) -> _Open:
+        pattern, count = operand(None), quantities.count(self._names.document, str(number), _place(number))
+        return lambda gap: Times(pattern, count, gap, _place(sign))
+
+    def run(self, operand: _Open, sign: Token) -> _Open:
+        pattern = operand(None)
+        return self._needing(sign, "(S1^*)_T", lambda gap: Run(pattern, gap, _place(sign)))
+
+    def leaf(self, written: Token) -> _Open:
+        return _bounded(self._leaves.declare(str(written), _place(written)))
+
+    def measured(self, number: Token, unit: Token) -> int:
+        document = self._names.document
+        return quantities.measured_duration(document, str(number), _place(number), str(unit), _place(unit))
+
+    def lexical(self, string: Token, _datatype: Token | None) -> int:
+        return quantities.lexical_duration(self._names.document, str(string), _place(string))
+
+    def _needing(self, sign: Token, form: str, build: Callable[[int], Pattern]) -> _Open:
+        def complete(duration: int | None) -> Pattern:
+            if duration is None:
+                raise self._names.document.refusal(f"'{sign}' needs a T", _place(sign), f"write {form}")
+            return build(duration)
+
+        return complete
+
+
+def _bounded(pattern: Pattern) -> _Open:
+    return lambda bound: pattern if bound is None else Within(pattern, bound, pattern.position)
+
+
+def _place(token: Token) -> int:
+    return token.start_pos or 0
