@@ -1,0 +1,196 @@
+"""CloudEvents 1.0 in JSON (structured, batched) and in HTTP headers (binary): the envelope around RDF data.
+
+The context attributes become triples about the event, so that subscriptions can use them. An envelope of type
+``urn:motet:event`` is only a wrapper: its attributes add nothing. The data itself is parsed elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from motet.codec.blank_nodes import Triple
+from motet.codec.events import BATCH_BYTES, Decoded, build
+from motet.codec.formats import Format, format_of_content_type
+from motet.codec.limits import Source
+from motet.codec.rejections import Problem, cut
+from motet.model import terms
+from motet.model.errors import MotetError, UsageError
+from motet.model.times import parse_datetime
+
+if TYPE_CHECKING:
+    from motet.codec.documents import Document
+
+ATTRIBUTE = "urn:cloudevents:attribute:"
+WRAPPER_TYPE = "urn:motet:event"
+_REQUIRED = ("id", "source", "type")
+_NAME = re.compile(r"[a-z0-9]+")
+_NOT_STATED = ("specversion", "datacontenttype")
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """One CloudEvent: its attributes, and its data in an RDF format, or None when it carries none."""
+
+    attributes: Mapping[str, str]
+    format: Format | None
+    data: bytes
+
+    @property
+    def event(self) -> str:
+        """The IRI of the event the data is when it names no graph."""
+        source, identity = (quote(self.attributes[name], safe="") for name in ("source", "id"))
+        return f"urn:cloudevents:{source}:{identity}"
+
+    def triples(self, event: str) -> list[Triple]:
+        """What the attributes say about an event."""
+        if self.attributes["type"] == WRAPPER_TYPE:
+            return []
+        stated = ((name, value) for name, value in self.attributes.items() if name not in _NOT_STATED)
+        return [(terms.iri(event), terms.iri(ATTRIBUTE + name), _literal(name, value)) for name, value in stated]
+
+
+def envelopes(data: bytes) -> Iterator[Envelope | Problem]:
+    """The CloudEvents of a JSON document, one or an array of them; a problem stands in the place of a bad one."""
+    try:
+        parsed = json.loads(data, parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise MotetError(f"not JSON: {error}", advice="send one CloudEvent or an array of them") from None
+    for item in parsed if isinstance(parsed, list) else [parsed]:
+        try:
+            yield _from_json(item)
+        except MotetError as error:
+            yield Problem(error.message, error.advice, content=cut(json.dumps(item, ensure_ascii=False)))
+
+
+def are_of_cloudevent(headers: Mapping[str, str]) -> bool:
+    """Whether a request's headers make it a CloudEvent in binary mode."""
+    return any(name.lower().startswith("ce-") for name in headers)
+
+
+def envelope_of_headers(headers: Mapping[str, str], content_type: str, data: bytes) -> Envelope:
+    """The CloudEvent of a request in binary mode.
+
+    >>> ce = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/rooms", "ce-type": "alarm"}
+    >>> envelope_of_headers(ce, "text/turtle", b"<> a <urn:Alarm> .").event
+    'urn:cloudevents:%2Frooms:1'
+    """
+    attributes = {
+        name.lower().removeprefix("ce-"): unquote(value)
+        for name, value in headers.items()
+        if name.lower().startswith("ce-")
+    }
+    _check(attributes)
+    return Envelope(attributes, _data_format(content_type, attributes) if data else None, data)
+
+
+def _from_json(item: object) -> Envelope:
+    if not isinstance(item, dict):
+        raise MotetError("a CloudEvent is a JSON object", advice="send one object, or an array of objects")
+    attributes = {name: _attribute(name, value) for name, value in item.items() if _is_attribute(name, value)}
+    _check(attributes)
+    if item.get("data") is None and item.get("data_base64") is None:
+        return Envelope(attributes, None, b"")
+    return Envelope(attributes, _data_format(attributes.get("datacontenttype"), attributes), _data(item))
+
+
+def _is_attribute(name: str, value: object) -> bool:
+    return value is not None and name not in ("data", "data_base64")
+
+
+def _attribute(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int):
+        raise MotetError(f"the CloudEvents attribute {name!r} is {json.dumps(value)[:100]}", advice="use a string")
+    return str(value)
+
+
+def _check(attributes: Mapping[str, str]) -> None:
+    if attributes.get("specversion") != "1.0":
+        version = attributes.get("specversion")
+        raise MotetError(f"specversion is {version!r}, not '1.0'", advice='send CloudEvents with "specversion": "1.0"')
+    missing = [name for name in _REQUIRED if not attributes.get(name)]
+    if missing:
+        raise MotetError(f"the CloudEvent lacks {', '.join(missing)}", advice="id, source and type are required")
+    odd = next((name for name in attributes if not _NAME.fullmatch(name)), None)
+    if odd is not None:
+        raise MotetError(f"{odd!r} is not the name of a CloudEvents attribute", advice="use a-z and 0-9 only")
+    if "time" in attributes:
+        _check_time(attributes["time"])
+
+
+def _check_time(lexical: str) -> None:
+    try:
+        parse_datetime(lexical.upper())
+    except ValueError as error:
+        raise MotetError(f"the CloudEvents time is wrong: {error}", advice="use RFC 3339") from None
+
+
+def _data_format(content_type: str | None, attributes: Mapping[str, str]) -> Format:
+    advice = "set datacontenttype to an RDF format such as text/turtle, application/n-quads or application/ld+json"
+    try:
+        syntax = format_of_content_type(content_type or "application/json")
+    except UsageError as error:
+        raise MotetError(f"the CloudEvent {attributes['id']!r}: {error.message}", advice=advice) from None
+    if syntax.is_cloudevents:
+        raise MotetError(f"the CloudEvent {attributes['id']!r} contains CloudEvents", advice=advice)
+    return syntax
+
+
+def _data(item: Mapping[str, object]) -> bytes:
+    data, encoded = item.get("data"), item.get("data_base64")
+    if encoded is not None:
+        try:
+            return base64.b64decode(str(encoded), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise MotetError(f"data_base64 is not base64: {error}", advice="encode the data again") from None
+    return (data if isinstance(data, str) else json.dumps(data, allow_nan=False)).encode()
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _literal(name: str, value: str) -> str:
+    if name == "time":
+        return terms.literal(value.upper(), datatype=terms.XSD + "dateTime")
+    return terms.literal(value)
+
+
+def decode_envelopes(found: Iterable[Envelope | Problem], source: Source) -> Iterator[Decoded]:
+    """The events in envelopes; those without problems are built together."""
+    from motet.codec.documents import Document, group_documents  # noqa: PLC0415  (pyoxigraph is heavy)
+
+    source = replace(source, time_properties=(*source.time_properties, (ATTRIBUTE + "time",)))
+    together: list[Document] = []
+    size = 0
+    for item in found:
+        document = _document(item, source) if isinstance(item, Envelope) else Document(loose=[item])
+        if document.spoiled or document.loose or size > BATCH_BYTES:
+            yield from build(group_documents(together), source)
+            together, size = [], 0
+        if document.spoiled or document.loose:
+            yield from build(group_documents([document]), source)
+        else:
+            together.append(document)
+            size += len(item.data) if isinstance(item, Envelope) else 0
+    yield from build(group_documents(together), source)
+
+
+def _document(envelope: Envelope, source: Source) -> Document:
+    from motet.codec.documents import Document, read_document  # noqa: PLC0415  (as above)
+
+    if envelope.format is None:
+        return Document({terms.iri(envelope.event): envelope.triples(envelope.event)})
+    document = read_document(envelope.data, envelope.format, event=envelope.event, limits=source.limits)
+    for graph, triples in document.graphs.items():
+        if graph is not None and terms.is_iri(graph):
+            triples.extend(envelope.triples(terms.iri_value(graph)))
+    return document

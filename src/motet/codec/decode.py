@@ -1,0 +1,125 @@
+"""Bytes to events: the face of the codecs.
+
+Every function yields ``Decoded`` batches: events that can be taken, and a DecodeError for each that cannot. One bad
+event never stops the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+
+from motet.codec.cloudevents import are_of_cloudevent, decode_envelopes, envelope_of_headers, envelopes
+from motet.codec.compression import bytes_chunks, file_chunks, read_whole
+from motet.codec.event_times import TIME_PROPERTIES, TimeProperties
+from motet.codec.events import NO_EVENTS, Decoded, build
+from motet.codec.formats import Format, format_of_content_type, format_of_path
+from motet.codec.hazards import refuse_deep_json
+from motet.codec.limits import Limits, Source
+from motet.codec.nquads_stream import decode_nquads
+from motet.model.errors import DecodeError, MotetError, UsageError
+
+__all__ = ["Decoded", "Limits", "decode_bytes", "decode_file", "decode_stream"]
+
+_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+
+
+def decode_file(
+    path: str,
+    *,
+    content_type: str | None = None,
+    limits: Limits | None = None,
+    time_properties: TimeProperties = TIME_PROPERTIES,
+) -> Iterator[Decoded]:
+    """The events of a file, compressed or not; its name tells the format unless a content type is given."""
+    syntax = format_of_content_type(content_type) if content_type else format_of_path(path)
+    source = Source(path, limits or Limits(), time_properties)
+    return decode_stream(file_chunks(path), syntax, source)
+
+
+def decode_bytes(
+    data: bytes,
+    content_type: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    event_id: str | None = None,
+    name: str = "input",
+    limits: Limits | None = None,
+    time_properties: TimeProperties = TIME_PROPERTIES,
+) -> Iterator[Decoded]:
+    """The events of a request; ``ce-`` headers make it a CloudEvent in binary mode.
+
+    >>> [decoded] = decode_bytes(b"<> a <urn:Alarm> .", "text/turtle", event_id="urn:e:1")
+    >>> decoded.events.column("id").to_pylist()
+    ['urn:e:1']
+    """
+    if event_id is not None and not _ABSOLUTE_IRI.fullmatch(event_id):
+        raise UsageError(f"the event id {event_id!r} is not an absolute IRI", advice="use one such as urn:uuid:…")
+    source = Source(name, limits or Limits(), time_properties)
+    chunks = bytes_chunks(data, name)
+    if headers and are_of_cloudevent(headers):
+        return _decode_binary_cloudevent(chunks, content_type, headers, source)
+    return decode_stream(chunks, format_of_content_type(content_type), source, event_id=event_id)
+
+
+def decode_stream(
+    chunks: Iterator[bytes], syntax: Format, source: Source, *, event_id: str | None = None
+) -> Iterator[Decoded]:
+    """The events of uncompressed bytes in a known format."""
+    if syntax is Format.N_QUADS:
+        yield from decode_nquads(chunks, source)
+        return
+    # pyoxigraph is heavy and N-Quads do without it
+    from motet.codec.documents import group_documents, read_document  # noqa: PLC0415
+
+    try:
+        data, damage = _read(chunks, source)
+        if syntax.is_cloudevents:
+            yield from _decode_cloudevents(data, damage, source)
+            return
+    except MotetError as error:
+        yield Decoded(NO_EVENTS, [_as_rejection(error, source)])
+        return
+    event = event_id or f"urn:motet:event:{hashlib.sha256(data).hexdigest()}"
+    document = read_document(data, syntax, event=event, limits=source.limits, damage=damage)
+    yield from build(group_documents([document]), source)
+
+
+def _decode_cloudevents(data: bytes, damage: DecodeError | None, source: Source) -> Iterator[Decoded]:
+    if damage is not None:
+        raise damage
+    refuse_deep_json(data, source.limits.max_depth)
+    yield from decode_envelopes(envelopes(data), source)
+
+
+def _decode_binary_cloudevent(
+    chunks: Iterator[bytes], content_type: str, headers: Mapping[str, str], source: Source
+) -> Iterator[Decoded]:
+    try:
+        data, damage = _read(chunks, source)
+        if damage is not None:
+            raise damage
+        envelope = envelope_of_headers(headers, content_type, data)
+    except MotetError as error:
+        yield Decoded(NO_EVENTS, [_as_rejection(error, source)])
+        return
+    yield from decode_envelopes([envelope], source)
+
+
+def _read(chunks: Iterator[bytes], source: Source) -> tuple[bytes, DecodeError | None]:
+    """A whole document, up to where it is damaged."""
+    damage: list[DecodeError] = []
+    data = read_whole(_until_damage(chunks, damage), source.limits.max_document_bytes)
+    return data, damage[0] if damage else None
+
+
+def _until_damage(chunks: Iterator[bytes], damage: list[DecodeError]) -> Iterator[bytes]:
+    try:
+        yield from chunks
+    except DecodeError as error:
+        damage.append(error)
+
+
+def _as_rejection(error: MotetError, source: Source) -> DecodeError:
+    return DecodeError(error.message, source=source.name, advice=error.advice)

@@ -1,0 +1,129 @@
+"""Events to bytes, in every format that can be decoded.
+
+N-Quads, TriG, JSON-LD and CloudEvents carry any number of events with their names; Turtle, N-Triples and RDF/XML are
+one event, whose name goes beside the bytes. Only triples are written: a time stamped on arrival is not among them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.codec.blank_nodes import Triple
+from motet.codec.cloudevents import ATTRIBUTE, WRAPPER_TYPE
+from motet.codec.formats import Format, format_of_content_type
+from motet.model import terms
+from motet.model.errors import UsageError
+from motet.model.times import parse_datetime
+
+_ONE_EVENT = (Format.TURTLE, Format.N_TRIPLES, Format.RDF_XML)
+_XML_NAME_END = re.compile(r"[A-Za-z_][\w.-]*$")
+_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
+_ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
+_RESERVED = ("data", "specversion", "datacontenttype")
+
+
+def encode(events: pa.RecordBatch, content_type: str | Format) -> bytes:
+    """Write events (schema ``EVENTS``).
+
+    >>> from motet.codec.decode import decode_bytes
+    >>> [decoded] = decode_bytes(b"<> a <urn:Alarm> .", "text/turtle", event_id="urn:e:1")
+    >>> encode(decoded.events, "application/n-quads")
+    b'<urn:e:1> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:Alarm> <urn:e:1> .\\n'
+    """
+    syntax = content_type if isinstance(content_type, Format) else format_of_content_type(content_type)
+    if events.num_rows != 1 and syntax in (*_ONE_EVENT, Format.CLOUDEVENT):
+        raise UsageError(
+            f"{syntax.value} holds one event, not {events.num_rows}",
+            advice="encode the events one by one, or use application/n-quads or application/cloudevents-batch+json",
+        )
+    if syntax is Format.N_QUADS:
+        return _nquads(events)
+    if syntax.is_cloudevents:
+        written = [_cloudevent(event, triples) for event, triples in _events(events)]
+        return json.dumps(written if syntax is Format.CLOUDEVENTS_BATCH else written[0], ensure_ascii=False).encode()
+    return _serialize(events, syntax)
+
+
+def _nquads(events: pa.RecordBatch) -> bytes:
+    """The lines in one piece: Arrow joins the columns, and the joined column's text is the document."""
+    column = events.column("triples")
+    subject, predicate, obj = column.flatten().flatten()
+    graphs = pa.array(np.repeat(np.arange(len(column)), column.value_lengths().to_numpy()))
+    graph = events.column("id").take(graphs)
+    lines = pc.binary_join_element_wise(
+        subject, predicate, obj, pc.binary_join_element_wise("<", graph, "> .\n", ""), " "
+    )
+    _, offsets, text = lines.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]]
+    return text[int(bounds[0]) : int(bounds[1])].to_pybytes() if len(lines) else b""
+
+
+def _events(events: pa.RecordBatch) -> Iterator[tuple[str, list[Triple]]]:
+    for event, triples in zip(events.column("id").to_pylist(), events.column("triples").to_pylist(), strict=True):
+        yield event, [(triple["subject"], triple["predicate"], triple["object"]) for triple in triples]
+
+
+def _serialize(events: pa.RecordBatch, syntax: Format) -> bytes:
+    import pyoxigraph as ox  # noqa: PLC0415  (heavy; N-Quads do without it)
+
+    from motet.codec.documents import PARSERS  # noqa: PLC0415  (as above)
+
+    if syntax is Format.RDF_XML:
+        _refuse_what_xml_cannot_say(events)
+    quads = ox.parse(_nquads(events), format=ox.RdfFormat.N_QUADS)
+    whole = (quad.triple for quad in quads) if syntax in _ONE_EVENT else quads
+    return ox.serialize(whole, format=PARSERS[syntax]) or b""
+
+
+def _refuse_what_xml_cannot_say(events: pa.RecordBatch) -> None:
+    for event, triples in _events(events):
+        for _, predicate, obj in triples:
+            wrong_name = not _XML_NAME_END.search(terms.iri_value(predicate))
+            if wrong_name or (not terms.is_iri(obj) and _NOT_XML.search(terms.literal_parts(obj)[0])):
+                raise UsageError(
+                    f"the event <{event}> cannot be written as RDF/XML: {predicate if wrong_name else obj}",
+                    advice="write it as Turtle or N-Quads",
+                )
+
+
+def _cloudevent(event: str, triples: list[Triple]) -> dict[str, str]:
+    """The envelope that decodes to this event: its own attributes when they are complete, else a mere wrapper."""
+    attributes = _attributes(event, triples)
+    if attributes is None:
+        attributes = {"id": event, "source": WRAPPER_TYPE, "type": WRAPPER_TYPE}
+    else:
+        triples = [triple for triple in triples if not _states_attribute(event, triple)]
+    lines = "".join(f"{s} {p} {o} {terms.iri(event)} .\n" for s, p, o in triples)
+    data = {"datacontenttype": Format.N_QUADS.value, "data": lines} if lines else {}
+    return {"specversion": "1.0", **attributes, **data}
+
+
+def _attributes(event: str, triples: list[Triple]) -> dict[str, str] | None:
+    """The CloudEvents attributes an event states, if they would be read back exactly so."""
+    stated = [(p[len(ATTRIBUTE) + 1 : -1], o) for s, p, o in triples if _states_attribute(event, (s, p, o))]
+    attributes = {name: terms.literal_parts(value)[0] for name, value in stated if not terms.is_iri(value)}
+    exact = len(attributes) == len(stated) and all(_reads_back(name, attributes[name], value) for name, value in stated)
+    complete = all(attributes.get(name) for name in ("id", "source", "type"))
+    return attributes if exact and complete and attributes["type"] != WRAPPER_TYPE else None
+
+
+def _states_attribute(event: str, triple: Triple) -> bool:
+    return triple[0] == terms.iri(event) and triple[1].startswith(f"<{ATTRIBUTE}")
+
+
+def _reads_back(name: str, text: str, value: str) -> bool:
+    if name in _RESERVED or not _ATTRIBUTE_NAME.fullmatch(name):
+        return False
+    if name != "time":
+        return value == terms.literal(text)
+    try:
+        parse_datetime(text)
+    except ValueError:
+        return False
+    return value == terms.literal(text.upper(), datatype=terms.XSD + "dateTime")

@@ -1,0 +1,72 @@
+"""Which format a file name or a content type means. Knows names only; the bytes are read elsewhere."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import PurePath
+
+from motet.model.errors import UsageError
+
+
+class Format(Enum):
+    """A way to write events; the value is its content type."""
+
+    N_QUADS = "application/n-quads"
+    TRIG = "application/trig"
+    TURTLE = "text/turtle"
+    N_TRIPLES = "application/n-triples"
+    JSON_LD = "application/ld+json"
+    RDF_XML = "application/rdf+xml"
+    CLOUDEVENT = "application/cloudevents+json"
+    CLOUDEVENTS_BATCH = "application/cloudevents-batch+json"
+
+    @property
+    def is_cloudevents(self) -> bool:
+        return self in (Format.CLOUDEVENT, Format.CLOUDEVENTS_BATCH)
+
+
+SUFFIXES = {
+    ".nq": Format.N_QUADS,
+    ".trig": Format.TRIG,
+    ".ttl": Format.TURTLE,
+    ".nt": Format.N_TRIPLES,
+    ".jsonld": Format.JSON_LD,
+    ".rdf": Format.RDF_XML,
+    ".owl": Format.RDF_XML,
+    ".ce.json": Format.CLOUDEVENT,
+    ".cloudevents.json": Format.CLOUDEVENT,
+}
+COMPRESSION_SUFFIXES = (".gz", ".zst")
+
+
+def format_of_path(path: str) -> Format:
+    """
+    >>> format_of_path("day/events.nq.gz")
+    <Format.N_QUADS: 'application/n-quads'>
+    """
+    name = PurePath(path).name.lower()
+    for suffix in COMPRESSION_SUFFIXES:
+        name = name.removesuffix(suffix)
+    found = next((SUFFIXES[suffix] for suffix in SUFFIXES if name.endswith(suffix)), None)
+    if found is None:
+        known = ", ".join(SUFFIXES)
+        raise UsageError(
+            f"{path}: the file name does not tell its format",
+            advice=f"name it with one of {known} (and .gz or .zst when compressed), or give a content type",
+        )
+    return found
+
+
+def format_of_content_type(content_type: str) -> Format:
+    """
+    >>> format_of_content_type("text/turtle; charset=utf-8")
+    <Format.TURTLE: 'text/turtle'>
+    """
+    essence, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    known = {syntax.value: syntax for syntax in Format}
+    if essence not in known:
+        raise UsageError(f"the content type {content_type!r} is not known", advice=f"use one of {', '.join(known)}")
+    charsets = [value.strip('"') for name, _, value in (p.partition("=") for p in parameters) if name == "charset"]
+    if any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
+        raise UsageError(f"the charset of {content_type!r} is not UTF-8", advice="send the events as UTF-8")
+    return known[essence]
