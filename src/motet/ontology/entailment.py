@@ -108,11 +108,11 @@ class Reasoner:
                 raise _too_much(triple[0], self.limit)
 
     def _close_background(self, stated: frozenset[Triple]) -> Facts:
-        facts = Facts(stated)
-        for triple in [*enumerated(self.axioms), *_hierarchy_triples(self.schema)]:
-            if not v.is_literal(triple[0]):
-                facts.add(triple)
-        self._saturate(list(facts.triples), facts, None)
+        members = (t for t in enumerated(self.axioms) if not v.is_literal(t[0]))
+        known = stated.union(members, _hierarchy(self.schema))
+        facts = Facts(_expand(known, self.schema.superclasses, self.schema.properties))
+        if self._rules or facts.has_same or _is_odd(self.schema):
+            self._saturate(list(facts.triples), facts, None)
         return facts
 
     def _tables(self) -> tuple[Above, Properties]:
@@ -157,7 +157,7 @@ def _axioms(triples: frozenset[Triple], mode: Entailment) -> Axioms:
     return rdfs_axioms(triples) if mode is Entailment.RDFS else owl_axioms(triples)
 
 
-def _hierarchy_triples(schema: Schema) -> Iterator[Triple]:
+def _hierarchy(schema: Schema) -> Iterator[Triple]:
     """Subclass and subproperty closed, so that a pattern may ask for them."""
     yield from ((c, SUBCLASS, d) for c, above in schema.superclasses.items() for d in above)
     yield from ((p, SUBPROPERTY, q) for p, above in schema.superproperties.items() for q in above)

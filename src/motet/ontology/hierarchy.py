@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from motet.ontology import vocabulary as v
+from motet.ontology.axioms import Axioms
 from motet.ontology.clashes import Clashes
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.ontology.explain import explain
 from motet.ontology.load import Ontology
+from motet.ontology.schema import close_schema
 from motet.ontology.vocabulary import TYPE, Triple
 
 #: An individual of which nothing is known but its class.
@@ -90,8 +92,8 @@ def hierarchy_of(above: Mapping[str, Iterable[str]], unsatisfiable: frozenset[st
 
 def hierarchy_from_parents(parents: Mapping[str, Iterable[str]]) -> Hierarchy:
     """The hierarchy in which each class has at least the given parents, by RDFS alone."""
-    triples = ((c, v.SUBCLASS, parent) for c, found in parents.items() for parent in found)
-    above = Reasoner(triples, Entailment.RDFS).schema.superclasses
+    pairs = tuple((c, parent) for c, found in parents.items() for parent in found)
+    above = close_schema(Axioms(subclasses=pairs)).superclasses
     names = set(parents) | {parent for found in parents.values() for parent in found}
     return hierarchy_of({c: above.get(c, ()) for c in names})
 
