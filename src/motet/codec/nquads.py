@@ -186,10 +186,12 @@ def _parse(text: bytes) -> list[pyoxigraph.Quad]:
 def _outcome(line: int, content: bytes, quad: pyoxigraph.Quad) -> Row | BadLine:
     import pyoxigraph  # noqa: PLC0415  (as above)
 
-    graph = None if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else str(quad.graph_name)
-    if isinstance(quad.object, pyoxigraph.Triple) or getattr(quad.object, "direction", None) is not None:
+    value, graph = quad.object, quad.graph_name
+    directed = isinstance(value, pyoxigraph.Literal) and value.direction is not None
+    if directed or isinstance(value, pyoxigraph.Triple):
         return BadLine(line, None, _UNSUPPORTED, _shown(content), _scavenged_graph(content))
-    return line, graph, str(quad.subject), str(quad.predicate), str(quad.object)
+    graph_name = None if isinstance(graph, pyoxigraph.DefaultGraph) else str(graph)
+    return line, graph_name, str(quad.subject), str(quad.predicate), str(value)
 
 
 def _shown(content: bytes) -> str:

@@ -20,8 +20,19 @@ from numba import types
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
-_TAB, _LF, _CR, _SPACE, _QUOTE, _HASH, _PERCENT, _DOT, _SLASH = 9, 10, 13, 32, 34, 35, 37, 46, 47
-_COLON, _LESS, _MORE, _QUESTION, _AT, _BACKSLASH, _CARET, _UNDERSCORE = 58, 60, 62, 63, 64, 92, 94, 95
+_TAB, _LF, _CR, _SPACE, _QUOTE, _HASH, _PERCENT, _HYPHEN, _DOT, _SLASH = 9, 10, 13, 32, 34, 35, 37, 45, 46, 47
+_COLON, _LESS, _MORE, _QUESTION, _AT, _UPPER_U, _BACKSLASH, _CARET, _UNDERSCORE, _LOWER_U = (
+    58,
+    60,
+    62,
+    63,
+    64,
+    85,
+    92,
+    94,
+    95,
+    117,
+)
 
 # NumPy integers: Numba would compile a function anew for each Python integer it is called with.
 _DIGIT, _ALPHA, _HEX, _SCHEME, _HOST, _PATH, _LABEL, _TEXT, _ESCAPED = (np.uint16(1 << bit) for bit in range(9))
@@ -208,7 +219,7 @@ def _after_blank_node(text: Bytes, at: int) -> int:
         _byte(text, at) != _UNDERSCORE
         or _byte(text, at + 1) != _COLON
         or not _in(text, at + 2, _LABEL)
-        or _byte(text, at + 2) == 45
+        or _byte(text, at + 2) == _HYPHEN
     ):
         return -1
     at += 3
@@ -223,49 +234,86 @@ def _after_node(text: Bytes, at: int) -> int:
 
 
 @numba.njit(nogil=True)
-def _after_quoted(text: Bytes, at: int) -> int:
+def _hex(text: Bytes, at: int, digits: int) -> int:
+    value = 0
+    for place in range(at, at + digits):
+        if not _in(text, place, _HEX):
+            return -1
+        digit = int(_byte(text, place))
+        value = value * 16 + (digit & 15) + (9 if digit > 57 else 0)
+    return value
+
+
+@numba.njit(nogil=True)
+def _escaped_character(text: Bytes, at: int) -> int:
+    """The character of a numeric escape, if it is one that is printed as it stands."""
+    value = _hex(text, at + 2, 4 if _byte(text, at + 1) == _LOWER_U else 8)
+    if value < 0x80:
+        return value if value >= 0 and _is(value, _TEXT) else -1
+    surrogate, noncharacter = 0xD800 <= value <= 0xDFFF, 0xFFFE <= value <= 0xFFFF
+    return -1 if surrogate or noncharacter or value > 0x10FFFF else value
+
+
+@numba.njit(nogil=True)
+def _after_escape(text: Bytes, at: int, spans: Ints) -> int:
+    """Past an escape; ``spans[9]`` tells that it is a numeric one, to be printed as the character it means."""
+    if _in(text, at + 1, _ESCAPED):
+        return at + 2
+    numeric = _byte(text, at + 1) == _LOWER_U or _byte(text, at + 1) == _UPPER_U
+    if not numeric or _escaped_character(text, at) < 0:
+        return -1
+    spans[9] = 1
+    return at + (6 if _byte(text, at + 1) == _LOWER_U else 10)
+
+
+@numba.njit(nogil=True)
+def _after_quoted(text: Bytes, at: int, spans: Ints) -> int:
     """Past the closing quote of the string that opens here."""
     at += 1
-    while True:
+    while at >= 0:
         character = _byte(text, at)
         if _is(character, _TEXT):
             at += 1
         elif character == _QUOTE:
             return at + 1
-        elif character == _BACKSLASH and _in(text, at + 1, _ESCAPED):
-            at += 2
+        elif character == _BACKSLASH:
+            at = _after_escape(text, at, spans)
         elif character >= 0x80:
             at = _after_utf8(text, at)
-            if at < 0:
-                return -1
         else:
-            return -1
+            at = -1
+    return -1
+
+
+@numba.njit(nogil=True)
+def _after_letters(text: Bytes, at: int) -> int:
+    while _in(text, at, _ALPHA):
+        at += 1
+    return at
 
 
 @numba.njit(nogil=True)
 def _after_language(text: Bytes, at: int) -> int:
-    """Past ``en`` or ``en-US``: the tags that need no registry of rules."""
-    start = at
-    while _in(text, at, _ALPHA):
-        at += 1
-    if not 2 <= at - start <= 8:
+    """Past a tag such as ``en``, ``en-US``, ``zh-Hans`` or ``zh-Hans-CN``; others need more rules."""
+    end = _after_letters(text, at)
+    if not 2 <= end - at <= 8:
         return -1
-    if _byte(text, at) == 45:
-        if at - start > 3 or not (_in(text, at + 1, _ALPHA) and _in(text, at + 2, _ALPHA)):
-            return -1
-        at += 3
-    return at if _at_blank(text, at) or _byte(text, at) == _DOT else -1
+    for length in (4, 2):
+        if end - at <= 8 and _byte(text, end) == _HYPHEN and _after_letters(text, end + 1) - end - 1 == length:
+            end += length + 1
+    return end if _at_blank(text, end) or _byte(text, end) == _DOT else -1
 
 
 @numba.njit(nogil=True)
 def _read_object(text: Bytes, at: int, spans: Ints) -> int:
-    """Past the object. ``spans[4:7]`` become its start, its end as printed, and where its language tag starts."""
+    """Past the object. ``spans[4:7]`` become its start, its printed end and where its language tag starts."""
     spans[4] = at
+    spans[9] = 0
     if _byte(text, at) != _QUOTE:
         end = _after_node(text, at)
         spans[5] = spans[6] = end
         return end
-    end = _after_quoted(text, at)
+    end = _after_quoted(text, at, spans)
     spans[5] = spans[6] = end
     if end < 0:
         return -1
@@ -332,6 +380,41 @@ def _append(text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArr
 
 
 @numba.njit(nogil=True)
+def _put_utf8(column: Bytes, at: int, value: int) -> int:
+    """Write one character; where it ends."""
+    if value < 0x80:
+        column[at] = value
+        return at + 1
+    size = 2 if value < 0x800 else 3 if value < 0x10000 else 4
+    for place in range(size - 1, 0, -1):
+        column[at + place] = 0x80 | (value & 0x3F)
+        value >>= 6
+    column[at] = (0xF00 >> size) & 0xFF | value
+    return at + size
+
+
+@numba.njit(nogil=True)
+def _append_unescaped(
+    text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArray[np.int32], row: int
+) -> None:
+    """As ``_append``, with numeric escapes replaced by the characters they mean."""
+    target = np.int64(offsets[row])
+    at = start
+    while at < end:
+        numeric = _byte(text, at + 1) == _LOWER_U or _byte(text, at + 1) == _UPPER_U
+        if _byte(text, at) == _BACKSLASH and numeric:
+            target = _put_utf8(column, target, _escaped_character(text, at))
+            at += 6 if _byte(text, at + 1) == _LOWER_U else 10
+            continue
+        width = 2 if _byte(text, at) == _BACKSLASH else 1
+        for _ in range(width):
+            column[target] = _byte(text, at)
+            target += 1
+            at += 1
+    offsets[row + 1] = target
+
+
+@numba.njit(nogil=True)
 def _lower(column: Bytes, start: int, end: int) -> None:
     for index in range(start, end):
         if 65 <= column[index] <= 90:
@@ -356,7 +439,7 @@ def _scan(text: Bytes, first_line: int, longest: int) -> tuple[object, ...]:
     validity = np.zeros((bound + 7) // 8, np.uint8)
     lines = np.empty(bound, np.int64)
     hard = np.empty((bound, 3), np.int64)
-    spans = np.empty(9, np.int64)
+    spans = np.zeros(10, np.int64)
     at = row = hards = np.int64(0)
     line = first_line
     while at < text.size:
@@ -376,7 +459,10 @@ def _scan(text: Bytes, first_line: int, longest: int) -> tuple[object, ...]:
             _append(text, spans[7], spans[8], graphs, offsets[0], row)
             _append(text, spans[0], spans[1], subjects, offsets[1], row)
             _append(text, spans[2], spans[3], predicates, offsets[2], row)
-            _append(text, spans[4], spans[5], objects, offsets[3], row)
+            if spans[9]:
+                _append_unescaped(text, spans[4], spans[5], objects, offsets[3], row)
+            else:
+                _append(text, spans[4], spans[5], objects, offsets[3], row)
             if spans[6] < spans[5]:
                 _lower(objects, offsets[3, row + 1] - (spans[5] - spans[6]), offsets[3, row + 1])
             if spans[8] > spans[7]:
