@@ -17,10 +17,7 @@ from motet.ontology.hierarchy import Hierarchy, hierarchy_from_parents
 
 def random_hierarchy(count: int, most_parents: int, seed: int) -> Hierarchy:
     rng = random.Random(seed)
-    parents = {
-        f"c{i}": [f"c{rng.randrange(max(0, i - 80), i)}" for _ in range(rng.randint(1, most_parents))]
-        for i in range(1, count)
-    }
+    parents = {f"c{i}": [f"c{rng.randrange(i)}" for _ in range(rng.randint(1, most_parents))] for i in range(1, count)}
     return hierarchy_from_parents(parents)
 
 
