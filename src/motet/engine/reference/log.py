@@ -145,9 +145,7 @@ class Log:
         plain = Notification(life.subscription.name, o.start, o.end, tuple(sorted(o.events)), o.bindings)
         match life.subscription.delivery:
             case Events():
-                lines = {
-                    f"{s} {p} {v} {iri(e.id)} ." for e in self._events() if e.id in o.events for s, p, v in e.triples
-                }
+                lines = {f"{s} {p} {v} {iri(event)} ." for event in o.events for s, p, v in self._graph(event)}
                 return Emission(o.emitted, replace(plain, graphs=tuple(sorted(lines))), ())
             case Construct():
                 derived = tuple(_derived(life, life.subscription.delivery, plain, o))
@@ -182,7 +180,7 @@ class Log:
         late when it ends below the frontier the producer began with.
         """
         since = life.subscription.since
-        for seen in self._events(event):
+        for seen in self._events(life, event):
             if isinstance(seen, Derived) and seen.producer.offset > life.offset:
                 if not self._began_after(seen.producer, seen.end):
                     yield seen
@@ -191,15 +189,21 @@ class Log:
             ):
                 yield seen
 
-    def _events(self, leaf: Event | None = None) -> Iterator[Seen]:
-        """All published events that are not late, and the derived ones; with a leaf, those that feed it."""
+    def _events(self, life: Life, leaf: Event) -> Iterator[Seen]:
+        """All published events that are not late, and the derived ones that feed a leaf."""
         for record in self.records:
             if isinstance(record, EventRecord) and not record.late:
                 yield Seen(record.id, record.start, record.end, record.triples, record.offset)
-        for emission in (emission for found in self.emissions.values() for emission in found):
-            for derived in emission.derived:
-                if leaf is None or self._clause_feeds(derived.producer, derived.clause, leaf):
-                    yield derived
+        for derived in self._all_derived():
+            if self._clause_feeds(derived.producer, derived.clause, life, leaf):
+                yield derived
+
+    def _all_derived(self) -> list[Derived]:
+        return [derived for found in self.emissions.values() for emission in found for derived in emission.derived]
+
+    def _graph(self, event: str) -> frozenset[Triple]:
+        graphs = {record.id: record.triples for record in self.records if isinstance(record, EventRecord)}
+        return (graphs | {derived.id: derived.triples for derived in self._all_derived()})[event]
 
     def _began_after(self, producer: Life, end: int) -> bool:
         before = dict(self.frontiers)[producer.offset]
@@ -227,7 +231,7 @@ class Log:
             (
                 lag(feeder.subscription.pattern, None, partial(self._leaf_lag, feeder, offset))
                 for feeder in self.lives
-                if feeder.lives_at(offset) and self._feeds(feeder, event)
+                if feeder.lives_at(offset) and self._feeds(feeder, life, event)
             ),
             default=0,
         )
@@ -237,18 +241,21 @@ class Log:
         return [
             feeder
             for feeder in self.lives
-            if feeder.offset < life.ended and any(self._feeds(feeder, event) for event in life.subscription.events)
+            if feeder.offset < life.ended
+            and any(self._feeds(feeder, life, event) for event in life.subscription.events)
         ]
 
-    def _feeds(self, life: Life, leaf: Event) -> bool:
-        delivery = life.subscription.delivery
+    def _feeds(self, feeder: Life, life: Life, leaf: Event) -> bool:
+        delivery = feeder.subscription.delivery
         clauses = len(delivery.templates) if isinstance(delivery, Construct) else 0
-        return any(self._clause_feeds(life, clause, leaf) for clause in range(clauses))
+        return any(self._clause_feeds(feeder, clause, life, leaf) for clause in range(clauses))
 
-    def _clause_feeds(self, life: Life, clause: int, leaf: Event) -> bool:
-        delivery = life.subscription.delivery
+    def _clause_feeds(self, feeder: Life, clause: int, life: Life, leaf: Event) -> bool:
+        """“*Other* subscriptions see it as a leaf input”: none sees what it derived itself."""
+        delivery = feeder.subscription.delivery
         assert isinstance(delivery, Construct)
-        return feeds(delivery.templates[clause], leaf, Knowledge(self.ontology, self.entailment))
+        other = feeder.subscription.name != life.subscription.name
+        return other and feeds(delivery.templates[clause], leaf, Knowledge(self.ontology, self.entailment))
 
 
 def _derived(life: Life, delivery: Construct, notification: Notification, o: Occurrence) -> Iterator[Derived]:

@@ -114,12 +114,17 @@ def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
         for triple in triples:
             subject, predicate, value = (_to_rdflib(term) for term in triple)
             graph.add((subject, predicate, value))
-        result = graph.query(query)
+        result = graph.query(_TOKEN.sub(_plain, query))
         if result.type == "SELECT":
             result.bindings = list(result.bindings)
         return result
     finally:
         rdflib.NORMALIZE_LITERALS = before
+
+
+def _plain(token: re.Match[str]) -> str:
+    """rdflib takes a string with the datatype xsd:string for another term than one without."""
+    return token[1] if token[2] == f"^^<{terms.XSD}string>" else token[0]
 
 
 def _to_rdflib(term: str) -> rdflib.term.Identifier:
