@@ -58,7 +58,7 @@ _BODIES = {
     "VALUES ?x {{ 1 2.5 'three' }}": {"x"},
     "": set(),
 }
-_CONDITIONS = ("?{v} > 3", "BOUND ( ?{v} ) && ?{v} != ?{w}", "STRLEN ( STR ( ?{v} ) ) < 5 || ! ( ?{w} IN ( 1 , 'x' ) )")
+_CONDITIONS = ("?{v} > 3", "BOUND( ?{v} ) && ?{v} != ?{w}", "STRLEN( STR( ?{v} ) ) < 5 || ! ( ?{w} IN ( 1 , 'x' ) )")
 _TEMPLATES = ("", "?{v} <urn:p> ?{w}", "[ ] a <urn:Alarm> ; <urn:of> ?{v} , ?{w} .")
 
 durations = st.one_of(

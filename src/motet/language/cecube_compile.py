@@ -182,7 +182,7 @@ class _Compiler:
         """The condition that two leaves share an instant, if both are there, and its variables."""
         (x_start, x_end), (y_start, y_end) = self.leaves.bind_times(x.leaf), self.leaves.bind_times(y.leaf)
         meeting = f"?{x_start} <= ?{y_end} && ?{y_start} <= ?{x_end}"
-        absent = [f"! BOUND ( ?{start} )" for leaf, start in ((x, x_start), (y, y_start)) if not leaf.certain]
+        absent = [f"! BOUND( ?{start} )" for leaf, start in ((x, x_start), (y, y_start)) if not leaf.certain]
         text = f"( {' || '.join([*absent, meeting])} )" if absent else meeting
         return text, (x_start, x_end, y_start, y_end)
 

@@ -7,14 +7,18 @@ in the document the offending token came from. Nothing is evaluated here.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
 from motet.language.document import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document
 from motet.language.iris import Names
-from motet.language.sparql_validity import Fault, variables_in_scope
+from motet.language.sparql_grammar import WORDS, judge
+from motet.language.sparql_variables import check_template, expression_variables, group_variables
 from motet.language.syntax import Expression, GroupPattern
 from motet.language.tokens import Token
+from motet.model.errors import LimitError, SubscriptionError
 
 _FORBIDDEN = {
     "GRAPH": ("GRAPH is not allowed: a body is matched against one event's graph", "write the triples without GRAPH"),
@@ -22,6 +26,7 @@ _FORBIDDEN = {
     "SELECT": ("a subquery is not allowed", "write its pattern directly in the body"),
     "LATERAL": ("LATERAL is not SPARQL 1.1", None),
 }
+_PATH_ENDS = ("IRIREF", "PNAME", "PREFIX_NAME")
 _NO_GRAPH_HERE = ("a condition across events sees bindings, not graphs", "move the pattern into the body of an EVENT")
 
 
@@ -29,23 +34,31 @@ def group_pattern(names: Names, tokens: Sequence[Token], position: int, event: s
     """The body of an EVENT, without its braces; ``event`` is the event's own name, bound before the body."""
     stretch = _normalised(names, tokens, position)
     _refuse_words(names.document, tokens, _FORBIDDEN)
-    before = "SELECT * WHERE { FILTER(false) " + (f"?{event} <urn:motet:is> <urn:motet:event> . " if event else "")
-    return GroupPattern(stretch.text, _judged(stretch, before, " }") & _variables(tokens), position)
+    judge(names.document, tokens, "group", stretch.end)
+    _refuse_rebinding(names.document, tokens, event)
+    before = f"?{event} <urn:motet:is> <urn:motet:event> . " if event else ""
+    bound = _read(stretch, before, group_variables)
+    return GroupPattern(stretch.text, bound & _variables(tokens), position)
 
 
 def expression(names: Names, tokens: Sequence[Token], position: int) -> Expression:
     """The condition of a FILTER over events, without its parentheses."""
     stretch = _normalised(names, tokens, position)
     _refuse_words(names.document, tokens, _FORBIDDEN | {"EXISTS": _NO_GRAPH_HERE})
-    _judged(stretch, "SELECT * WHERE { FILTER(false) FILTER( ", " ) }")
+    judge(names.document, tokens, "expression", stretch.end)
+    _read(stretch, "", expression_variables)
     return Expression(stretch.text, _variables(tokens), position)
 
 
 def template(names: Names, tokens: Sequence[Token], position: int) -> GroupPattern:
     """The triples of a CONSTRUCT clause, without their braces."""
     stretch = _normalised(names, tokens, position)
-    _judged(stretch, "CONSTRUCT { ", " } WHERE { FILTER(false) }")
+    judge(names.document, tokens, "template", stretch.end)
+    _read(stretch, "", check_template)
     return GroupPattern(stretch.text, _variables(tokens), position)
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +79,25 @@ class _Stretch:
 
 def _normalised(names: Names, tokens: Sequence[Token], position: int) -> _Stretch:
     _refuse_size(names.document, tokens, position)
-    text, offsets = "", []
+    text, offsets, before = "", [], None
     for token in tokens:
-        text += " " if text and not _attached(text, token) else ""
+        text += "" if before is None or _attached(before, token) else " "
         offsets.append(len(text))
         text += _written(names, token)
+        before = token
     end = tokens[-1].end if tokens else position
     return _Stretch(names.document, text, tuple(offsets), tuple(token.position for token in tokens), end)
 
 
-def _attached(before: str, token: Token) -> bool:
-    """Literals are written in one piece, and path modifiers close to their path, since rdflib wants them there."""
-    if token.kind == "LANGTAG" or token.text == "^^" or before.endswith("^^"):
+def _attached(before: Token, token: Token) -> bool:
+    """Literals are written in one piece, path modifiers close to their path and brackets close to their function:
+    rdflib wants the one, pyoxigraph the other.
+    """
+    if token.kind == "LANGTAG" or "^^" in (token.text, before.text):
         return True
-    return token.text in ("*", "+", "?") and before.endswith((">", ")", " a"))
+    if token.text == "(":
+        return before.kind == "WORD" and before.text.upper() not in WORDS
+    return token.text in ("*", "+", "?") and (before.kind in _PATH_ENDS or before.text in (")", "a"))
 
 
 def _written(names: Names, token: Token) -> str:
@@ -105,14 +123,23 @@ def _refuse_words(document: Document, tokens: Iterable[Token], words: dict[str, 
             raise document.refusal(message, token.position, advice)
 
 
+def _refuse_rebinding(document: Document, tokens: Sequence[Token], event: str | None) -> None:
+    for word, variable in pairwise(tokens):
+        if word.text.upper() == "AS" and variable.text[1:] == event:
+            message = f"?{event} is the event itself and cannot be bound again"
+            raise document.refusal(message, variable.position, "take another variable")
+
+
 def _variables(tokens: Iterable[Token]) -> frozenset[str]:
     return frozenset(token.text[1:] for token in tokens if token.kind == "VAR")
 
 
-def _judged(stretch: _Stretch, before: str, after: str) -> frozenset[str]:
-    """The variables in scope in a valid query around the stretch."""
+def _read(stretch: _Stretch, before: str, reader: Callable[[str], _T]) -> _T:
+    """What a reader makes of the stretch with something before it; its complaints at their place in the document."""
     try:
-        return variables_in_scope(f"{before}{stretch.text}{after}")
-    except Fault as fault:
-        place = stretch.place(max(0, fault.offset - len(before)))
-        raise stretch.document.refusal(fault.reason, place, fault.advice) from None
+        return reader(before + stretch.text)
+    except SubscriptionError as error:
+        place = stretch.place(max(0, error.position - len(before)))
+        raise stretch.document.refusal(error.message, place, error.advice) from None
+    except LimitError as error:
+        raise stretch.document.refusal(error.message, stretch.place(0), error.advice) from None

@@ -4,7 +4,8 @@ Surfaces (`motet`, `sparql`, `jtang`, `cecube`, …) produce it, the printer wri
 read it. Positions are kept for errors and do not take part in equality. Durations are microseconds.
 
 SPARQL inside a subscription is kept as text that stands on its own: prefixed names expanded to ``<iri>``, comments
-gone, tokens separated by single spaces. Two bodies that differ only in layout or prefixes are therefore equal.
+gone, tokens separated by single spaces (literals, path modifiers and function calls close up). Two bodies that differ
+only in layout or prefixes are therefore equal.
 """
 
 from __future__ import annotations

@@ -1,0 +1,96 @@
+"""Where exactly a stretch of SPARQL leaves the grammar. The parsers that read it for its meaning only know roughly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from lark import Lark, UnexpectedToken
+from lark import Token as LarkToken
+
+from motet.language.document import Document
+from motet.language.tokens import Token
+
+WORDS = frozenset(
+    "UNION OPTIONAL MINUS FILTER BIND AS VALUES UNDEF NOT IN EXISTS DISTINCT".split()  # noqa: SIM905  (readable)
+)
+_SIGNS = {"*": "STAR", "+": "PLUS", "?": "QUESTION", "-": "MINUS_SIGN"}
+_COMPARISONS = frozenset({"=", "!=", "<", ">", "<=", ">="})
+_SPOKEN = {
+    "VAR": "a variable",
+    "IRI": "an IRI",
+    "BLANK": "a blank node",
+    "STRING": "a string",
+    "NUMBER": "a number",
+    "SIGNED_NUMBER": "a number",
+    "BOOLEAN": "true or false",
+    "FUNCTION": "a function",
+    "COMPARISON": "a comparison",
+    "LANGTAG": "a language tag",
+    "STAR": "'*'",
+    "PLUS": "'+'",
+    "QUESTION": "'?'",
+    "MINUS_SIGN": "'-'",
+    "$END": "the end",
+}
+
+
+def judge(document: Document, tokens: Iterable[Token], start: str, end: int) -> None:
+    """Raise a SubscriptionError at the first token that cannot stand where it stands.
+
+    ``start`` is group, expression or template; ``end`` is the position at which the stretch ends.
+    """
+    parser: Any = _parser().parse_interactive(start=start)  # its methods carry no types
+    names = _terminal_names()
+    for token in tokens:
+        kind = _kind(token, names)
+        try:
+            parser.feed_token(LarkToken(kind, token.text))
+        except UnexpectedToken:
+            message = f"not valid SPARQL: '{token.text}' cannot stand here"
+            raise document.refusal(message, token.position, _advice(parser)) from None
+    if "$END" not in parser.accepts():
+        raise document.refusal("not valid SPARQL: something is missing here", end, _advice(parser))
+
+
+@cache
+def _parser() -> Lark:
+    starts = ["group", "expression", "template"]
+    return Lark.open("sparql.lark", rel_to=__file__, parser="lalr", lexer="basic", start=starts)
+
+
+@cache
+def _terminal_names() -> dict[str, str]:
+    """What Lark calls the words and signs that the grammar quotes."""
+    return {str(terminal.pattern.value): terminal.name for terminal in _parser().terminals if terminal.pattern}
+
+
+def _kind(token: Token, names: dict[str, str]) -> str:
+    match token.kind:
+        case "IRIREF" | "PNAME" | "PREFIX_NAME":
+            return "IRI"
+        case "INTEGER" | "DECIMAL" | "DOUBLE":
+            return "SIGNED_NUMBER" if token.text[0] in "+-" else "NUMBER"
+        case "WORD":
+            return _word_kind(token.text, names)
+        case "PUNCTUATION" if token.text in _COMPARISONS:
+            return "COMPARISON"
+        case "PUNCTUATION":
+            return _SIGNS.get(token.text) or names.get(token.text, "OTHER")
+        case kind:
+            return kind
+
+
+def _word_kind(word: str, names: dict[str, str]) -> str:
+    if word == "a":
+        return names["a"]
+    if word.upper() in WORDS:
+        return names[word.upper()]
+    return "BOOLEAN" if word.lower() in ("true", "false") else "FUNCTION"
+
+
+def _advice(parser: Any) -> str:
+    quoted = {name: f"'{sign}'" if not sign.isalpha() else sign for sign, name in _terminal_names().items()}
+    accepted = sorted({_SPOKEN.get(kind) or quoted.get(kind, kind) for kind in parser.accepts()})
+    return f"expected {', '.join(accepted)}"

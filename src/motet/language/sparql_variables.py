@@ -1,0 +1,58 @@
+"""The variables of a stretch of SPARQL that can be understood; what cannot is refused with an offset into the text.
+
+Results are kept for a while: subscriptions made by programs repeat their bodies.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from motet.model.errors import SubscriptionError
+
+_ADVICE = "a BIND variable must be new in its group, a blank node belongs to one group, a VALUES row has every value"
+
+
+@lru_cache(maxsize=4096)
+def group_variables(text: str) -> frozenset[str]:
+    """The variables a group graph pattern may bind.
+
+    >>> sorted(group_variables("?a <urn:p> ?b FILTER ( ?c > 1 )"))
+    ['a', 'b']
+    """
+    from motet.language.algebra_scope import in_scope  # noqa: PLC0415  (with rdflib behind it)
+    from motet.language.sparql_algebra import parse_group  # noqa: PLC0415
+
+    try:
+        return in_scope(parse_group(text))
+    except SubscriptionError as error:
+        raise _with_advice(error) from None
+
+
+@lru_cache(maxsize=4096)
+def expression_variables(text: str) -> frozenset[str]:
+    """The variables an expression mentions.
+
+    >>> sorted(expression_variables("?a > ?b"))
+    ['a', 'b']
+    """
+    from motet.language.algebra_scope import mentioned  # noqa: PLC0415  (with rdflib behind it)
+    from motet.language.sparql_algebra import parse_expression  # noqa: PLC0415
+
+    return mentioned(parse_expression(text))
+
+
+@lru_cache(maxsize=4096)
+def check_template(text: str) -> None:
+    """Refuse what is no CONSTRUCT template; its variables are simply those written in it."""
+    import pyoxigraph  # noqa: PLC0415  (heavy; only needed for CONSTRUCT)
+
+    try:
+        pyoxigraph.Store().query(f"CONSTRUCT {{ {text} }} WHERE {{ FILTER(false) }}")
+    except SyntaxError:
+        raise SubscriptionError("not a template of triples", text=text, position=0, advice="no paths here") from None
+
+
+def _with_advice(error: SubscriptionError) -> SubscriptionError:
+    if error.advice is not None:
+        return error
+    return SubscriptionError(error.message, text=error.text, position=error.position, advice=_ADVICE)
