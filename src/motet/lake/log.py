@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -22,7 +22,7 @@ from motet.lake.ids import Ids, hash_ids
 from motet.lake.manifest import Commit, Manifest
 from motet.lake.records import Triples, draft_control, draft_events, place
 from motet.lake.segments import new_name, write_rows
-from motet.lake.snapshot import Snapshot, describe
+from motet.lake.snapshot import DataFile, Snapshot, describe
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.schemas import RECORDS
@@ -179,7 +179,16 @@ class Lake:
 
     def commit_notifications(self, batch: pa.RecordBatch | pa.Table, first: int, stop: int) -> bool:
         """Commit the notifications of the records ``[first, stop)``; False when another has done that range."""
-        return notifications.commit_notifications(self.store, self._manifest, batch, first, stop)
+        written = [self.write_notifications(batch)] if batch.num_rows else []
+        return self.commit_notification_files(written, first, stop)
+
+    def write_notifications(self, batch: pa.RecordBatch | pa.Table) -> DataFile:
+        """Write notifications, at least one, for a later `commit_notification_files`; any process may do it."""
+        return notifications.write_table(self.store, batch, self.snapshot().version)
+
+    def commit_notification_files(self, files: Sequence[DataFile], first: int, stop: int) -> bool:
+        """Commit files of notifications as those of the records ``[first, stop)``; False as above."""
+        return notifications.commit_tables(self.store, self._manifest, files, first, stop)
 
     def notifications(self, first_offset: int = 0) -> Iterator[pa.RecordBatch]:
         """The notifications made final at this offset or later."""

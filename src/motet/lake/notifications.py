@@ -1,6 +1,12 @@
-"""How derived notifications are kept: one table per range of log offsets, each range exactly once."""
+"""How derived notifications are kept: tables that cover ranges of log offsets, each range exactly once.
+
+Whoever derives may write the tables anywhere and commit them later: until then they are files nobody reads.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,33 +18,44 @@ from motet.model.errors import UsageError
 from motet.model.schemas import NOTIFICATIONS
 
 
-def commit_notifications(
-    store: Store, manifest: Manifest, notifications: pa.RecordBatch | pa.Table, first: int, stop: int
-) -> bool:
-    """Commit what the records ``[first, stop)`` gave rise to; False when that range is not the next one any more."""
+def write_table(store: Store, notifications: pa.RecordBatch | pa.Table, version: int) -> DataFile:
+    """Write notifications, at least one, as a durable file that a commit after ``version`` may take in."""
     table = _sorted(notifications)
-    offsets = table["offset"].to_numpy()
-    if first >= stop or (len(offsets) and not first <= offsets[0] <= offsets[-1] < stop):
+    first, last = table["offset"][0].as_py(), table["offset"][-1].as_py()
+    name = new_name("notifications", first, version + 1)
+    return DataFile(name, first, last + 1, table.num_rows, write_rows(store, name, NOTIFICATIONS, [table]))
+
+
+def commit_tables(store: Store, manifest: Manifest, tables: Sequence[DataFile], first: int, stop: int) -> bool:
+    """Commit what the records ``[first, stop)`` gave rise to; False when that range is not the next one any more."""
+    if first >= stop or any(not first <= table.first < table.stop <= stop for table in tables):
         raise UsageError(
             f"these notifications are not those of the records {first} to {stop}",
             advice="Commit them under the range of offsets that made them final.",
         )
+    current = sorted(tables, key=lambda table: (table.first, table.name))
 
     def propose(newest: Snapshot) -> Commit | None:
+        nonlocal current
         if stop > newest.next_offset:
             raise UsageError(f"the log ends at offset {newest.next_offset}, before {stop}")
         if newest.notified_to != first:
             return None
-        return Commit(newest.frontier, stop, add=_write(store, table, first, stop, newest.version + 1))
+        named = [_named_for(store, table, newest.version + 1) for table in current]
+        current = [table for table in named if table is not None]
+        return Commit(newest.frontier, stop, add=tuple(current)) if len(current) == len(named) else None
 
-    return manifest.commit(propose) is not None
+    if manifest.commit(propose) is not None:
+        return True
+    for table in current:
+        store.delete(table.name)
+    return False
 
 
-def _write(store: Store, table: pa.Table, first: int, stop: int, version: int) -> tuple[DataFile, ...]:
-    if not table.num_rows:
-        return ()
-    name = new_name("notifications", first, version)
-    return (DataFile(name, first, stop, table.num_rows, write_rows(store, name, NOTIFICATIONS, [table])),)
+def _named_for(store: Store, table: DataFile, version: int) -> DataFile | None:
+    """The file under a name that says which commit takes it in; None when it has been cleaned away meanwhile."""
+    name = new_name("notifications", table.first, version)
+    return replace(table, name=name) if store.rename(table.name, name) else None
 
 
 def _sorted(notifications: pa.RecordBatch | pa.Table) -> pa.Table:

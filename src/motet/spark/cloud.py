@@ -51,19 +51,19 @@ def derive_on(spark: SparkSession) -> Derive:
 
 def _run(spark: SparkSession, lake: Lake, stretch: Stretch) -> list[DataFile]:
     """One job: the notification files of one stretch, in the order of their offsets."""
-    store = lake.store
+    store, version = lake.store, lake.snapshot().version
 
     def notify(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = pa.Table.from_batches((derive(stretch, batch) for batch in batches), schema=NOTIFICATIONS)
-        yield from _written(store, found)
+        yield from _written(store, found, version)
 
     records = read_lake(spark, store.root, stretch.first, stretch.stop)
     rows = records.mapInArrow(notify, from_arrow_schema(FILE)).collect()
     return sorted((DataFile(**row.asDict()) for row in rows), key=lambda file: (file.first, file.name))
 
 
-def _written(store: Store, found: pa.Table) -> Iterator[pa.RecordBatch]:
+def _written(store: Store, found: pa.Table, version: int) -> Iterator[pa.RecordBatch]:
     if found.num_rows:
-        file = write_table(store, found)
+        file = write_table(store, found, version)
         values = {name: [getattr(file, name)] for name in FILE.names}
         yield pa.RecordBatch.from_pydict(values, schema=FILE)
