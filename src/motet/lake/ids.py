@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.lake.snapshot import Snapshot
+from motet.lake.segments import read_rows
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import LakeError
 
@@ -81,18 +82,20 @@ class Ids:
 
     def follow(self, snapshot: Snapshot) -> None:
         """Take in the events that were committed since."""
-        for segment in snapshot.segments[::-1]:
-            if segment.stop <= self._tail.stop:
-                break
-            self._tail.segments += 1
-        for batch in snapshot.records(self._tail.stop, columns=["offset", "kind", "id"]):
+        for segment in snapshot.overlapping(self._tail.stop, snapshot.next_offset):
+            if "event" in segment.kinds:
+                self._tail.segments += 1
+                self._read(segment)
+            self._tail.stop = segment.stop
+            self._settle()
+
+    def _read(self, segment: DataFile) -> None:
+        for batch in read_rows(self._store, segment.name, self._tail.stop, segment.stop, ["offset", "kind", "id"]):
             events = batch.filter(pc.equal(batch.column("kind"), "event"))
             ids = events.column("id").to_pylist()
             self._take(ids, hash_ids(ids), events.column("offset").to_numpy())
             self._tail.stop = batch.column("offset")[-1].as_py() + 1
             self._settle()
-        self._tail.stop = snapshot.next_offset
-        self._settle()
 
     def note(self, ids: list[str], hashes: Hashes, first: int) -> None:
         """Take in events this process has just committed at offsets from ``first`` on."""

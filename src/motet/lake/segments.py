@@ -15,6 +15,7 @@ from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
+FEW_ROWS = 1_000  # handing so few to other threads takes longer than reading them
 _STATISTICS = ["offset", "kind", "start", "end"]  # what readers prune by; terms would only make the footers large
 
 
@@ -59,7 +60,8 @@ def read_rows(
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
             groups = [n for n in range(file.num_row_groups) if _touches(file, n, first, stop, controls_only)]
-            for batch in file.iter_batches(row_groups=groups, columns=wanted) if groups else ():
+            threads = file.metadata.num_rows > FEW_ROWS
+            for batch in file.iter_batches(row_groups=groups, columns=wanted, use_threads=threads) if groups else ():
                 cut = _cut(batch, first, stop)
                 if cut.num_rows:
                     yield cut if columns is None else cut.select(list(columns))

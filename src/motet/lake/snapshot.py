@@ -65,13 +65,13 @@ class Snapshot:
     ) -> Iterator[pa.RecordBatch]:
         """The records with offsets in ``[first, stop)``, in offset order; all columns of RECORDS, or some."""
         end = self.next_offset if stop is None else stop
-        for segment in self._overlapping(first, end):
+        for segment in self.overlapping(first, end):
             yield from read_rows(self.store, segment.name, first, end, columns)
 
     def controls(self, first: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
         """The records of ``[first, stop)`` that are not events; reads only the row groups that hold any."""
         end = self.next_offset if stop is None else stop
-        for segment in self._overlapping(first, end):
+        for segment in self.overlapping(first, end):
             if segment.kinds.keys() == {"event"}:
                 continue
             for batch in read_rows(self.store, segment.name, first, end, controls_only=True):
@@ -99,7 +99,7 @@ class Snapshot:
     def ids_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
         """The ids of the records at these offsets, which must be sorted."""
         found = []
-        for segment in self._overlapping(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ():
+        for segment in self.overlapping(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ():
             low, high = np.searchsorted(offsets, [segment.first, segment.stop])
             if low == high:
                 continue
@@ -136,7 +136,7 @@ class Snapshot:
             "notified_to": self.notified_to,
         }
 
-    def _overlapping(self, first: int, stop: int) -> tuple[DataFile, ...]:
+    def overlapping(self, first: int, stop: int) -> tuple[DataFile, ...]:
         """The segments that hold offsets of ``[first, stop)``, found by bisection: there may be thousands."""
         low, high = 0, len(self.segments)
         while low < high:
