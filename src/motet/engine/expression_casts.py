@@ -14,6 +14,7 @@ from motet.engine.expression_values import (
     ExpressionError,
     Value,
     boolean,
+    canonical,
     duration,
     moment,
     number,
@@ -29,7 +30,7 @@ Cast = Callable[[Value], Value]
 def _to_string(value: Value) -> Value:
     if value.kind == "blank":
         raise ExpressionError("a blank node has no text")
-    return string(value.value if value.kind == "iri" else literal_parts(value.term)[0])
+    return string(value.value if value.kind == "iri" else literal_parts(canonical(value).term)[0])
 
 
 def _to_boolean(value: Value) -> Value:

@@ -202,6 +202,21 @@ def duration(kind: str, value: Duration) -> Value:
     return Value(kind, value, literal(format_duration(kind, value), datatype=XSD + kind))
 
 
+def canonical(value: Value) -> Value:
+    """The same value in its canonical lexical form; a value without one stays as it is.
+
+    >>> canonical(decode('"01.50"^^<http://www.w3.org/2001/XMLSchema#decimal>')).term
+    '"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    """
+    if value.kind in NUMERIC_RANK:
+        return number(value.kind, value.value)
+    if value.kind == "boolean":
+        return boolean(value.value)
+    if value.kind in TEMPORAL_KINDS:
+        return moment(value.kind, value.value)
+    return duration(value.kind, value.value) if value.kind in DURATION_KINDS else value
+
+
 def effective_boolean_value(value: Value) -> bool:
     """SPARQL 1.1, section 17.2.2: a number or boolean that is not well formed counts as false.
 

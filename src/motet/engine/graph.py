@@ -10,6 +10,12 @@ Triple = tuple[str, str, str]
 
 _SCANNED = 16  # below this size, looking at every triple is quicker than building an index
 
+# For each set of given places (1 subject, 2 predicate, 4 object): the part of a triple that an index looks up.
+_KEYS: dict[int, itemgetter[Any]] = {
+    places: itemgetter(*(place for place in (0, 1, 2) if places >> place & 1)) for places in range(1, 8)
+}
+_NO_TRIPLES: list[Triple] = []
+
 
 class Graph:
     """Triples of terms, each once.
@@ -25,7 +31,7 @@ class Graph:
         own = dict.fromkeys(triples)
         self._base = base if base else None
         self._triples = list(own) if self._base is None else [triple for triple in own if triple not in self._base]
-        self._indexes: dict[tuple[int, ...], dict[Any, list[Triple]]] = {}
+        self._indexes: dict[int, dict[Any, list[Triple]]] = {}
         self._nodes: set[str] | None = None
 
     @classmethod
@@ -51,7 +57,10 @@ class Graph:
     def match(self, subject: str | None, predicate: str | None, object_: str | None) -> list[Triple]:
         """The triples with these terms; None stands for any."""
         found = self._lookup(subject, predicate, object_)
-        return found if self._base is None else found + self._base.match(subject, predicate, object_)
+        if self._base is None:
+            return found
+        more = self._base.match(subject, predicate, object_)
+        return found + more if more else found
 
     def has_node(self, term: str) -> bool:
         """Whether a term is the subject or object of a triple."""
@@ -77,18 +86,17 @@ class Graph:
                 and (subject is None or triple[0] == subject)
                 and (object_ is None or triple[2] == object_)
             ]
-        terms = (subject, predicate, object_)
-        places = tuple(place for place in (0, 1, 2) if terms[place] is not None)
+        places = (subject is not None) + 2 * (predicate is not None) + 4 * (object_ is not None)
         if not places:
             return self._triples
-        key = tuple(terms[place] for place in places) if len(places) > 1 else terms[places[0]]
-        return self._index(places).get(key, [])
-
-    def _index(self, places: tuple[int, ...]) -> dict[Any, list[Triple]]:
         index = self._indexes.get(places)
         if index is None:
-            index = self._indexes[places] = {}
-            key = itemgetter(*places)
-            for triple in self._triples:
-                index.setdefault(key(triple), []).append(triple)
+            index = self._indexes[places] = self._index(places)
+        return index.get(_KEYS[places]((subject, predicate, object_)), _NO_TRIPLES)
+
+    def _index(self, places: int) -> dict[Any, list[Triple]]:
+        index: dict[Any, list[Triple]] = {}
+        key = _KEYS[places]
+        for triple in self._triples:
+            index.setdefault(key(triple), []).append(triple)
         return index

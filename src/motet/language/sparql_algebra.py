@@ -3,9 +3,10 @@
 rdflib parses, this module translates its parse tree as section 18.2.2 of SPARQL 1.1 says, and pyoxigraph has the last
 word on syntax, because rdflib accepts invalid patterns. Whatever is not understood is refused, never dropped.
 
-rdflib is not trusted with text it would change: strings are replaced by their number before it parses (it expands
-tabs, and escapes twice), literals are not normalised, and the inverse members of ``!(^p)``, whose IRI it loses, travel
-as IRIs that begin with ``!``.
+rdflib is not trusted with text it would change. Before it parses, strings and numbers are replaced by their position
+in a list (it expands tabs, escapes twice, normalises numbers and fails on ``-1.5``); the inverse members of ``!(^p)``,
+whose IRI it loses, travel as IRIs that begin with ``!``; and white space before ``^^``, ``@`` and the path modifiers,
+which it refuses, is taken out.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from motet.language.algebra import (
 )
 from motet.language.sparql_expressions import ExpressionReader
 from motet.model.errors import LimitError, SubscriptionError
-from motet.model.terms import RDF, iri, literal
+from motet.model.terms import RDF, XSD, iri, literal
 
 LONGEST_TEXT = 65_536
 
@@ -52,16 +53,21 @@ _STRING = "|".join(
     )
 )
 _IRI = r'<[^<>"{}|^`\\\x00-\x20]*>'
+_MANTISSA = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _MEMBER = rf"\^?\s*(?:{_IRI}|a\b)"
 _TOKENS = re.compile(
     rf"(?P<string>{_STRING})"
     rf"|(?P<negated>!\s*(?:\(\s*{_MEMBER}(?:\s*\|\s*{_MEMBER})*\s*\)|\^\s*(?:{_IRI}|a\b)))"
-    rf"|{_IRI}|(?P<comment>#[^\n]*)",
+    rf"|{_IRI}|(?P<comment>#[^\n]*)"
+    rf"|[?$]\w+|_:[\w.-]+|@[A-Za-z]+(?:-[A-Za-z0-9]+)*|[^\W\d][\w-]*:[\w.:-]*|[^\W\d]\w*"
+    rf"|(?P<double>{_MANTISSA}[eE][+-]?[0-9]+)|(?P<decimal>[0-9]*\.[0-9]+)|(?P<integer>[0-9]+)"
+    r"|(?P<gap>\s+(?=\^\^|@[A-Za-z]|\*|\+(?![0-9.])|\?(?!\w))|(?<=\^\^)\s+)",
     re.DOTALL,
 )
 _INVERSE_MEMBER = re.compile(r"\^\s*(?:<(?P<iri>[^>]*)>|a\b)")
 _ESCAPES = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_LIST_FUNCTION = re.compile(r"\b(CONCAT|COALESCE)\s+\(", re.IGNORECASE)  # pyoxigraph wants them without the space
 _PLACE = re.compile(r"error at (\d+):(\d+)")
 
 _GROUP = ("SELECT * WHERE { {\n", "\n} }")
@@ -104,6 +110,7 @@ class _GroupReader:
             raise LimitError(f"a pattern of {len(text)} characters; at most {LONGEST_TEXT} are allowed")
         self.text = text
         self.strings: list[str] = []
+        self.numbers: list[tuple[str, str]] = []
         self.hidden: dict[str, str] = {}
         self.expressions = ExpressionReader(self.term, self.group, self.refuse)
 
@@ -114,7 +121,7 @@ class _GroupReader:
         from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415  (heavy)
 
         shielded = _TOKENS.sub(self._shield, self.text)
-        normalize, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
+        normalize, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False  # or it drops a plus sign
         try:
             return parseQuery(frame[0] + shielded + frame[1])[1]
         except ParseException as problem:
@@ -147,7 +154,8 @@ class _GroupReader:
         if isinstance(node, rdflib.URIRef):
             return iri(str(node))
         if isinstance(node, rdflib.Literal):
-            return literal(str(node), datatype=str(node.datatype), language=node.language)
+            boolean = str(node.datatype) == XSD + "boolean"
+            return literal(str(node), datatype=XSD + "boolean") if boolean else self._number(str(node))
         if getattr(node, "name", None) == "literal":
             datatype = str(node.datatype) if node.datatype is not None else None
             return literal(self.strings[int(node.string)], datatype=datatype, language=node.lang)
@@ -254,17 +262,29 @@ class _GroupReader:
         raise self.refuse(f"the path modifier '{modifier}' is not supported", str(modifier))
 
     def _shield(self, token: re.Match[str]) -> str:
-        if (string := token["string"]) is not None:
-            self.strings.append(_string_value(string))
-            return f'"{len(self.strings) - 1}"'
-        if token["comment"] is not None:
-            return ""
-        return _INVERSE_MEMBER.sub(_mark_inverse, token[0]) if token["negated"] is not None else token[0]
+        match token.lastgroup:
+            case "string":
+                self.strings.append(_string_value(token[0]))
+                return f'"{len(self.strings) - 1}"'
+            case "integer" | "decimal" | "double":
+                self.numbers.append((token[0], XSD + token.lastgroup))
+                return str(len(self.numbers))  # counted from 1, because there is no minus zero
+            case "negated":
+                return _INVERSE_MEMBER.sub(_mark_inverse, token[0])
+            case "comment" | "gap":
+                return ""
+        return token[0]
+
+    def _number(self, shielded: str) -> str:
+        sign = shielded[0] if shielded[0] in "+-" else ""
+        text, datatype = self.numbers[abs(int(shielded)) - 1]
+        return literal(sign + text, datatype=datatype)
 
     def _original_position(self, position: int) -> int:
         """Where a place of the shielded text is in the text as written."""
         shielded = original = 0
         self.strings.clear()
+        self.numbers.clear()
         for token in _TOKENS.finditer(self.text):
             before = token.start() - original
             if shielded + before > position:
@@ -287,7 +307,7 @@ def _check_syntax(text: str, frame: tuple[str, str]) -> None:
     import pyoxigraph  # noqa: PLC0415  (heavy; only needed when a subscription is registered)
 
     try:
-        pyoxigraph.Store().query(frame[0] + text + frame[1])
+        pyoxigraph.Store().query(frame[0] + _LIST_FUNCTION.sub(r"\1(", text) + frame[1])
     except SyntaxError as problem:
         place = _PLACE.search(str(problem))
         position = _offset(text, int(place[1]) - 1, int(place[2])) if place else 0
