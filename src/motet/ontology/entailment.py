@@ -53,9 +53,10 @@ class Reasoner:
         self.axioms = _axioms(stated, mode)
         self.schema: Schema = close_schema(self.axioms)
         self._rules: Rules = compile_rules(self.axioms) if mode is Entailment.OWL_RL else Rules()
+        self._is_odd = _is_odd(self.schema)
         self._background = self._close_background(stated)
         self._merges = mode is Entailment.OWL_RL and self._background.has_same
-        self._only_hierarchy = not self._rules and not self._merges and not _is_odd(self.schema)
+        self._only_hierarchy = not self._rules and not self._merges and not self._is_odd
         self._superclasses, self._properties = self._tables()
 
     @property
@@ -74,9 +75,7 @@ class Reasoner:
         found = _expand(own, self._superclasses, self._properties)
         if not self._only_hierarchy or (self.mode is Entailment.OWL_RL and any(t[1] == SAME for t in own)):
             found = self._close_generally(own, found)
-        found.difference_update(self._background.triples)
-        found |= own
-        return found
+        return own | found.difference(self._background.triples)
 
     @property
     def closed_background(self) -> Facts:
@@ -85,35 +84,58 @@ class Reasoner:
 
     def layer(self, event: Iterable[Triple]) -> Facts:
         """What the event adds, class expressions included: for those who look for contradictions or members."""
-        facts = Facts(below=self._background)
-        own = [t for t in event if facts.add(t)]
-        self._saturate(own, facts, len(own) + self.limit)
-        return facts
+        own = set(event)
+        return self._layer_of(own, self._expanded(own))
 
     def _close_generally(self, own: set[Triple], expanded: set[Triple]) -> set[Triple]:
-        sets_off = self._rules.sets_off
-        if self._merges or _is_odd(self.schema) or any(map(sets_off, expanded)):
-            expanded = self.layer(own).triples
+        if self._is_odd:
+            expanded = self._expanded(own)
+        if self._merges or any(map(self._rules.sets_off, expanded)):
+            expanded = self._layer_of(own, expanded).triples
         return {t for t in expanded if _is_plain(t)}
 
-    def _saturate(self, waiting: list[Triple], facts: Facts, limit: int | None) -> None:
-        """Follow every rule from every new triple until nothing is new."""
-        superclasses, properties = self.schema.superclasses, self.schema.properties
-        while waiting:
-            triple = waiting.pop()
-            for new in [*_expand((triple,), superclasses, properties), *self._rules.follow(triple, facts)]:
-                if not v.is_literal(new[0]) and not v.is_literal(new[1]) and facts.add(new):
-                    waiting.append(new)
-            if limit is not None and len(facts.triples) > limit:
-                raise _too_much(triple[0], self.limit)
+    def _layer_of(self, own: set[Triple], expanded: set[Triple]) -> Facts:
+        facts = Facts(expanded.difference(self._background.triples), self._background)
+        self._saturate(facts, len(own) + self.limit)
+        return facts
 
     def _close_background(self, stated: frozenset[Triple]) -> Facts:
         members = (t for t in enumerated(self.axioms) if not v.is_literal(t[0]))
-        known = stated.union(members, _hierarchy(self.schema))
-        facts = Facts(_expand(known, self.schema.superclasses, self.schema.properties))
-        if self._rules or facts.has_same or _is_odd(self.schema):
-            self._saturate(list(facts.triples), facts, None)
+        facts = Facts(self._expanded(stated.union(members, _hierarchy(self.schema))))
+        self._saturate(facts, None)
         return facts
+
+    def _expanded(self, triples: Iterable[Triple]) -> set[Triple]:
+        """All that the hierarchy says, class expressions included."""
+        found = _expand(triples, self.schema.superclasses, self.schema.properties)
+        while self._is_odd and len(more := _expand(found, self.schema.superclasses, self.schema.properties)) > len(
+            found
+        ):
+            found = more
+        return found
+
+    def _saturate(self, facts: Facts, limit: int | None) -> None:
+        """Follow every rule from every triple of the upper layer, expanded already, until nothing is new."""
+        rules = self._rules
+        waiting = list(facts.triples)
+        while waiting:
+            triple = waiting.pop()
+            if facts.has_same or rules.sets_off(triple):
+                for new in self._expanded(self._new(triple, facts, limit)):
+                    if facts.add(new):
+                        waiting.append(new)
+        if limit is not None and len(facts.triples) > limit:
+            raise _too_much(self.limit)
+
+    def _new(self, triple: Triple, facts: Facts, limit: int | None) -> set[Triple]:
+        """What the rules derive from a triple and is not known. Literals become neither subject nor predicate."""
+        found: set[Triple] = set()
+        for new in self._rules.follow(triple, facts):
+            if new not in facts and new[0][0] != '"' and new[1][0] != '"':
+                found.add(new)
+                if limit is not None and len(facts.triples) + len(found) > limit:
+                    raise _too_much(self.limit)
+        return found
 
     def _tables(self) -> tuple[Above, Properties]:
         """The hierarchy as ``close`` needs it: without class expressions when no rule will look at them."""
@@ -144,9 +166,9 @@ def _expand(triples: Iterable[Triple], superclasses: Above, properties: Properti
     return found
 
 
-def _too_much(subject: str, limit: int) -> LimitError:
+def _too_much(limit: int) -> LimitError:
     return LimitError(
-        f"more than {limit} triples follow from one event that mentions {subject}",
+        f"more than {limit} triples follow from one event",
         advice="look for owl:sameAs or a transitive property that joins many individuals, or raise the limit",
     )
 
