@@ -59,7 +59,7 @@ class Envelope:
 def envelopes(data: bytes) -> Iterator[Envelope | Problem]:
     """The CloudEvents of a JSON document, one or an array of them; a problem stands in the place of a bad one."""
     try:
-        parsed = json.loads(data, parse_constant=_refuse_constant)
+        parsed = json.loads(data.decode(), parse_constant=_refuse_constant)
     except ValueError as error:
         raise MotetError(f"not JSON: {error}", advice="send one CloudEvent or an array of them") from None
     for item in parsed if isinstance(parsed, list) else [parsed]:
@@ -112,7 +112,16 @@ def _attribute(name: str, value: object) -> str:
     return str(value)
 
 
+def _utf8(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MotetError(f"{name!r} is not Unicode: {error}", advice="send whole characters") from None
+
+
 def _check(attributes: Mapping[str, str]) -> None:
+    for name, value in attributes.items():
+        _utf8(name, value)
     if attributes.get("specversion") != "1.0":
         version = attributes.get("specversion")
         raise MotetError(f"specversion is {version!r}, not '1.0'", advice='send CloudEvents with "specversion": "1.0"')
@@ -151,7 +160,10 @@ def _data(item: Mapping[str, object]) -> bytes:
             return base64.b64decode(str(encoded), validate=True)
         except (binascii.Error, ValueError) as error:
             raise MotetError(f"data_base64 is not base64: {error}", advice="encode the data again") from None
-    return (data if isinstance(data, str) else json.dumps(data, allow_nan=False)).encode()
+    try:
+        return _utf8("data", data if isinstance(data, str) else json.dumps(data, allow_nan=False))
+    except ValueError as error:
+        raise MotetError(f"data has a number JSON cannot say: {error}", advice="send finite numbers") from None
 
 
 def _refuse_constant(name: str) -> float:

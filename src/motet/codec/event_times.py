@@ -61,6 +61,8 @@ class _Values(NamedTuple):
 def event_times(quads: pa.RecordBatch, starts: Int64s, properties: TimeProperties = TIME_PROPERTIES) -> EventTimes:
     """The times of the events whose quads begin at ``starts``."""
     names = [name for group in properties for name in group]
+    if not names:
+        return EventTimes(np.full(len(starts), NO_TIME), np.full(len(starts), NO_TIME), {})
     event, prop, row = _deciding_rows(quads, starts, properties, names)
     objects = quads.column("object").take(pa.array(row))
     micros, malformed = parse_times(objects)

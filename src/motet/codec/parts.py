@@ -87,12 +87,13 @@ def _border_in(text: bytes) -> int | None:
     first = text.find(b"\n") + 1  # the line the place falls into is not whole
     if not first:
         return None
-    quads, _ = NQuadsDecoder().feed(text[first:])
+    quads, bad = NQuadsDecoder().feed(text[first:])
     if quads.num_rows < 2:
         return None
     graph, line = quads.column("graph"), quads.column("line").to_numpy()
     differs = pc.fill_null(pc.not_equal(graph[1:], graph[:-1]), False).to_numpy(zero_copy_only=False)
-    borders = np.flatnonzero(differs & (np.diff(line) == 1))
+    bad_before = np.searchsorted([bad_line.line for bad_line in bad], line)  # a bad line belongs to its neighbours
+    borders = np.flatnonzero(differs & (np.diff(bad_before) == 0))
     return first + _offset_of_line(text[first:], int(line[borders[0] + 1])) if len(borders) else None
 
 

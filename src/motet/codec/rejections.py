@@ -58,7 +58,7 @@ def nquads_lines(quads: pa.RecordBatch) -> list[str]:
 
 def cut(text: str) -> str:
     """Text as it is kept in a rejection: at most ``CONTENT_BYTES``, with a note where it was cut."""
-    raw = text.encode("utf-8", "surrogateescape")
+    raw = text.encode("utf-8", "replace")
     if len(raw) <= CONTENT_BYTES:
         return raw.decode("utf-8", "replace")
     kept = raw[:CONTENT_BYTES].decode("utf-8", "replace")

@@ -1,0 +1,147 @@
+"""Which quads make one event."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.codec.events import Decoded
+from motet.codec.limits import Limits, Source
+from motet.codec.nquads_stream import decode_nquads
+
+Events = list[tuple[str, list[str], int]]
+STREAM = Limits(max_document_bytes=0)  # nothing is small enough to be regrouped whole
+
+
+def quad(graph: str, value: object) -> str:
+    return f'<urn:s> <urn:p> "{value}" <urn:{graph}> .'
+
+
+def decode(chunks: Sequence[bytes], limits: Limits) -> tuple[Events, list[Decoded]]:
+    batches = list(decode_nquads(iter(chunks), Source("test.nq", limits)))
+    table = pa.Table.from_batches([decoded.events for decoded in batches]) if batches else None
+    rows = table.select(["id", "triples", "line"]).to_pylist() if table is not None else []
+    return [(row["id"], [t["object"][1:-1] for t in row["triples"]], row["line"]) for row in rows], batches
+
+
+def rejections(batches: list[Decoded]) -> list[tuple[str | None, int | None, str | None]]:
+    return [(error.event, error.line, error.content) for decoded in batches for error in decoded.rejected]
+
+
+def cut(text: bytes, places: list[int]) -> Iterator[bytes]:
+    bounds = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
+    return (text[a:b] for a, b in pairwise(bounds))
+
+
+def test_scattered_graphs_of_a_small_source() -> None:
+    """A small source is regrouped whole; events come in the order of their first lines."""
+    lines = [quad("b", 1), quad("a", 2), quad("b", 3), quad("c", 4), quad("a", 5)]
+    events, batches = decode(["\n".join(lines).encode()], Limits())
+    assert events == [("urn:b", ["1", "3"], 1), ("urn:a", ["2", "5"], 2), ("urn:c", ["4"], 4)]
+    assert rejections(batches) == []
+
+
+def test_scattered_graphs_of_a_stream() -> None:
+    """In a stream, quads of an event that comes back are set aside with the advice to sort."""
+    lines = [quad("b", 1), quad("a", 2), quad("b", 3), quad("b", 4), quad("c", 5)]
+    events, batches = decode([line.encode() + b"\n" for line in lines], STREAM)
+    assert events == [("urn:b", ["1"], 1), ("urn:a", ["2"], 2), ("urn:c", ["5"], 5)]
+    assert rejections(batches) == [("urn:b", 3, f"{lines[2]}\n{lines[3]}")]
+    assert all("sort the file by graph" in str(error) for decoded in batches for error in decoded.rejected)
+
+
+@given(st.lists(st.integers(1, 4), max_size=8), st.lists(st.integers(0, 2000), max_size=8))
+def test_cuts_do_not_matter(sizes: list[int], places: list[int]) -> None:
+    """A stream gives the same events wherever its bytes are cut, and the same as the whole source."""
+    lines = [quad(f"e{event}", f"{event}-{i}") for event, size in enumerate(sizes) for i in range(size)]
+    text = "".join(line + "\n" for line in lines).encode()
+    streamed, batches = decode(list(cut(text, places)), STREAM)
+    assert (streamed, rejections(batches)) == (decode([text], Limits())[0], [])
+
+
+garbled = st.sampled_from(
+    ['<urn:s> <urn:p> "x" <urn:{}> ', "<urn:s> <urn:p> <urn:o w> <urn:{}> .", "nonsense", "<urn:s"]
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.booleans(), garbled, st.integers(0, 3)), max_size=6),
+    st.lists(st.integers(0, 2000), max_size=8),
+)
+def test_bad_lines_spoil_the_same_events_everywhere(plan: list[tuple[int, bool, str, int]], places: list[int]) -> None:
+    """Bad lines reject the same events in a stream, however it is cut, as in a whole source."""
+    lines = []
+    for event, (size, is_bad, text, where) in enumerate(plan):
+        mine = [quad(f"e{event}", f"{event}-{i}") for i in range(size)]
+        mine[where:where] = [text.format(f"e{event}")] if is_bad else []
+        lines += mine
+    source = "".join(line + "\n" for line in lines).encode()
+    whole, stream = decode([source], Limits()), decode(list(cut(source, places)), STREAM)
+    assert stream[0] == whole[0]
+    assert sorted(map(str, rejections(stream[1]))) == sorted(map(str, rejections(whole[1])))
+
+
+def test_bad_line_with_a_graph_rejects_its_event() -> None:
+    """A bad line whose graph can be told rejects that event, with all its lines in order."""
+    bad = "<urn:s> <urn:p> <urn:o w> <urn:a> ."
+    lines = [quad("a", 1), bad, quad("a", 2), quad("b", 3)]
+    events, batches = decode(["\n".join(lines).encode()], Limits())
+    assert events == [("urn:b", ["3"], 4)]
+    assert rejections(batches) == [("urn:a", 2, "\n".join(lines[:3]))]
+
+
+def test_bad_line_without_a_graph_rejects_its_neighbours() -> None:
+    """A bad line whose graph cannot be told rejects the events before and after it."""
+    lines = [quad("a", 1), quad("b", 2), "garbage", quad("c", 3), quad("d", 4)]
+    events, batches = decode(["\n".join(lines).encode()], Limits())
+    assert [event for event, _, _ in events] == ["urn:a", "urn:d"]
+    assert rejections(batches) == [("urn:b", 3, f"{lines[1]}\ngarbage"), ("urn:c", 3, f"garbage\n{lines[3]}")]
+
+
+def test_triples_outside_any_graph() -> None:
+    """Triples without a graph are rejected, the events around them pass."""
+    triple = '<urn:s> <urn:p> "2" .'
+    for limits in (Limits(), STREAM):
+        events, batches = decode(["\n".join([quad("a", 1), triple, quad("a", 3)]).encode()], limits)
+        assert events == [("urn:a", ["1", "3"], 1)]
+        assert rejections(batches) == [(None, 2, triple)]
+
+
+def test_triples_only() -> None:
+    """N-Quads without any graph are rejected with the advice to call them N-Triples."""
+    events, batches = decode([b'<urn:s> <urn:p> "2" .'], Limits())
+    [error] = [error for decoded in batches for error in decoded.rejected]
+    assert events == []
+    assert ".nt" in str(error)
+
+
+def test_blank_graph_names() -> None:
+    """A graph named by a blank node is rejected."""
+    events, batches = decode([b'<urn:s> <urn:p> "2" _:g .'], Limits())
+    assert (events, rejections(batches)) == ([], [(None, 1, '<urn:s> <urn:p> "2" _:g .')])
+
+
+def test_oversized_events_are_not_held() -> None:
+    """An event larger than the limit is rejected with the beginning of its lines; its neighbours pass."""
+    lines = [quad("a", 1), *(quad("big", "x" * 1000 + str(i)) for i in range(300)), quad("c", 3)]
+    chunks = [(line + "\n").encode() for line in lines]
+    for limits in (Limits(max_event_bytes=100_000), Limits(max_event_bytes=100_000, max_document_bytes=0)):
+        events, batches = decode(chunks, limits)
+        assert [event for event, _, _ in events] == ["urn:a", "urn:c"]
+        [(event, line, content)] = rejections(batches)
+        assert (event, line) == ("urn:big", 2)
+        assert content is not None
+        assert content.startswith(lines[1])
+        assert "# cut here" in content
+        assert len(content) < 70_000
+
+
+def test_batches_are_bounded() -> None:
+    """No batch holds many more quads than the bound, however many a source has."""
+    lines = "".join(quad(f"e{i // 4}", i) + "\n" for i in range(200_000)).encode()
+    events, batches = decode([lines], Limits())
+    assert len(events) == 50_000
+    sizes = [len(decoded.events.column("triples").flatten()) for decoded in batches]
+    assert max(sizes) <= 64 * 1024 + 4
