@@ -79,6 +79,7 @@ class _Board:
     def __exit__(self, *_: object) -> None:
         if self._display:
             self._display.stop()
+            print()
 
     def published(self, events: int) -> None:
         self.events += events

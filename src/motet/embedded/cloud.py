@@ -156,11 +156,18 @@ class Cloud:
     def _advance(self) -> None:
         """Derive what the log holds beyond the notification table, then deliver what the table holds."""
         with self._busy:
-            while (snapshot := self.lake.snapshot()).notified_to < snapshot.next_offset:
+            snapshot = self._caught_up()
+            while snapshot.notified_to < snapshot.next_offset:
                 first, stop = snapshot.notified_to, snapshot.next_offset
-                self._read_controls(snapshot, first)  # derived by another process, or before this one began
                 self._derive(self.lake, snapshot, self._read_controls(snapshot, stop), first, stop)
+                snapshot = self._caught_up()
             self._deliver(snapshot)
+
+    def _caught_up(self) -> Snapshot:
+        """The newest version, once the timeline knows what others have derived (or this process, before it began)."""
+        snapshot = self.lake.snapshot()
+        self._read_controls(snapshot, snapshot.notified_to)
+        return snapshot
 
     def _read_controls(self, snapshot: Snapshot, stop: int) -> list[Stretch]:
         controls = _controls(snapshot, self._timeline.offset, stop)

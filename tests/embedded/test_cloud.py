@@ -1,0 +1,166 @@
+"""The live cloud in one process."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import motet
+from motet.lake import Lake
+from motet.model.errors import DecodeError, EngineError, SubscriptionError, UsageError
+from motet.model.notifications import Notification
+from motet.model.times import parse_datetime
+
+HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e SELECT ?c"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def reading(number: int, celsius: int, time: str = "2026-11-15T10:00:00Z") -> str:
+    event = f"<urn:e:{number}>"
+    return (
+        f'{event} <urn:celsius> "{celsius}"^^<{XSD}integer> {event} .\n'
+        f'{event} <http://www.w3.org/ns/sosa/resultTime> "{time}"^^<{XSD}dateTime> {event} .\n'
+    )
+
+
+def events_of(found: list[Notification]) -> list[str]:
+    return [event for notification in found for event in notification.events]
+
+
+def test_a_listener_has_been_called_when_publish_returns(tmp_path: Path) -> None:
+    """Events in, notifications out, in one thread."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        assert cloud.subscribe(HOT, found.append) == ("hot",)
+        receipt = cloud.publish(reading(1, 35) + reading(2, 20))
+        time = parse_datetime("2026-11-15T10:00:00Z")
+        assert found == [Notification("hot", time, time, ("urn:e:1",), (("c", f'"35"^^<{XSD}integer>'),))]
+    assert (receipt.accepted, receipt.duplicates, receipt.late) == (2, 0, 0)
+
+
+def test_a_subscription_sees_only_what_comes_after_it(tmp_path: Path) -> None:
+    """Events before the subscription's own offset do not count."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        cloud.publish(reading(1, 35))
+        cloud.subscribe(HOT, found.append)
+        cloud.publish(reading(2, 36))
+    assert events_of(found) == ["urn:e:2"]
+
+
+def test_since_replays_history_then_goes_on(tmp_path: Path) -> None:
+    """With SINCE, earlier events from that instant on are seen too, then the live ones."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        cloud.publish(reading(1, 35, "2026-11-15T09:00:00Z") + reading(2, 36, "2026-11-15T10:00:00Z"))
+        cloud.subscribe(HOT.replace("hot", 'hot SINCE "2026-11-15T09:30:00Z"', 1), found.append)
+        assert events_of(found) == ["urn:e:2"]
+        cloud.publish(reading(3, 37, "2026-11-15T11:00:00Z"))
+    assert events_of(found) == ["urn:e:2", "urn:e:3"]
+
+
+def test_the_same_event_twice_is_accepted_once(tmp_path: Path) -> None:
+    """The first accepted content wins."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        cloud.subscribe(HOT, found.append)
+        cloud.publish(reading(1, 20))
+        assert cloud.publish(reading(1, 35)).duplicates == 1
+    assert found == []
+
+
+def test_a_late_event_is_kept_and_not_matched(tmp_path: Path) -> None:
+    """An event that ends before the frontier is stored and counted, never matched."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        cloud.subscribe(HOT, found.append)
+        cloud.tick(parse_datetime("2026-11-15T12:00:00Z"))
+        assert cloud.publish(reading(1, 35)).late == 1
+    assert found == []
+    assert Lake.open(tmp_path).statistics()["events"] == 1
+
+
+def test_a_listener_that_was_away_gets_what_it_missed(tmp_path: Path) -> None:
+    """Subscribing again with the same text goes on where delivery stopped."""
+    first: list[Notification] = []
+    second: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        cloud.subscribe(HOT, first.append)
+        cloud.publish(reading(1, 35))
+    with motet.open(tmp_path) as cloud:
+        cloud.publish(reading(2, 36))
+        cloud.subscribe(HOT, second.append)
+        cloud.publish(reading(3, 37))
+    assert events_of(first) == ["urn:e:1"]
+    assert events_of(second) == ["urn:e:2", "urn:e:3"]
+
+
+def test_nothing_is_delivered_after_unsubscribe(tmp_path: Path) -> None:
+    """Not even what had been derived for nobody before; the name is free again."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+        cloud.subscribe(HOT, found.append)
+        cloud.publish(reading(1, 35))
+        cloud.unsubscribe("hot")
+        cloud.publish(reading(2, 36))
+        cloud.subscribe(HOT.replace("30", "10"), found.append)
+        cloud.publish(reading(3, 15))
+    assert events_of(found) == ["urn:e:1", "urn:e:3"]
+
+
+def test_an_ontology_given_at_opening_holds_for_later_events(tmp_path: Path) -> None:
+    """Subclasses count, and opening again with the same ontology changes nothing."""
+    ontology = tmp_path / "o.ttl"
+    ontology.write_text("<urn:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Alarm> .")
+    found: list[Notification] = []
+    for number in (1, 2):
+        with motet.open(tmp_path / "lake", ontology=[ontology]) as cloud:
+            cloud.subscribe("SUBSCRIPTION alarm EVENT e : <urn:Alarm> WHEN e", found.append)
+            cloud.publish("<> a <urn:Smoke> .", content_type="text/turtle", event_id=f"urn:e:{number}")
+    assert events_of(found) == ["urn:e:1", "urn:e:2"]
+    kinds = Lake.open(tmp_path / "lake").statistics()["kinds"]
+    assert kinds == {"background": 1, "event": 2, "subscribe": 1}
+
+
+def test_a_failing_listener_is_reported_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One listener's fault is not another's."""
+    found: list[Notification] = []
+
+    def fail(notification: Notification) -> None:
+        raise RuntimeError("no")
+
+    with motet.open(tmp_path) as cloud, caplog.at_level(logging.ERROR):
+        cloud.subscribe(HOT, fail)
+        cloud.subscribe(HOT.replace("hot", "hot2", 1), found.append)
+        cloud.publish(reading(1, 35))
+    assert events_of(found) == ["urn:e:1"]
+    assert "the listener of 'hot' failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (lambda c: c.publish(reading(1, 35) + "<urn:s> <urn:p> broken"), DecodeError),
+        (lambda c: c.publish("x", content_type="text/plain"), UsageError),
+        (lambda c: c.subscribe("SUBSCRIPTION x EVENT a : ex:A WHEN a", print), SubscriptionError),
+        (lambda c: c.subscribe(HOT.replace("30", "31"), print), UsageError),
+        (lambda c: c.subscribe("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b", print), EngineError),
+        (lambda c: c.subscribe(f"SUBSCRIPTION new EVENT e WHEN e {HOT.replace('30', '31')}", print), UsageError),
+        (lambda c: c.unsubscribe("nobody"), UsageError),
+    ],
+)
+def test_bad_requests_change_nothing(tmp_path: Path, act: Callable[[object], object], error: type[Exception]) -> None:
+    """A request is done whole or not at all."""
+    with motet.open(tmp_path) as cloud:
+        cloud.subscribe(HOT, lambda _: None)
+        before = cloud.lake.snapshot()
+        with pytest.raises(error):
+            act(cloud)
+        assert cloud.lake.snapshot().next_offset == before.next_offset
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
+    """The error names the engines there are."""
+    with pytest.raises(UsageError, match="embedded"):
+        motet.open(tmp_path, engine="flink")
