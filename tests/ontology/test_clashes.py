@@ -16,7 +16,7 @@ PREFIXES = """
 
 
 def triples(turtle: str) -> tuple[Triple, ...]:
-    return parse((PREFIXES + turtle).encode(), "TURTLE").triples
+    return parse((PREFIXES + turtle).encode()).triples
 
 
 CLASHES = {

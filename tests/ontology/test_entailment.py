@@ -28,7 +28,7 @@ PREFIXES = """
 
 
 def triples(turtle: str) -> tuple[Triple, ...]:
-    return parse((PREFIXES + turtle).encode(), "TURTLE").triples
+    return parse((PREFIXES + turtle).encode()).triples
 
 
 def derived(ontology: str, event: str, mode: Entailment = Entailment.OWL_RL) -> set[Triple]:
@@ -178,12 +178,14 @@ def test_each_rule_derives_what_its_table_says(name: str) -> None:
     assert derived(ontology, event) == set(triples(expected))
 
 
-@pytest.mark.parametrize("name", RULES)
+#: The textbook has neither datatypes nor minimum cardinalities.
+TEXTBOOK = [name for name in RULES if "datatype" not in name and "at least" not in name]
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
 def test_the_textbook_agrees_on_each_rule(name: str) -> None:
     """The fixpoint used as second opinion derives the same as the named examples, so that it tests what it should."""
     ontology, event, _ = RULES[name]
-    if "datatype" in name or "at least" in name:
-        pytest.skip("the textbook has neither datatypes nor minimum cardinalities")
     reasoner = Reasoner(triples(ontology))
     assert reasoner.background | reasoner.close(triples(event)) == naive.owl_rl(triples(ontology), triples(event))
 

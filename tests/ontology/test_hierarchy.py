@@ -22,7 +22,7 @@ PREFIXES = """
 
 
 def ontology(turtle: str) -> Ontology:
-    return Ontology(parse((PREFIXES + turtle).encode(), "TURTLE").triples)
+    return Ontology(parse((PREFIXES + turtle).encode()).triples)
 
 
 def short(hierarchy: Hierarchy) -> dict[str, set[str]]:

@@ -68,12 +68,19 @@ def test_a_remote_context_is_refused(tmp_path: Path) -> None:
         load([path])
 
 
-@pytest.mark.parametrize("entity", ['b "&a;&a;"', f'b "{"x" * 300}"', 'b SYSTEM "file:///etc/hostname"', '% b "x"'])
-def test_entities_that_could_explode_are_refused(tmp_path: Path, entity: str) -> None:
-    """An XML entity made of entities, long, external or a parameter is refused before the parser sees it."""
-    text = f'<!DOCTYPE rdf:RDF [\n<!ENTITY {entity}> ]><rdf:RDF xmlns:rdf="{RDF}"/>'
-    with pytest.raises(DecodeError, match="line 2: an XML entity"):
-        load([write(tmp_path / "a.rdf", text)])
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.rdf", '<!DOCTYPE r [<!ENTITY a "x"><!ENTITY b "&a;&a;">]><r/>', "an entity made of other entities"),
+        ("a.rdf", '<!DOCTYPE r [<!ENTITY b SYSTEM "file:///etc/hostname">]><r/>', "external or parameter entities"),
+        ("a.ttl", "<urn:a> <urn:p> " + "<< " * 1000, "RDF 1.2 triple terms are not supported"),
+        ("a.jsonld", "[" * 100_000, "the JSON is nested deeper than"),
+    ],
+)
+def test_what_could_hurt_the_parser_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    """Exploding entities, triple terms and endless nesting are refused before the parser sees them, with the file."""
+    with pytest.raises(DecodeError, match=f"{name}: .*{reason}"):
+        load([write(tmp_path / name, text)])
 
 
 def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:

@@ -22,13 +22,10 @@ FILMS = Ontology(
 :Fast owl:equivalentClass [ owl:onProperty :genre ; owl:someValuesFrom :ActionGenre ] .
 :chase a :ActionGenre .
 """
-        ).encode(),
-        "TURTLE",
+        ).encode()
     ).triples
 )
-DESCRIPTION = parse(
-    (PREFIXES + ':it a :Film ; :genre :chase ; :language "en" . :chase :by :me .').encode(), "TURTLE"
-).triples
+DESCRIPTION = parse((PREFIXES + ':it a :Film ; :genre :chase ; :language "en" . :chase :by :me .').encode()).triples
 
 
 def test_a_description_finds_its_topics() -> None:

@@ -17,6 +17,8 @@ from motet.ontology.vocabulary import Triple
 Axiom = frozenset[Triple]
 Holds = Callable[[Iterable[Triple]], bool]
 
+#: Levels of class expressions that are shown.
+_DEEP = 20
 _PREFIXES = {RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:", XSD: "xsd:"}
 
 
@@ -116,22 +118,24 @@ def shortened(term: str) -> str:
     return term
 
 
-def _predicates(triples: Iterable[Triple], parts: Mapping[str, Sequence[Triple]]) -> str:
-    return " ; ".join(f"{shortened(p)} {_node(o, parts)}" for _, p, o in triples)
+def _predicates(triples: Iterable[Triple], parts: Mapping[str, Sequence[Triple]], depth: int = 0) -> str:
+    return " ; ".join(f"{shortened(p)} {_node(o, parts, depth + 1)}" for _, p, o in triples)
 
 
-def _node(term: str, parts: Mapping[str, Sequence[Triple]]) -> str:
+def _node(term: str, parts: Mapping[str, Sequence[Triple]], depth: int) -> str:
     if not v.is_blank(term) or term not in parts:
         return shortened(term)
+    if depth > _DEEP:
+        return "…"
     if any(p == v.FIRST for _, p, _ in parts[term]):
-        return f"( {' '.join(_items(term, parts))} )"
-    return f"[ {_predicates(parts[term], parts)} ]"
+        return f"( {' '.join(_items(term, parts, depth))} )"
+    return f"[ {_predicates(parts[term], parts, depth)} ]"
 
 
-def _items(head: str, parts: Mapping[str, Sequence[Triple]]) -> list[str]:
+def _items(head: str, parts: Mapping[str, Sequence[Triple]], depth: int) -> list[str]:
     items = []
     while head in parts:
         cell = {p: o for _, p, o in parts[head]}
-        items.append(_node(cell[v.FIRST], parts))
+        items.append(_node(cell[v.FIRST], parts, depth + 1))
         head = cell[v.REST]
     return items

@@ -9,14 +9,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from motet.model.errors import DecodeError, LimitError, UsageError
+from motet.codec.formats import Format
+from motet.model.errors import DecodeError, LimitError, MotetError, UsageError
 from motet.ontology import vocabulary as v
 from motet.ontology.vocabulary import Triple
 
@@ -27,13 +27,10 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 512 * 1024 * 1024
 
 _FORMATS = {
-    ".ttl": "TURTLE", ".turtle": "TURTLE", ".nt": "N_TRIPLES", ".ntriples": "N_TRIPLES",
-    ".rdf": "RDF_XML", ".xml": "RDF_XML", ".rdfs": "RDF_XML", ".jsonld": "JSON_LD", ".json": "JSON_LD",
+    ".ttl": Format.TURTLE, ".turtle": Format.TURTLE, ".nt": Format.N_TRIPLES, ".ntriples": Format.N_TRIPLES,
+    ".rdf": Format.RDF_XML, ".xml": Format.RDF_XML, ".rdfs": Format.RDF_XML, ".jsonld": Format.JSON_LD,
+    ".json": Format.JSON_LD,
 }  # fmt: skip
-
-
-#: An entity made of entities would grow in the parser until the process aborts: only plain, short ones pass.
-_ENTITY = re.compile(rb"""<!ENTITY\s+[^\s%&"']+\s+(?:"[^"&]{0,256}"|'[^'&]{0,256}')\s*>""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +57,16 @@ def read(path: Path, *, number: int = 0, size_limit: int = SIZE_LIMIT) -> Docume
     return parse(content, _format(path, content), source=str(path), number=number)
 
 
-def parse(content: bytes, format_name: str, *, source: str = "input", number: int = 0) -> Document:
+def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "input", number: int = 0) -> Document:
     """
-    >>> parse(b"<urn:a> <urn:p> [ <urn:q> 5 ] .", "TURTLE").triples[1][:2]
+    >>> parse(b"<urn:a> <urn:p> [ <urn:q> 5 ] .").triples[1][:2]
     ('<urn:a>', '<urn:p>')
     """
     import pyoxigraph  # noqa: PLC0415  (heavy; only reading a file needs it)
 
-    if format_name == "RDF_XML":
-        _check_entities(content, source)
+    _refuse_hazards(content, syntax, source)
     try:
-        quads = pyoxigraph.parse(content, getattr(pyoxigraph.RdfFormat, format_name))
+        quads = pyoxigraph.parse(content, pyoxigraph.RdfFormat.from_media_type(syntax.value))
         raw = [_terms(quad) for quad in quads]
     except SyntaxError as error:
         raise _explained(error, source) from error
@@ -78,17 +74,14 @@ def parse(content: bytes, format_name: str, *, source: str = "input", number: in
     return Document(source, tuple(_named(raw, number, digest)))
 
 
-def _check_entities(content: bytes, source: str) -> None:
-    place = content.find(b"<!ENTITY")
-    while place >= 0:
-        if _ENTITY.match(content, place) is None:
-            raise DecodeError(
-                "an XML entity is longer than 256 bytes, external or made of other entities",
-                source=source,
-                line=content.count(b"\n", 0, place) + 1,
-                advice="write the text in place of the entity",
-            )
-        place = content.find(b"<!ENTITY", place + 1)
+def _refuse_hazards(content: bytes, syntax: Format, source: str) -> None:
+    from motet.codec.hazards import refuse_hazards  # noqa: PLC0415  (NumPy; only reading a file needs it)
+    from motet.codec.limits import Limits  # noqa: PLC0415
+
+    try:
+        refuse_hazards(content, syntax, Limits(max_document_bytes=SIZE_LIMIT))
+    except MotetError as error:
+        raise DecodeError(error.message, source=source, advice=error.advice) from error
 
 
 def _terms(quad: pyoxigraph.Quad) -> Triple:
@@ -116,13 +109,13 @@ def _structural(triples: list[Triple]) -> set[str]:
     return found | {o for _, p, o in triples if p in v.STRUCTURAL_OBJECTS or p == v.TYPE}
 
 
-def _format(path: Path, content: bytes) -> str:
+def _format(path: Path, content: bytes) -> Format:
     suffix = _bare(path).suffix.lower()
     if suffix in _FORMATS:
         return _FORMATS[suffix]
     if suffix == ".owl":
         start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-        return "RDF_XML" if start.startswith((b"<?xml", b"<rdf:", b"<!")) else "TURTLE"
+        return Format.RDF_XML if start.startswith((b"<?xml", b"<rdf:", b"<!")) else Format.TURTLE
     raise UsageError(
         f"{path}: {suffix or 'a file without suffix'} is not an ontology format Motet knows by its name",
         advice=f"rename it to end in one of {', '.join([*_FORMATS, '.owl'])}, with .gz or .zst after it if packed",
