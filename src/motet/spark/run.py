@@ -1,0 +1,127 @@
+"""A whole run on Spark: event files in, sorted notifications out (language page, section 10).
+
+The first of several events with one IRI wins: which one is first is known after a shuffle by id, and the notifications
+of the others are dropped there. The data is not collected in the driver: tasks write sorted parts of the output, and
+the driver strings their files together.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from motet.embedded.job import Job, Summary
+from motet.engine.leaves import LeafEngine
+from motet.model.errors import DecodeError, EngineError
+from motet.spark.events import Parts, cut, decide
+from motet.spark.match import ORDER, Kernel, match_events
+from motet.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+Reject = Callable[[Sequence[DecodeError]], None]
+
+
+def run_spark(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
+    """`motet run --engine spark`, on all cores of this machine or in the session that is already running."""
+    kernel = LeafEngine(job.subscriptions, job.background, job.entailment)
+    spark = session()
+    parts = cut(job.events, spark.sparkContext.defaultParallelism)
+    return run_batch(spark, kernel, parts, sink, arrival=job.arrival, reject=reject)
+
+
+def run_batch(
+    spark: SparkSession,
+    kernel: Kernel,
+    parts: Parts,
+    sink: BinaryIO,
+    *,
+    arrival: int,
+    reject: Reject = lambda _: None,
+    scratch: str | Path | None = None,
+) -> Summary:
+    """Match the events of the parts and write the notifications, sorted, as JSON lines.
+
+    ``arrival`` is the time of events that carry none. ``reject`` is given the events that cannot be taken, in order.
+    ``scratch`` is where tasks leave their parts of the output; on a cluster every machine must reach it.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
+
+    try:
+        with _kept(decide(match_events(spark, parts, kernel, arrival))) as matched:
+            summary = _summarise(matched)
+            if summary.rejected:
+                _report(matched, parts, reject)
+            if summary.notifications:
+                _write(matched, sink, scratch)
+    except PySparkException as error:
+        raise EngineError(
+            f"the run on Spark failed: {str(error).strip().splitlines()[-1]}",
+            advice="The output is not whole: remove it, mend the cause and run again.",
+        ) from error
+    return summary
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The frame, computed once although several questions are asked of it."""
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+def _summarise(matched: DataFrame) -> Summary:
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    accepted = f.col("fate") == "accepted"
+    row = matched.select(
+        f.count_if(accepted),
+        f.count_if(f.col("fate") == "duplicate"),
+        f.count_if(f.col("fate").isin("rejected", "returned")),
+        f.coalesce(f.sum(f.when(accepted, f.size("notifications"))), f.lit(0)),
+        f.size(f.collect_set("worker")),
+    ).first()
+    assert row is not None, "an aggregate has a row"
+    return Summary(*row)
+
+
+def _report(matched: DataFrame, parts: Parts, reject: Reject) -> None:
+    rows = matched.where("fate IN ('rejected', 'returned')").orderBy("part", "place")
+    for row in rows.select("part", "line", "id", "rejected").toLocalIterator():
+        reject([_rejection(row, parts)])
+
+
+def _rejection(row: Row, parts: Parts) -> DecodeError:
+    if row.rejected is not None:
+        fields = json.loads(row.rejected)
+        return DecodeError(fields.pop("reason"), **fields)
+    return DecodeError(
+        "it comes back after other events; these later quads of it are set aside",
+        source=parts.parts[row.part][1].path,
+        line=row.line,
+        event=row.id,
+        advice="in a source this large an event's quads must stand together: sort the file by graph",
+    )
+
+
+def _write(matched: DataFrame, sink: BinaryIO, scratch: str | Path | None) -> None:
+    """Tasks write sorted parts; their files, one after the other, are the output."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    told = matched.where("fate = 'accepted'").select(f.explode("notifications").alias("told")).select("told.*")
+    directory = Path(tempfile.mkdtemp(prefix="motet-run-", dir=scratch))
+    try:
+        told.orderBy(*ORDER).select("text").write.text(f"file://{directory.absolute()}/parts")
+        for path in sorted(directory.glob("parts/part-*")):
+            with path.open("rb") as part:
+                shutil.copyfileobj(part, sink, 2**20)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
