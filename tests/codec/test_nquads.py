@@ -202,6 +202,31 @@ def test_every_change_of_one_byte_is_judged_as_by_pyoxigraph(line: str) -> None:
     assert_as_pyoxigraph(b"\n".join(changed))
 
 
+BROKEN_UTF8 = [
+    b"\xed\xa0\x80",
+    b"\xe0\x80\x80",
+    b"\xc0\x80",
+    b"\xf0\x80\x80\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xc3",
+    b"\xff",
+]
+
+
+def test_each_odd_form_on_its_own_is_read_as_by_pyoxigraph() -> None:
+    """Every unusual IRI, label, escape, character, tag and datatype, alone in an otherwise plain line."""
+    quoted = [f'"{text}"' for text in ESCAPES + ODD_CHARACTERS]
+    tagged = [f'"a"@{tag}' for tag in LANGUAGES + DIRECTIONS]
+    typed = [f'"a"^^<{datatype}>' for datatype in DATATYPES + ODD_IRIS]
+    nodes = [f"<{iri}>" for iri in PLAIN_IRIS + ODD_IRIS] + [f"_:{label}" for label in LABELS]
+    forms = [form.encode() for form in quoted + tagged + typed + nodes]
+    forms += [b'"%b"' % text for text in BROKEN_UTF8] + [b"<urn:%b>" % text for text in BROKEN_UTF8]
+    forms += [
+        f'"{chr(value)}\\u{value:04X}"'.encode() for value in range(0x20, 0xFFFF, 23) if not 0xD800 <= value <= 0xDFFF
+    ]
+    assert_as_pyoxigraph(b"".join(b"<a:s> <a:p> %b .\n%b <a:p> <a:o> %b .\n" % (form, form, form) for form in forms))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data(), documents, st.binary(max_size=3))
 def test_cuts_do_not_matter(data: st.DataObject, text: bytes, tail: bytes) -> None:
