@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pyoxigraph
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from motet.language.document import Document
@@ -42,7 +43,7 @@ def judged(text: str) -> bool:
 
 def valid(text: str) -> bool:
     try:
-        pyoxigraph.Store().query(f"SELECT * WHERE {{ FILTER(false) {text} }}")
+        pyoxigraph.Store().query(f"SELECT * WHERE {{ {text} FILTER(false) }}")
     except SyntaxError:
         return False
     return True
@@ -66,6 +67,7 @@ def test_no_valid_group_is_refused(data: st.DataObject) -> None:
             st.lists(st.sampled_from(tokens).map(lambda token: token.text), max_size=2)
         )
     text = " ".join(words)
+    assume(not re.search(r"[!+-] [!+-]", text))  # pyoxigraph has SPARQL 1.2's chains of signs already
     assert judged(text) or not valid(text)
 
 
