@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec.events import Decoded
@@ -52,6 +52,7 @@ def test_scattered_graphs_of_a_stream() -> None:
     assert all("sort the file by graph" in str(error) for decoded in batches for error in decoded.rejected)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 4), max_size=8), st.lists(st.integers(0, 2000), max_size=8))
 def test_cuts_do_not_matter(sizes: list[int], places: list[int]) -> None:
     """A stream gives the same events wherever its bytes are cut, and the same as the whole source."""
@@ -66,6 +67,7 @@ garbled = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.booleans(), garbled, st.integers(0, 3)), max_size=6),
     st.lists(st.integers(0, 2000), max_size=8),
@@ -145,3 +147,17 @@ def test_batches_are_bounded() -> None:
     assert len(events) == 50_000
     sizes = [len(decoded.events.column("triples").flatten()) for decoded in batches]
     assert max(sizes) <= 64 * 1024 + 4
+
+
+def test_garbage_costs_no_more_than_its_bytes() -> None:
+    """What is no N-Quads at all is given up early, and garbage between quads is one problem."""
+    events, batches = decode([b"x\n" * 1_000_000], Limits())
+    [error] = [error for decoded in batches for error in decoded.rejected]
+    assert (events, "the rest was not read" in error.reason) == ([], True)
+    events, batches = decode(
+        [(quad("a", 1) + "\n" + "x\n" * 5000 + quad("b", 2) + "\n" + quad("c", 3)).encode()], Limits()
+    )
+    assert [event for event, _, _ in events] == ["urn:c"]
+    reasons = [error.reason for decoded in batches for error in decoded.rejected]
+    assert [reason for reason in reasons if "4999 more bad lines" not in reason] == []
+    assert len(reasons) == 2

@@ -4,7 +4,7 @@ import time
 
 import pyoxigraph as ox
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec.blank_nodes import Triple, canonical_labels
@@ -21,6 +21,7 @@ def to_oxigraph(term: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
     return ox.NamedNode(term[1:-1]) if term.startswith("<") else ox.Literal("a\n", language="en")
 
 
+@settings(deadline=None)
 @given(graphs)
 def test_labels_are_those_of_the_standard(triples: set[Triple]) -> None:
     """Canonical labels are the ones pyoxigraph's RDFC-1.0 gives."""

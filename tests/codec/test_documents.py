@@ -5,7 +5,7 @@ import re
 
 import pyoxigraph as ox
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec.decode import decode_bytes
@@ -154,6 +154,7 @@ literals = st.text(max_size=5).map(ox.Literal) | st.just(ox.Literal("Bonjour", l
 objects = iris | literals | st.sampled_from("xyz").map(ox.BlankNode)
 
 
+@settings(deadline=None)
 @given(st.lists(st.builds(ox.Quad, iris, iris, iris | literals, iris), min_size=1, max_size=8))
 def test_trig_reads_as_pyoxigraph_does(quads: list[ox.Quad]) -> None:
     """TriG gives exactly the quads pyoxigraph reads."""
@@ -164,6 +165,7 @@ def test_trig_reads_as_pyoxigraph_does(quads: list[ox.Quad]) -> None:
     assert (mine, rejected) == ({str(quad) for quad in quads}, [])
 
 
+@settings(deadline=None)
 @given(st.lists(st.builds(ox.Triple, iris, iris, objects), min_size=1, max_size=8))
 def test_turtle_reads_as_pyoxigraph_does(triples: list[ox.Triple]) -> None:
     """Turtle gives the triples pyoxigraph reads, with blank nodes named by their canonical labels."""

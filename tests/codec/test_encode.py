@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from motet.codec.decode import decode_bytes
@@ -62,6 +62,7 @@ def decode(data: bytes, syntax: Format, event_id: str | None = None) -> list[Eve
 
 
 @pytest.mark.parametrize("syntax", [Format.N_QUADS, Format.TRIG, Format.JSON_LD, Format.CLOUDEVENTS_BATCH])
+@settings(deadline=None, max_examples=50)
 @given(st.lists(events(), max_size=4, unique_by=lambda event: event[0]))
 def test_many_events_come_back(syntax: Format, written: list[Event]) -> None:
     """Decoding what was encoded gives the same events."""
@@ -71,6 +72,7 @@ def test_many_events_come_back(syntax: Format, written: list[Event]) -> None:
 
 
 @pytest.mark.parametrize("syntax", [Format.TURTLE, Format.N_TRIPLES, Format.RDF_XML, Format.CLOUDEVENT])
+@settings(deadline=None, max_examples=50)
 @given(events())
 def test_one_event_comes_back(syntax: Format, written: Event) -> None:
     """Decoding what was encoded, under the same name, gives the same event."""

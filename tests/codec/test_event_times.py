@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec.decode import decode_bytes
@@ -96,6 +96,7 @@ lexicals = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(lexicals | st.datetimes().map(lambda moment: moment.isoformat() + "Z"), min_size=1, max_size=5))
 def test_batches_parse_as_single_literals(values: list[str]) -> None:
     """Parsing a batch gives what parsing each literal alone gives, also for malformed ones."""

@@ -1,6 +1,6 @@
 """A graph is a set of triples."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec.decode import decode_bytes
@@ -10,6 +10,7 @@ values = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["<a:p>", "<a:q>"]), values), min_size=1, max_size=30))
 def test_repeated_triples_count_once(rows: list[tuple[int, str, str]]) -> None:
     """A triple an event states twice is kept once, where it first stood; other events are not touched by it."""

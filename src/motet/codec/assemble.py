@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from motet.codec.nquads import BadLine
 
 Spoiled = dict[str, list[Problem]]  # by graph term
-NO_QUADS = pa.RecordBatch.from_pylist([], QUADS)
+NO_QUADS = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in QUADS], schema=QUADS)
 
 
 class Grouped(NamedTuple):
@@ -102,7 +102,8 @@ class RunAssembler:
         spoiled = {graph: problems for graph, problems in self._spoiled.items() if graph != held}
         self._spoiled = {graph: problems for graph, problems in self._spoiled.items() if graph == held}
         back = self._closed.add(graphs)
-        self._closed.add(pa.array([g for g in spoiled if g not in set(graphs.to_pylist())], pa.string()))
+        if spoiled:  # graphs of which only bad lines were seen are closed as well
+            self._closed.add(pa.array(sorted(spoiled.keys() - set(graphs.to_pylist())), pa.string()))
         loose = [_come_back(quads, starts, int(event)) for event in np.flatnonzero(back)]
         if loose:
             lengths = np.diff(np.append(starts, quads.num_rows))
@@ -172,7 +173,8 @@ def _blame(quads: pa.RecordBatch, bad_lines: Iterable[BadLine]) -> tuple[Spoiled
     loose: list[Problem] = []
     lines = quads.column("line").to_numpy()
     for bad in bad_lines:
-        problem = Problem(f"not N-Quads: {bad.reason}", None, bad.line, bad.column, bad.content)
+        advice = "mend the line and publish the event again"
+        problem = Problem(f"not N-Quads: {bad.reason}", advice, bad.line, bad.column, bad.content)
         owners = [terms.iri(bad.graph)] if bad.graph else _neighbours(quads, lines, bad.line)
         for graph in owners:
             spoiled[graph].append(problem)

@@ -116,9 +116,10 @@ def _give_up(document: Document, syntax: Format, event: str, data: bytes, proble
         document.graphs.clear()
         document.spoiled.clear()
         name = None if syntax in _DATASETS else event
-        document.loose.append(replace(problem, content=cut(text), event=name))
+        advice = problem.advice or "mend the document and publish it again"
+        document.loose.append(replace(problem, advice=advice, content=cut(text), event=name))
         return
-    rest = "".join(text.splitlines(keepends=True)[problem.line - 1 :]) if problem.line else None
+    rest = "\n".join(text.split("\n")[problem.line - 1 :]) if problem.line else None
     advice = problem.advice or "the events before it were taken; mend the document from here on and publish the rest"
     document.spoil(document.reading, replace(problem, advice=advice, content=cut(rest) if rest else None))
     document.graphs.pop(None, None)

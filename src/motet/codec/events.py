@@ -26,7 +26,7 @@ from motet.model.schemas import EVENTS, TIME, TRIPLE
 
 BATCH_QUADS = 64 * 1024
 BATCH_BYTES = 8 << 20
-NO_EVENTS = pa.RecordBatch.from_pylist([], EVENTS)
+NO_EVENTS = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in EVENTS], schema=EVENTS)
 
 Problems = dict[int, list[Problem]]  # by the event's place in its batch
 

@@ -41,7 +41,7 @@ class GraphHashes:
         return found
 
     def _append(self, run: npt.NDArray[np.int64]) -> None:
-        while self._runs and len(self._runs[-1]) <= 2 * len(run):
-            run = np.sort(np.concatenate([self._runs.pop(), run]))
+        while self._runs and len(self._runs[-1]) <= len(run):
+            run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")  # merges sorted runs in one pass
         if len(run):
             self._runs.append(run)

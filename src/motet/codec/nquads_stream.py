@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
 from motet.codec.assemble import RunAssembler, group_whole
 from motet.codec.events import Decoded, build
 from motet.codec.limits import Limits, Source
 from motet.codec.nquads import BadLine, NQuadsDecoder
-from motet.codec.rejections import Problem
+from motet.codec.rejections import Problem, cut
 from motet.model.errors import DecodeError
+
+_FIRST_PIECE_BYTES = 64 * 1024
+_HOPELESS_LINES = 10_000
 
 QuadChunk = tuple[pa.RecordBatch, list[BadLine]]
 
@@ -25,18 +30,39 @@ class _QuadChunks:
         self._chunks = chunks
         self._decoder = NQuadsDecoder(max_line_bytes=limits.max_line_bytes)
         self._lines_before = first_line - 1
+        self._quads_seen = 0
+        self._bad_seen = 0
         self.bytes_read = 0
         self.damage: DecodeError | None = None
 
     def __iter__(self) -> Iterator[QuadChunk]:
         try:
             for chunk in self._chunks:
-                self.bytes_read += len(chunk)
-                yield self._numbered(*self._decoder.feed(chunk))
+                for piece in self._pieces(chunk):
+                    self.bytes_read += len(piece)
+                    yield self._checked(*self._decoder.feed(piece))
         except DecodeError as damage:
             self.damage = damage
         else:
-            yield self._numbered(*self._decoder.finish())
+            yield self._checked(*self._decoder.finish())
+
+    def _pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Small pieces until a quad was seen: what is no N-Quads at all is slow to refuse line by line."""
+        position = 0
+        while position < len(chunk):
+            stop = len(chunk) if self._quads_seen else position + _FIRST_PIECE_BYTES
+            yield chunk[position:stop]
+            position = stop
+
+    def _checked(self, quads: pa.RecordBatch, bad: list[BadLine]) -> QuadChunk:
+        self._quads_seen += quads.num_rows
+        self._bad_seen += len(bad)
+        if not self._quads_seen and self._bad_seen > _HOPELESS_LINES:
+            raise DecodeError(
+                f"the first {self._bad_seen} lines are not N-Quads, the rest was not read: {bad[-1].reason}",
+                advice="check that the file is N-Quads",
+            )
+        return self._numbered(quads, merge_bad_lines(quads, bad))
 
     def _numbered(self, quads: pa.RecordBatch, bad: list[BadLine]) -> QuadChunk:
         if not self._lines_before:
@@ -44,6 +70,20 @@ class _QuadChunks:
         lines = pa.array(quads.column("line").to_numpy() + self._lines_before)
         bad = [replace(line, line=line.line + self._lines_before) for line in bad]
         return quads.set_column(4, quads.schema.field("line"), lines), bad
+
+
+def merge_bad_lines(quads: pa.RecordBatch, bad: list[BadLine]) -> list[BadLine]:
+    """Bad lines of unknown graphs that follow each other as one, so that garbage costs no more than its bytes."""
+    merged: list[BadLine] = []
+    places = np.searchsorted(quads.column("line").to_numpy(), [line.line for line in bad])
+    for (_, graph), group in groupby(zip(places.tolist(), bad, strict=True), key=lambda pair: (pair[0], pair[1].graph)):
+        lines = [line for _, line in group]
+        if graph is not None or len(lines) == 1:
+            merged += lines
+            continue
+        reason = f"{lines[0].reason} (and {len(lines) - 1} more bad lines after it)"
+        merged.append(replace(lines[0], reason=reason, content=cut("\n".join(line.content for line in lines))))
+    return merged
 
 
 def decode_nquads(chunks: Iterator[bytes], source: Source) -> Iterator[Decoded]:
