@@ -8,7 +8,8 @@ publisher cannot change what classes mean. Blank nodes of class expressions stay
 - ``rdfs``: subclass, subproperty, domain, range (rdfs2, 3, 5, 7, 9, 11).
 - ``owl-rl``: the OWL 2 RL rules as ``schema`` and ``rules`` list them.
 
-Literals never become subjects. A contradiction does not stop matching; ask ``clashes`` about it.
+Literals never become subjects. Members of declared classes belong to owl:Thing, others to nothing unsaid. A
+contradiction does not stop matching; ask ``clashes`` about it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from motet.ontology.rules import Rules, compile_rules, enumerated
 from motet.ontology.schema import Above, Properties, Schema, close_schema
 from motet.ontology.vocabulary import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
 
-#: Triples one event may add to the closure beyond its own.
-DERIVED_LIMIT = 20_000
+#: Triples that may follow from one event: so many, and so many more for each of its own. Merging individuals is cubic,
+#: and at this limit the worst small event costs under a second.
+DERIVED_LIMIT = 5_000
+DERIVED_PER_TRIPLE = 10
 
 
 class Entailment(enum.StrEnum):
@@ -96,7 +99,7 @@ class Reasoner:
 
     def _layer_of(self, own: set[Triple], expanded: set[Triple]) -> Facts:
         facts = Facts(expanded.difference(self._background.triples), self._background)
-        self._saturate(facts, len(own) + self.limit)
+        self._saturate(facts, self.limit + (1 + DERIVED_PER_TRIPLE) * len(own))
         return facts
 
     def _close_background(self, stated: frozenset[Triple]) -> Facts:
@@ -125,7 +128,7 @@ class Reasoner:
                     if facts.add(new):
                         waiting.append(new)
         if limit is not None and len(facts.triples) > limit:
-            raise _too_much(self.limit)
+            raise _too_much(limit)
 
     def _new(self, triple: Triple, facts: Facts, limit: int | None) -> set[Triple]:
         """What the rules derive from a triple and is not known. Literals become neither subject nor predicate."""
@@ -134,7 +137,7 @@ class Reasoner:
             if new not in facts and new[0][0] != '"' and new[1][0] != '"':
                 found.add(new)
                 if limit is not None and len(facts.triples) + len(found) > limit:
-                    raise _too_much(self.limit)
+                    raise _too_much(limit)
         return found
 
     def _tables(self) -> tuple[Above, Properties]:
@@ -168,7 +171,7 @@ def _expand(triples: Iterable[Triple], superclasses: Above, properties: Properti
 
 def _too_much(limit: int) -> LimitError:
     return LimitError(
-        f"more than {limit} triples follow from one event",
+        f"more than {limit} triples hold because of one event",
         advice="look for owl:sameAs or a transitive property that joins many individuals, or raise the limit",
     )
 
