@@ -135,7 +135,7 @@ def _report(args: argparse.Namespace, home: Path, board: _Board, *, seconds: flo
     if args.json:
         output.print_json(facts | {"lines": [notification.to_line() for notification in board.notifications]})
         return
-    output.print_facts(facts | {"by_subscription": ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))})
+    output.print_facts(facts)
     print(
         f"\nTry next:\n  motet inspect --lake {home / 'lake'}\n"
         f"  motet run --subscriptions {home}/building.motet --ontology {home}/building.ttl --events {home}/events/*.nq"

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     with output.progress_bar() as progress:
         task = progress.add_task("reading", total=sum(sizes), note="")
         for path in args.files:
-            for decoded in decode_file(path):
+            for decoded in decode_file(path, on_read=lambda size: progress.advance(task, size)):
                 rejections(decoded.rejected)
                 appended = lake.append(decoded.events, now=time.time_ns() // 1000)
                 for name in ("accepted", "duplicates", "late"):

@@ -66,15 +66,15 @@ class Rejections:
 
 @contextmanager
 def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
-    """A progress bar on standard error; silent when that is not a terminal."""
+    """A bar for bytes read, on standard error; silent when that is not a terminal."""
     from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn(),
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
     )
@@ -89,4 +89,8 @@ def _cell(value: object) -> str:
         return f"{value:,}".replace(",", " ")
     if isinstance(value, float):
         return f"{value:,.2f}".replace(",", " ")
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_cell(count)}" for name, count in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_cell(item) for item in value)
     return "" if value is None else str(value)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
 from motet.model.errors import DecodeError, LimitError, UsageError
 
 CHUNK_BYTES = 4 << 20
+OnRead = Callable[[int], object]
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def file_chunks(path: str, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The uncompressed content of a file; damage raises a DecodeError after the chunks before it."""
-    return _chunks(open_file(path), path, chunk_bytes)
+def file_chunks(path: str, *, chunk_bytes: int = CHUNK_BYTES, on_read: OnRead | None = None) -> Iterator[bytes]:
+    """The uncompressed content of a file; damage raises a DecodeError after the chunks before it.
+
+    ``on_read`` is told the number of bytes of the file itself as they are read.
+    """
+    raw, before = open_file(path), 0
+    for chunk in _chunks(raw, path, chunk_bytes):
+        if on_read is not None:
+            on_read((at := raw.tell()) - before)
+            before = at
+        yield chunk
 
 
 def bytes_chunks(data: bytes, name: str, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:

@@ -10,8 +10,9 @@ from motet.model.errors import DecodeError
 
 
 def write_dead_letters(path: str | Path, rejected: Iterable[DecodeError]) -> None:
-    """Append one JSON object per rejected event."""
+    """Append one JSON object per rejected event; makes the folder when there is none."""
     lines = [json.dumps(error.to_json(), ensure_ascii=False) + "\n" for error in rejected]
     if lines:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         with Path(path).open("a", encoding="utf-8") as file:
             file.write("".join(lines))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from motet.codec.cloudevents import are_of_cloudevent, decode_envelopes, envelope_of_headers, envelopes
-from motet.codec.compression import bytes_chunks, file_chunks, read_whole
+from motet.codec.compression import OnRead, bytes_chunks, file_chunks, read_whole
 from motet.codec.event_times import TIME_PROPERTIES, TimeProperties
 from motet.codec.events import NO_EVENTS, Decoded, build
 from motet.codec.formats import Format, format_of_content_type, format_of_path
@@ -31,11 +31,15 @@ def decode_file(
     content_type: str | None = None,
     limits: Limits | None = None,
     time_properties: TimeProperties = TIME_PROPERTIES,
+    on_read: OnRead | None = None,
 ) -> Iterator[Decoded]:
-    """The events of a file, compressed or not; its name tells the format unless a content type is given."""
+    """The events of a file, compressed or not; its name tells the format unless a content type is given.
+
+    ``on_read`` is told how many bytes of the file have been read, for progress bars.
+    """
     syntax = format_of_content_type(content_type) if content_type else format_of_path(path)
     source = Source(path, limits or Limits(), time_properties)
-    return decode_stream(file_chunks(path), syntax, source)
+    return decode_stream(file_chunks(path, on_read=on_read), syntax, source)
 
 
 def decode_bytes(
