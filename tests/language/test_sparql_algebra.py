@@ -210,7 +210,15 @@ def test_an_expression_is_one_expression(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{" * 2_000 + "}" * 2_000, "FILTER(" + "(" * 2_000 + "1" + ")" * 2_001, " " * (LONGEST_TEXT + 1)]
+    "text",
+    [
+        "{" * 2_000 + "}" * 2_000,
+        "FILTER(" + "(" * 2_000 + "1" + ")" * 2_001,
+        "FILTER(1" + " + 1" * 1_000 + ")",
+        "{ } " * 2_000,
+        "<<" * 5_000,
+        " " * (LONGEST_TEXT + 1),
+    ],
 )
 def test_limits(text: str) -> None:
     """Size and depth are limited; the interpreter's stack is not at risk."""

@@ -42,7 +42,8 @@ from motet.language.sparql_expressions import ExpressionReader
 from motet.model.errors import LimitError, SubscriptionError
 from motet.model.terms import RDF, XSD, iri, literal
 
-LONGEST_TEXT = 65_536
+LONGEST_TEXT = 20_000
+MOST_OPERATORS = 250  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine
 
 _STRING = "|".join(
     (
@@ -53,6 +54,8 @@ _STRING = "|".join(
     )
 )
 _IRI = r'<[^<>"{}|^`\\\x00-\x20]*>'
+_IRIS = re.compile(_IRI)
+_OPERATORS = re.compile(r"[(\[{+*/|&!^-]|<<")
 _MANTISSA = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _MEMBER = rf"\^?\s*(?:{_IRI}|a\b)"
 _TOKENS = re.compile(
@@ -121,11 +124,15 @@ class _GroupReader:
         from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415  (heavy)
 
         shielded = _TOKENS.sub(self._shield, self.text)
+        if len(_OPERATORS.findall(_IRIS.sub("", shielded))) > MOST_OPERATORS:
+            raise LimitError(
+                f"a pattern with more than {MOST_OPERATORS} brackets and operators", advice="split the subscription"
+            )
         normalize, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False  # or it drops a plus sign
         try:
             return parseQuery(frame[0] + shielded + frame[1])[1]
         except ParseException as problem:
-            if _is_shallow(shielded):
+            if "service" not in shielded.lower():
                 _check_syntax(self.text, frame)  # pyoxigraph knows the place better
             position = self._original_position(problem.loc - len(frame[0]))
             raise SubscriptionError("this is not SPARQL 1.1", text=self.text, position=position) from problem
@@ -312,11 +319,6 @@ def _check_syntax(text: str, frame: tuple[str, str]) -> None:
         place = _PLACE.search(str(problem))
         position = _offset(text, int(place[1]) - 1, int(place[2])) if place else 0
         raise SubscriptionError("this is not valid SPARQL", text=text, position=position) from problem
-
-
-def _is_shallow(shielded: str) -> bool:
-    """Whether pyoxigraph may see a text that rdflib has refused: no call into the network, no stack to exhaust."""
-    return "service" not in shielded.lower() and sum(map(shielded.count, "([{")) <= 100
 
 
 def _offset(text: str, line: int, column: int) -> int:
