@@ -256,6 +256,11 @@ def test_size_is_limited() -> None:
     assert "1048576 characters" in str(refusal(" " * (1 << 20) + "SUBSCRIPTION"))
 
 
+def test_patterns_are_limited() -> None:
+    """A pattern of hundreds of thousands of words is refused before it is parsed."""
+    assert "more than 10000 words" in str(refusal("SUBSCRIPTION s EVENT a WHEN " + "(" * 500_000 + "a"))
+
+
 def test_unknown_syntax() -> None:
     """Asking for a surface that is not there lists those that are."""
     with pytest.raises(UsageError, match="use one of motet"):

@@ -182,6 +182,13 @@ def test_bare_names_need_a_prefix() -> None:
         parse("<urn:a> & B", syntax="jtang")
 
 
+@pytest.mark.parametrize("syntax", ["jtang", "cecube"])
+def test_size_is_limited(syntax: str) -> None:
+    """A document of a small surface is small."""
+    with pytest.raises(SubscriptionError, match="may have 65536 characters"):
+        parse(PROLOGUE + "(" * 70_000, syntax=syntax)
+
+
 def test_the_name_is_given() -> None:
     """A surface without names takes the name it is given, if it is one."""
     assert parse("SELECT ?g { GRAPH ?g {} }", syntax="sparql", name="every-event")[0].name == "every-event"

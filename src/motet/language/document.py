@@ -8,6 +8,8 @@ from motet.model.errors import SubscriptionError
 
 MAX_TEXT = 1 << 20  # characters of a document
 MAX_DEPTH = 200  # levels of a pattern's tree
+MAX_PATTERN_WORDS = 10_000  # words and signs of one pattern
+MAX_EXPRESSION = 1 << 16  # characters of a document of a surface that has its own grammar
 MAX_BRACKETS = 32  # levels of brackets inside one stretch of SPARQL
 MAX_SPARQL_TOKENS = 2_000  # tokens of one stretch of SPARQL
 MAX_COUNT = 1_000_000  # members of an iteration

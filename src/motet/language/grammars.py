@@ -8,7 +8,7 @@ from typing import Any
 from lark import Lark, Token, Transformer_NonRecursive, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
-from motet.language.document import Document
+from motet.language.document import MAX_EXPRESSION, Document
 
 
 def transformed(
@@ -18,6 +18,9 @@ def transformed(
 
     ``text`` is the document's, with what was read already blanked.
     """
+    if len(text.strip()) > MAX_EXPRESSION:
+        message = f"a document of this syntax may have {MAX_EXPRESSION} characters"
+        raise document.refusal(message, MAX_EXPRESSION, "split it into several documents")
     try:
         return builder.transform(_parser(grammar).parse(text))
     except VisitError as error:  # Lark wraps what a rule's method raises

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from motet.language.document import Document
+from motet.language.document import MAX_PATTERN_WORDS, Document
 from motet.language.tokens import Token, closing, tokenise
 
 KEYWORDS = frozenset(
@@ -52,7 +52,7 @@ def terminals(document: Document) -> Iterator[Terminal]:
     ['EVENT', 'NAME', 'BODY', 'WHEN', 'NAME', 'REPEAT', 'INTEGER', 'RBRACE']
     """
     tokens = tokenise(document)
-    index, previous, in_pattern = 0, "", False
+    index, previous, in_pattern = 0, "", 0  # how many terminals of a pattern have been read
     while index < len(tokens):
         token = tokens[index]
         if previous == "SUBSCRIPTION" and (match := _SUBNAME.match(document.text, token.position)):
@@ -64,8 +64,16 @@ def terminals(document: Document) -> Iterator[Terminal]:
         else:
             terminal, index = Terminal(_kind(document, token), token.text, token.position), index + 1
         previous = terminal.kind
-        in_pattern = previous == "WHEN" or (in_pattern and previous not in ("SUBSCRIPTION", "EVENT"))
+        in_pattern = _words_of_pattern(in_pattern, previous)
+        if in_pattern > MAX_PATTERN_WORDS:
+            raise document.refusal(f"a pattern of more than {MAX_PATTERN_WORDS} words", terminal.position)
         yield terminal
+
+
+def _words_of_pattern(before: int, kind: str) -> int:
+    if kind in ("SUBSCRIPTION", "EVENT"):
+        return 0
+    return before + 1 if before or kind == "WHEN" else 0
 
 
 def _subscription_name(tokens: list[Token], index: int, match: re.Match[str]) -> tuple[Terminal, int]:
@@ -74,7 +82,7 @@ def _subscription_name(tokens: list[Token], index: int, match: re.Match[str]) ->
     return Terminal(kind, match[0], match.start()), following
 
 
-def _stretch_kind(token: Token, previous: str, in_pattern: bool) -> str | None:
+def _stretch_kind(token: Token, previous: str, in_pattern: int) -> str | None:
     if token.kind != "PUNCTUATION":
         return None
     if token.text == "(" and previous == "FILTER":

@@ -6,6 +6,7 @@ White space and comments are dropped. Nothing here knows what a sequence of toke
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from motet.language.document import Document
@@ -40,7 +41,6 @@ _KINDS = {
     "WORD": r"[A-Za-z_][A-Za-z0-9_]*",
     "PUNCTUATION": r"\^\^|&&|\|\||!=|<=|>=|[{}()\[\];,.=<>!+\-*/|^?]",
 }
-_TOKEN = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, expression in _KINDS.items()))
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
 
@@ -59,15 +59,20 @@ def tokenise(document: Document) -> list[Token]:
     >>> [token.text for token in tokenise(Document("?a ex:p 'x y' # why"))]
     ['?a', 'ex:p', "'x y'"]
     """
-    tokens, position = [], 0
+    tokens, position, token_at = [], 0, _expression().match
     while position < len(document.text):
-        match = _TOKEN.match(document.text, position)
+        match = token_at(document.text, position)
         if match is None:
             raise _unreadable(document, position)
         if match.lastgroup != "SKIP":
             tokens.append(Token(match.lastgroup or "", match[0], position))
         position = match.end()
     return tokens
+
+
+@cache  # its compilation is slow, and not everyone who imports this module reads text
+def _expression() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{kind}>{expression})" for kind, expression in _KINDS.items()))
 
 
 def closing(document: Document, tokens: list[Token], opening: int) -> int:
