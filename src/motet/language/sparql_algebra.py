@@ -43,7 +43,7 @@ from motet.model.errors import LimitError, SubscriptionError
 from motet.model.terms import RDF, XSD, iri, literal
 
 LONGEST_TEXT = 20_000
-MOST_OPERATORS = 250  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine
+MOST_OPERATORS = 150  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine
 
 _STRING = "|".join(
     (
