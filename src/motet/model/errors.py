@@ -59,8 +59,7 @@ class SubscriptionError(UsageError):
         return self.position - (self.text.rfind("\n", 0, self.position) + 1) + 1
 
     def __str__(self) -> str:
-        shown = (self.text.splitlines() or [""])[self.line - 1 : self.line] or [""]
-        excerpt, caret = _excerpt(shown[0], self.column)
+        excerpt, caret = _excerpt(self.text.split("\n")[self.line - 1], self.column)
         where = f"{self.source}: " if self.source else ""
         lines = [f"{where}line {self.line}, column {self.column}: {self.message}", f"  {excerpt}", f"  {caret}"]
         return "\n".join([*lines, f"  {self.advice}"] if self.advice else lines)
@@ -125,5 +124,5 @@ class LimitError(MotetError):
 def _excerpt(line: str, column: int, width: int = 100) -> tuple[str, str]:
     """The part of a long line around the column, with the caret that belongs under it."""
     first = max(0, column - 1 - width // 2) if len(line) > width else 0
-    shown = line[first : first + width].replace("\t", " ")
-    return shown, " " * (column - 1 - first) + "^"
+    shown = "".join(" " if sign.isspace() else sign for sign in line[first : first + width])
+    return shown.rstrip(), " " * (column - 1 - first) + "^"
