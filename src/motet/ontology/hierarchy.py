@@ -13,7 +13,7 @@ from functools import cached_property
 
 from motet.ontology import vocabulary as v
 from motet.ontology.axioms import Axioms
-from motet.ontology.clashes import Clashes
+from motet.ontology.clashes import Clash, Clashes
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.ontology.explain import explain
 from motet.ontology.load import Ontology
@@ -110,13 +110,16 @@ def explain_unsatisfiable(ontology: Ontology, name: str) -> tuple[str, ...]:
 def explain_inconsistency(ontology: Ontology) -> tuple[str, ...]:
     """The axioms and facts by which the ontology contradicts itself; empty if it does not."""
     clashes = Clashes(Reasoner(ontology.triples)).in_background()
-    if not clashes:
-        return ()
+    return explain_clash(ontology, clashes[0]) if clashes else ()
 
-    def contradicts(triples: Iterable[Triple]) -> bool:
-        return bool(Clashes(Reasoner(triples)).in_background())
 
-    return explain(ontology.triples, contradicts, [clashes[0].subject])
+def explain_clash(ontology: Ontology, clash: Clash) -> tuple[str, ...]:
+    """The axioms and facts behind one contradiction of the ontology with its own individuals."""
+
+    def recurs(triples: Iterable[Triple]) -> bool:
+        return clash in Clashes(Reasoner(triples)).in_background()
+
+    return explain(ontology.triples, recurs, [clash.subject])
 
 
 def _classes_of(reasoner: Reasoner, name: str) -> set[str]:

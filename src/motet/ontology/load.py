@@ -33,6 +33,8 @@ class Ontology:
 
     triples: tuple[Triple, ...]
     sources: tuple[str, ...] = field(default=(), compare=False)
+    #: imported IRI → the file that imports it, for imports that were not at hand and were ignored
+    missing: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def classes(self) -> tuple[str, ...]:
         """All named classes, owl:Thing and owl:Nothing only if the files say something of them."""
@@ -48,7 +50,7 @@ class Ontology:
 
     def changed(self, add: Iterable[Triple] = (), remove: Iterable[Triple] = ()) -> Ontology:
         """The ontology after a change of its background."""
-        return Ontology(tuple(sorted({*self.triples} - {*remove} | {*add})), self.sources)
+        return Ontology(tuple(sorted({*self.triples} - {*remove} | {*add})), self.sources, self.missing)
 
     @cached_property
     def _schema(self) -> Schema:
@@ -77,7 +79,7 @@ def load(
     for path in paths:
         documents.append(read(Path(path), number=len(documents), size_limit=size_limit))
     known = {iri(name): Path(path) for name, path in (catalogue or {}).items()}
-    missing = {}
+    missing: dict[str, str] = {}
     for document in documents:  # grows while it is walked
         for wanted in document.imports:
             if any(wanted in other.names for other in documents):
@@ -91,7 +93,7 @@ def load(
     if missing and not ignore_missing_imports:
         raise _missing(missing)
     triples = {triple for document in documents for triple in document.triples}
-    return Ontology(tuple(sorted(triples)), tuple(document.source for document in documents))
+    return Ontology(tuple(sorted(triples)), tuple(document.source for document in documents), missing)
 
 
 def _missing(missing: Mapping[str, str]) -> UsageError:

@@ -5,12 +5,14 @@ A class with several parents is drawn in full below the first and by name only b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from motet.model.terms import iri_value, is_iri
+from motet.model.terms import iri_value, is_iri, literal_parts
 from motet.ontology.hierarchy import Hierarchy
+from motet.ontology.vocabulary import LABEL, Triple, is_literal
 
 _ROW, _STEP, _MARGIN = 22, 24, 12
 
@@ -88,6 +90,32 @@ def short_name(term: str) -> str:
         return term
     value = iri_value(term).rstrip("#/")
     return value[max(value.rfind(mark) for mark in "#/:") + 1 :] or value
+
+
+def labels_of(triples: Iterable[Triple], language: str) -> dict[str, str]:
+    """The rdfs:label of each name in a language, or one without a language.
+
+    >>> labels_of([("<urn:a>", LABEL, '"Haus"@de'), ("<urn:a>", LABEL, '"house"@en')], "de")
+    {'<urn:a>': 'Haus'}
+    """
+    found: dict[str, str] = {}
+    for s, p, o in sorted(triples):
+        if p == LABEL and is_literal(o):
+            text, _, spoken = literal_parts(o)
+            if spoken == language.lower() or (spoken is None and s not in found):
+                found[s] = text
+    return found
+
+
+def unique_names(terms: Iterable[str]) -> dict[str, str]:
+    """The last part of each IRI where that tells it from the others, else the whole IRI.
+
+    >>> unique_names(["<urn:a#Room>", "<urn:b#Room>", "<urn:b#Door>"])
+    {'<urn:a#Room>': '<urn:a#Room>', '<urn:b#Room>': '<urn:b#Room>', '<urn:b#Door>': 'Door'}
+    """
+    short = {term: short_name(term) for term in terms}
+    uses = Counter(short.values())
+    return {term: name if uses[name] == 1 else term for term, name in short.items()}
 
 
 def _indent(follows: tuple[bool, ...]) -> str:

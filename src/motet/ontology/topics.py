@@ -32,10 +32,13 @@ def topics(reasoner: Reasoner, hierarchy: Hierarchy, description: Iterable[Tripl
 
 
 def most_specific(hierarchy: Hierarchy, found: Iterable[str]) -> tuple[str, ...]:
-    """Those topics that have no other of them strictly below."""
-    nodes = {c: hierarchy.node_of[c] for c in found if c in hierarchy.node_of}
-    above = frozenset().union(*(hierarchy.ancestors[node] for node in nodes.values()))
-    return tuple(sorted(c for c, node in nodes.items() if node not in above))
+    """Those topics that have no other of them strictly below; one of each group of equivalent classes."""
+    names: dict[int, str] = {}
+    for name in sorted(found):
+        if name in hierarchy.node_of:
+            names.setdefault(hierarchy.node_of[name], name)
+    above = frozenset().union(*(hierarchy.ancestors[node] for node in names))
+    return tuple(sorted(name for node, name in names.items() if node not in above))
 
 
 def described(description: Iterable[Triple]) -> tuple[str, ...]:
@@ -46,13 +49,30 @@ def described(description: Iterable[Triple]) -> tuple[str, ...]:
     return tuple(sorted(roots or subjects))
 
 
-def subscription_for(topic: str) -> str:
-    """The subscription for one topic.
+def subscription_for(*topics: str) -> str:
+    """The subscription for what belongs to all of the topics.
 
-    >>> print(subscription_for("<http://example.org/film#Action>"))
-    SUBSCRIPTION topic-Action
-      EVENT item : <http://example.org/film#Action>
+    >>> print(subscription_for("<http://example.org/film#Action>", "<http://example.org/film#English>"))
+    SUBSCRIPTION topic-Action-English
+      EVENT item : <http://example.org/film#Action> { ?item a <http://example.org/film#English> }
       WHEN item
     """
-    words = re.sub(r"[^A-Za-z0-9_]+", "-", re.split(r"[#/:]", iri_value(topic).rstrip("#/:"))[-1]).strip("-")
-    return f"SUBSCRIPTION topic-{words or 'all'}\n  EVENT item : {topic}\n  WHEN item"
+    name = "-".join(["topic", *(words for topic in topics if (words := _words(topic)))])
+    others = " . ".join(f"?item a {topic}" for topic in topics[1:])
+    body = f" {{ {others} }}" if others else ""
+    return f"SUBSCRIPTION {name}\n  EVENT item : {topics[0]}{body}\n  WHEN item"
+
+
+def event_for(description: Iterable[Triple], individual: str) -> str:
+    """The event that publishes a described individual, as N-Quads: the individual's own graph.
+
+    >>> event_for([("<urn:x>", "<urn:p>", "<urn:y>")], "<urn:x>")
+    '<urn:x> <urn:p> <urn:y> <urn:x> .'
+    """
+    return "\n".join(f"{s} {p} {o} {individual} ." for s, p, o in sorted(set(description)))
+
+
+def _words(topic: str) -> str:
+    """The last part of an IRI with what a subscription's name may not hold replaced."""
+    last = re.split(r"[#/:]", iri_value(topic).rstrip("#/:"))[-1]
+    return re.sub(r"[^A-Za-z0-9_]+", "-", last).strip("-")

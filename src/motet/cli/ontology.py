@@ -1,0 +1,202 @@
+"""`motet ontology`: what an ontology says, whether it is sound, and what to subscribe to."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from motet.cli import output
+from motet.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from motet.ontology.hierarchy import Hierarchy
+    from motet.ontology.load import Ontology
+
+HELP = "check, show and classify ontologies, encode their classes, find topics"
+EXAMPLES = """\
+  motet ontology check examples/video/ontology.ttl
+  motet ontology show examples/video/ontology.ttl --svg video.svg
+  motet ontology classify examples/video/ontology.ttl --json
+  motet ontology codes examples/video/ontology.ttl --code prime
+  motet ontology topics examples/video/ontology.ttl --description examples/video/wanted.ttl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    check = _add_action(actions, "check", _check, "look for missing imports, contradictions and impossible classes")
+    show = _add_action(actions, "show", _show, "print the tree of classes, or draw it")
+    show.add_argument("--svg", metavar="OUT", help="draw the tree into this file instead")
+    show.add_argument("--labels", metavar="LANG", help="name classes by their rdfs:label in this language")
+    classify = _add_action(actions, "classify", _classify, "print the parents and equivalents of each class")
+    codes = _add_action(actions, "codes", _codes, "print the code of each class")
+    codes.add_argument("--code", choices=["interval", "prime", "digit"], default="interval")
+    topics = _add_action(
+        actions, "topics", _topics, "infer the classes of something described, and what to subscribe to"
+    )
+    topics.add_argument("--description", metavar="FILE", required=True, help="RDF about what someone wants or has")
+    topics.add_argument("--individual", metavar="IRI", help="what the description is about, if it does not tell")
+    topics.add_argument(
+        "--as", dest="role", choices=["subscriber", "publisher"], default="subscriber",
+        help="offer the subscription (default) or the event to publish",
+    )  # fmt: skip
+    for action in (check, show, classify, codes, topics):
+        action.add_argument("--catalogue", metavar="FILE", help="JSON object from imported IRIs to paths")
+        action.add_argument("--ignore-missing-imports", action="store_true", help="do without what is not at hand")
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    act: Callable[[argparse.Namespace], int],
+    help_: str,
+) -> argparse.ArgumentParser:
+    action = actions.add_parser(name, help=help_, description=help_[0].upper() + help_[1:] + ".")
+    action.add_argument("files", nargs="+", metavar="FILE", help="OWL or RDFS: Turtle, RDF/XML, JSON-LD, N-Triples")
+    action.set_defaults(act=act)
+    return action
+
+
+def run(args: argparse.Namespace) -> int:
+    return int(args.act(args))
+
+
+def _check(args: argparse.Namespace) -> int:
+    from motet.ontology.report import examine  # noqa: PLC0415  (loads the reasoner)
+
+    ontology = _load(args, ignore_missing_imports=True)
+    report = examine(dataclasses.replace(ontology, missing={}) if args.ignore_missing_imports else ontology)
+    facts = dataclasses.asdict(report)
+    if args.json:
+        output.print_json(facts | {"ok": not report.problems})
+    else:
+        kinds = ("missing_imports", "contradictions", "unsatisfiable")
+        output.print_facts(facts | {kind: len(facts[kind]) for kind in kinds})
+        for problem in report.problems:
+            output.complain("\n      ".join([problem.message, *problem.axioms]))
+    return 1 if report.problems else 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from motet.ontology.picture import as_svg, as_text, labels_of  # noqa: PLC0415
+
+    ontology, hierarchy = _classified(args)
+    labels = labels_of(ontology.triples, args.labels) if args.labels else None
+    if args.svg:
+        _write(args.svg, as_svg(hierarchy, labels))
+    if args.json:
+        output.print_json(_tree(hierarchy))
+    elif not args.svg:
+        print(as_text(hierarchy, labels))
+    return 0
+
+
+def _tree(hierarchy: Hierarchy) -> dict[str, object]:
+    """Each group of equivalent classes by its first name, with the groups right below it."""
+    first = [group[0][1:-1] for group in hierarchy.groups]
+    children = {first[node]: [first[child] for child in below] for node, below in enumerate(hierarchy.children)}
+    return {"roots": [first[node] for node in hierarchy.roots], "children": children}
+
+
+def _classify(args: argparse.Namespace) -> int:
+    _, hierarchy = _classified(args)
+    names = _names(args, hierarchy)
+    rows = []
+    for name, node in sorted(hierarchy.node_of.items()):
+        parents = [names[parent] for above in hierarchy.parents[node] for parent in hierarchy.groups[above]]
+        equivalents = [names[other] for other in hierarchy.groups[node] if other != name]
+        rows.append([names[name], parents, equivalents, name not in hierarchy.unsatisfiable])
+    headers = ["class", "parents", "equivalents", "satisfiable"]
+    if args.json:
+        output.print_json([dict(zip(headers, row, strict=True)) for row in rows])
+    else:
+        output.print_table(rows, headers=headers)
+    return 0
+
+
+def _codes(args: argparse.Namespace) -> int:
+    from motet.ontology.codes.spell import spell  # noqa: PLC0415  (loads NumPy)
+
+    _, hierarchy = _classified(args)
+    names = _names(args, hierarchy)
+    facts, rows = spell(hierarchy, args.code)
+    spelt = {names[name]: rows[node] for name, node in sorted(hierarchy.node_of.items())}
+    if args.json:
+        output.print_json(facts | {"classes": spelt})
+        return 0
+    output.print_facts(facts)
+    output.print_table(([name, *row.values()] for name, row in spelt.items()), headers=["class", *next(iter(rows), {})])
+    return 0
+
+
+def _topics(args: argparse.Namespace) -> int:
+    from motet.ontology.entailment import Reasoner  # noqa: PLC0415
+    from motet.ontology.read import read  # noqa: PLC0415
+    from motet.ontology.topics import event_for, most_specific, subscription_for, topics  # noqa: PLC0415
+
+    ontology, hierarchy = _classified(args)
+    description = read(Path(args.description)).triples
+    individual = _individual(args, description)
+    found = topics(Reasoner(ontology.triples), hierarchy, description, individual)
+    specific = most_specific(hierarchy, found)
+    if not specific:
+        output.complain(f"the ontology says nothing about what {individual} is")
+        return 1
+    offer = subscription_for(*specific) if args.role == "subscriber" else event_for(description, individual)
+    if args.json:
+        plain = {"topics": [topic[1:-1] for topic in found], "most_specific": [topic[1:-1] for topic in specific]}
+        output.print_json({"individual": individual[1:-1], "offer": offer} | plain)
+        return 0
+    print(f"# {individual} belongs to, the most specific first:")
+    print("\n".join(f"#   {topic}" for topic in found))
+    print(offer)
+    return 0
+
+
+def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str], ...]) -> str:
+    from motet.model.terms import iri  # noqa: PLC0415
+    from motet.ontology.topics import described  # noqa: PLC0415
+
+    roots = described(description)
+    if args.individual is None and len(roots) == 1:
+        return roots[0]
+    if args.individual is not None and any(iri(args.individual) in (s, o) for s, _, o in description):
+        return iri(args.individual)
+    wrong = f"says nothing about <{args.individual}>" if args.individual else f"is about {len(roots)} individuals"
+    raise UsageError(
+        f"{args.description} {wrong}",
+        advice=f"name one with --individual: {', '.join(root[1:-1] for root in roots[:5])}" if roots else None,
+    )
+
+
+def _load(args: argparse.Namespace, *, ignore_missing_imports: bool) -> Ontology:
+    from motet.ontology.catalogue import read_catalogue  # noqa: PLC0415
+    from motet.ontology.load import load  # noqa: PLC0415  (loads the reader)
+
+    catalogue = read_catalogue(args.catalogue) if args.catalogue else None
+    return load(args.files, catalogue=catalogue, ignore_missing_imports=ignore_missing_imports)
+
+
+def _classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
+    from motet.ontology.hierarchy import classify  # noqa: PLC0415  (loads the reasoner)
+
+    ontology = _load(args, ignore_missing_imports=args.ignore_missing_imports)
+    return ontology, classify(ontology)
+
+
+def _names(args: argparse.Namespace, hierarchy: Hierarchy) -> dict[str, str]:
+    """Whole IRIs for programs, the part that tells classes apart for people."""
+    from motet.ontology.picture import unique_names  # noqa: PLC0415
+
+    return {name: name[1:-1] for name in hierarchy.node_of} if args.json else unique_names(hierarchy.node_of)
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --svg.") from error
