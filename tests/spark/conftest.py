@@ -9,9 +9,11 @@ from pyspark.sql import SparkSession
 
 from motet.spark.session import session
 
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}  # nothing here runs long enough to be optimised
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    running = session(master="local[2]", app_name="motet-tests")
+    running = session(master="local[2]", app_name="motet-tests", config=QUICK)
     yield running
     running.stop()

@@ -14,7 +14,7 @@ from motet.spark.session import ROCKSDB, cores, session
 
 QUIET_START = """
 from motet.spark.session import session
-spark = session(master="local[1]")
+spark = session(master="local[1]", config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
 spark.sql("CREATE TABLE t AS SELECT 1 AS x")
 def executable(batches):
     import sys

@@ -84,7 +84,7 @@ def _settings(master: str, java: Java) -> dict[str, str]:
         "spark.sql.warehouse.dir": _warehouse(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{_LOGGING.as_uri()}"',
+        "spark.driver.defaultJavaOptions": f'-Dlog4j2.configurationFile="{_LOGGING.as_uri()}"',
     }
     return settings | _local_settings(master, java)
 
