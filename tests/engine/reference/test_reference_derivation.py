@@ -144,6 +144,14 @@ def test_a_consumer_waits_for_what_feeds_it(story: Any) -> None:
     assert [(offset, text[:3]) for offset, text in story.emitted(*steps, lateness=None)] == [(6, "a1"), (8, "c1 ")]
 
 
+def test_a_derived_event_may_be_late_for_an_older_subscription(story: Any) -> None:
+    """What a younger producer derives of the past, below the frontier it began with, comes too late for older ones."""
+    sink = story.subscription("b UNLESS d WITHIN 3 us", name="sink")
+    source = derives(story, "a", "?this a ex:D", name="source", since=0)
+    found = story.emitted(sink, "b1@1", "a1@2", 5, source, "b2@6", "a2@7", 20, lateness=None)
+    assert found == [(4, "b1"), (5, "a1"), (7, "a2")]
+
+
 def test_derived_events_before_a_subscription_are_not_seen(story: Any) -> None:
     """A subscription sees the events after its own offset, a derived one counting from its notification's record."""
     source = derives(story, "a", "?this a ex:D", name="source")
