@@ -1,0 +1,277 @@
+"""From subscriptions to one graph of shared operators: equal subpatterns appear once.
+
+Equal means equal results, up to the names of variables. Two subpatterns are one node when operator, operands, bound,
+condition and joined variables agree, and besides:
+
+- context, on pairing operators and counted iterations only: nothing else depends on it;
+- the start of the subscription, except where results can be filtered by it afterwards. That is so for leaves, OR,
+  WITHIN and FILTER, and for pairing operators in the unrestricted context. Absence and iteration look at other events
+  than those of the result, and the other contexts at earlier pairs;
+- the order of variable names, where it decides between occurrences with equal intervals and events (language page,
+  section 7): renaming ``?x ?y`` to ``?y ?x`` changes which of them is the oldest;
+- the order of operands, except of OR and XOR, and of AND, ALONGSIDE and EQUALS. These three keep it above NO, whose
+  occurrences have no events, and AND keeps it below WITHOUT, which asks which side is the left one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from motet.language import syntax
+from motet.language.algebra import Expr
+from motet.language.annotate import Node as Annotated
+from motet.language.annotate import annotate
+from motet.language.syntax import Context, Event, Subscription
+from motet.model.intervals import Relation
+from motet.plan.leaf_predicates import LeafPredicates, normalise
+from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Start
+from motet.plan.sparql_names import renamed, variables_in_order
+from motet.plan.sparql_templates import expression_of
+
+_FILTERABLE = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})
+_KINDS = {
+    syntax.And: Kind.AND,
+    syntax.Or: Kind.OR,
+    syntax.Xor: Kind.XOR,
+    syntax.Timed: Kind.TIMED,
+    syntax.Alongside: Kind.ALONGSIDE,
+    syntax.Within: Kind.WITHIN,
+    syntax.Unless: Kind.UNLESS,
+    syntax.Without: Kind.WITHOUT,
+    syntax.Filter: Kind.FILTER,
+    syntax.No: Kind.NO,
+    syntax.Times: Kind.TIMES,
+    syntax.Run: Kind.RUN,
+}
+
+
+def build(subscriptions: Iterable[Subscription], *, start_offsets: Mapping[str, int] | None = None) -> Plan:
+    """The plan of some subscriptions; ``start_offsets`` says by name where each begins, 0 if it is not named.
+
+    >>> from motet.language.parse import parse
+    >>> text = "SUBSCRIPTION {} EVENT {} : <urn:C> EVENT x : <urn:D> WHEN {} AND x WITHIN 5 s "
+    >>> plan = build(parse(text.format("one", "a", "a") + text.format("two", "b", "b")))
+    >>> [node.kind.value for node in plan.nodes], [root.node for root in plan.roots]
+    (['EVENT', 'EVENT', 'AND'], [2, 2])
+    """
+    builder = _Builder()
+    roots = tuple(
+        builder.root(subscription, (start_offsets or {}).get(subscription.name, 0)) for subscription in subscriptions
+    )
+    nodes = tuple(builder.nodes)
+    return Plan(
+        tuple(builder.leaves), nodes, roots, _users(nodes, roots), tuple(builder.names), tuple(builder.leaf_names)
+    )
+
+
+@dataclass
+class _Built:
+    """A node of the plan as one subscription sees it."""
+
+    node: Node
+    names: dict[str, str]  # the node's variables, in its own order, to the subscription's
+    certain: frozenset[str]  # those of the subscription's names that every occurrence binds
+    has_no: bool = False  # NO stands below
+
+
+@dataclass
+class _Builder:
+    """Numbers nodes as they are first seen. Two nodes are one when all but their ids are equal."""
+
+    leaves: dict[LeafPredicates, int] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    ids: dict[Node, int] = field(default_factory=dict)
+    names: list[dict[str, str]] = field(default_factory=list)  # of each node, where it was first seen
+    leaf_names: list[dict[str, str]] = field(default_factory=list)
+    normalised: dict[Event, tuple[LeafPredicates, dict[str, str]]] = field(default_factory=dict)
+    certain: list[frozenset[str]] = field(default_factory=list)  # of each leaf
+    given: list[frozenset[str]] = field(default_factory=list)
+
+    def root(self, subscription: Subscription, offset: int) -> Root:
+        start = Start(offset, subscription.since)
+        built = _Walk(self, subscription.context, start).built(annotate(subscription))
+        return Root(subscription, built.node.id, tuple(built.names.items()), start)
+
+    def interned(self, node: Node, names: dict[str, str]) -> Node:
+        """The plan's node that is equal to this one, which has no number yet."""
+        number = self.ids.setdefault(node, len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(replace(node, id=number))
+            self.names.append(names)
+        return self.nodes[number]
+
+    def leaf(self, event: Event) -> tuple[int, dict[str, str]]:
+        """The place of the event's predicates among the leaves, and its names for their variables."""
+        if event not in self.normalised:
+            self.normalised[event] = normalise(event)
+        leaf, names = self.normalised[event]
+        place = self.leaves.setdefault(leaf, len(self.leaves))
+        if place == len(self.certain):
+            self.certain.append(leaf.certain())
+            self.given.append(leaf.given())
+            self.leaf_names.append(names)
+        return place, names
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Builds the nodes of one subscription."""
+
+    builder: _Builder
+    context: Context
+    start: Start
+
+    def built(self, tree: Annotated, *, below_without: bool = False) -> _Built:
+        if tree.event is not None:
+            return self._leaf(tree, tree.event)
+        passes = isinstance(tree.node, syntax.Unless | syntax.Without | syntax.Within | syntax.Filter)
+        inherits = isinstance(tree.node, syntax.Without) or (below_without and passes)
+        children = [
+            self.built(child, below_without=inherits and index == 0) for index, child in enumerate(tree.children)
+        ]
+        if tree.carried:
+            return children[0]
+        draft = self._draft(tree, [child.node for child in children])
+        condition = _condition(tree)
+        orders = [children, children[::-1]] if self._commutes(draft, children, below_without) else [children]
+        named = [self._named(draft, order, condition, tree.visible) for order in orders]
+        node, names = min(named, key=lambda one: _rank(one[0]))
+        has_no = draft.kind is Kind.NO or any(child.has_no for child in children)
+        return _Built(self.builder.interned(node, names), names, _certain(draft, names, children), has_no)
+
+    def _leaf(self, tree: Annotated, event: Event) -> _Built:
+        match, names = self.builder.leaf(event)
+        shown = {canonical: own for canonical, own in names.items() if own in tree.visible}
+        node = self.builder.interned(Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown)), shown)
+        certain = self.builder.certain[match]
+        return _Built(node, shown, frozenset(own for canonical, own in shown.items() if canonical in certain))
+
+    def _draft(self, tree: Annotated, children: list[Node]) -> Node:
+        """The node without its names."""
+        operator = _operator(tree.node)
+        paired = operator.kind in PAIRING
+        free = operator.kind in _FILTERABLE or (paired and self.context is Context.UNRESTRICTED)
+        filterable = free and all(child.start is None for child in children)
+        return Node(
+            -1,
+            operator,
+            bound=tree.bound if paired or operator.kind in ITERATION else None,
+            context=self.context if paired or operator.kind is Kind.TIMES else None,
+            start=None if filterable else self.start,
+        )
+
+    def _commutes(self, draft: Node, children: list[_Built], below_without: bool) -> bool:
+        if draft.kind in (Kind.OR, Kind.XOR):
+            return True
+        if draft.context is not Context.UNRESTRICTED and any(child.has_no for child in children):
+            return False
+        symmetric = draft.kind is Kind.ALONGSIDE or draft.operator.relation is Relation.EQUALS
+        return symmetric or (draft.kind is Kind.AND and not below_without)
+
+    def _named(
+        self, draft: Node, children: list[_Built], condition: Expr | None, visible: frozenset[str]
+    ) -> tuple[Node, dict[str, str]]:
+        """The node with its operands in this order, and its variables with the subscription's names."""
+        flowing = _flowing(draft.kind, children, visible)
+        number = {own: f"v{index}" for index, own in enumerate(flowing)}
+        edges = tuple(Edge(child.node.id, _edge_names(child, number)) for child in children)
+        node = replace(
+            draft,
+            children=edges,
+            variables=tuple(number.values()),
+            condition=_canonical_condition(condition, number),
+            order=self._order(draft, children, number),
+        )
+        return node, {canonical: own for own, canonical in number.items()}
+
+    def _order(self, draft: Node, children: list[_Built], number: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+        if draft.kind not in PAIRING or draft.context is Context.UNRESTRICTED:
+            return ()
+        joined = children[0].certain & children[1].certain
+        return tuple(tuple(number[own] for own in sorted(self._deciding(child, joined))) for child in children)
+
+    def _deciding(self, child: _Built, joined: frozenset[str]) -> list[str]:
+        """The variables whose order can decide between occurrences with equal intervals and events.
+
+        An event's solutions all have the event itself and its times; and those that differ in a variable on which both
+        sides certainly join never compete. But (variable, value) pairs are compared one by one, so that where
+        something may be unbound every name matters.
+        """
+        if not child.certain.issuperset(child.names.values()):
+            return list(child.names.values())
+        match = child.node.operator.match
+        same = self.builder.given[match] if match is not None else frozenset()
+        deciding = [own for canonical, own in child.names.items() if canonical not in same and own not in joined]
+        return deciding if len(deciding) > 1 else []
+
+
+def _certain(node: Node, names: Mapping[str, str], children: list[_Built]) -> frozenset[str]:
+    """What every occurrence binds. Cumulative forgets what its members do not agree on."""
+    sides = [child.certain for child in children[:1] if node.kind in GUARDS] or [child.certain for child in children]
+    gathers = node.kind in PAIRING and node.context is not Context.CUMULATIVE
+    bound = sides[0].union(*sides[1:]) if gathers else sides[0].intersection(*sides[1:])
+    return bound.intersection(names.values())
+
+
+def _operator(pattern: syntax.Pattern) -> Operator:  # noqa: PLR0911  (one return for each kind)
+    kind = _KINDS[type(pattern)]
+    match pattern:
+        case syntax.Timed(relation):
+            return Operator(kind, relation=relation)
+        case syntax.Xor() | syntax.Unless():
+            return Operator(kind, window=pattern.window)
+        case syntax.Within():
+            return Operator(kind, window=pattern.bound)
+        case syntax.No():
+            return Operator(kind, window=pattern.duration)
+        case syntax.Times():
+            return Operator(kind, count=pattern.count, gap=pattern.gap)
+        case syntax.Run():
+            return Operator(kind, gap=pattern.gap)
+    return Operator(kind)
+
+
+def _condition(tree: Annotated) -> Expr | None:
+    condition = tree.node.condition if isinstance(tree.node, syntax.Filter) else tree.condition
+    return None if condition is None else expression_of(condition.text)
+
+
+def _flowing(kind: Kind, children: list[_Built], visible: frozenset[str]) -> dict[str, None]:
+    """The variables the node's occurrences bind, in the order of the operands."""
+    if kind is Kind.NO:
+        return {}
+    sources = children[:1] if kind in GUARDS else children
+    flowing = dict.fromkeys(own for child in sources for own in child.names.values())
+    return {own: None for own in flowing if own in visible} if kind in ITERATION else flowing
+
+
+def _edge_names(child: _Built, number: Mapping[str, str]) -> Names:
+    return tuple((canonical, number[own]) for canonical, own in child.names.items() if own in number)
+
+
+def _canonical_condition(condition: Expr | None, number: Mapping[str, str]) -> Expr | None:
+    """The condition over the node's variables; what the node never binds is numbered behind them."""
+    if condition is None:
+        return None
+    names = dict(number)
+    for own in variables_in_order(condition):
+        names.setdefault(own, f"v{len(names)}")
+    return renamed(condition, names.__getitem__)
+
+
+def _rank(node: Node) -> tuple[object, ...]:
+    """Which of two orders of the operands to take; the same for all who write the same pattern."""
+    return tuple((edge.child, edge.names) for edge in node.children), repr(node.condition), node.order
+
+
+def _users(nodes: tuple[Node, ...], roots: tuple[Root, ...]) -> dict[int, tuple[str, ...]]:
+    users: dict[int, dict[str, None]] = {}
+    for root in roots:
+        waiting = [root.node]
+        while waiting:
+            number = waiting.pop()
+            if root.subscription.name not in users.setdefault(number, {}):
+                users[number][root.subscription.name] = None
+                waiting.extend(edge.child for edge in nodes[number].children)
+    return {number: tuple(users[number]) for number in sorted(users)}

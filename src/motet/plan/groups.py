@@ -1,0 +1,81 @@
+"""A SPARQL group as the sequence of its elements: taking it apart and putting it together again.
+
+An element is written as algebra whose left operand is EMPTY: ``OPTIONAL { p }`` is ``LeftJoin(EMPTY, p)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from motet.language.algebra import EMPTY, Algebra, And, Bgp, Expr, Extend, Filter, Join, LeftJoin, Minus, Triple
+
+
+def elements(pattern: Algebra) -> list[Algebra]:
+    """The elements of a group in order."""
+    elements: list[Algebra] = []
+    while True:
+        match pattern:
+            case Join(left, right):
+                elements.append(Join(EMPTY, right))
+            case LeftJoin(left, right, condition):
+                elements.append(LeftJoin(EMPTY, right, condition))
+            case Minus(left, right):
+                elements.append(Minus(EMPTY, right))
+            case Extend(left, variable, expression):
+                elements.append(Extend(EMPTY, variable, expression))
+            case _:
+                return [*([] if pattern == EMPTY else [Join(EMPTY, pattern)]), *reversed(elements)]
+        pattern = left
+
+
+def grouped(elements: Iterable[Algebra]) -> Algebra:
+    """The group of some elements."""
+    group: Algebra = EMPTY
+    for element in elements:
+        match element:
+            case Join(_, right):
+                group = right if group == EMPTY else group if right == EMPTY else Join(group, right)
+            case LeftJoin(_, right, condition):
+                group = LeftJoin(group, right, condition)
+            case Minus(_, right):
+                group = Minus(group, right)
+            case Extend(_, variable, expression):
+                group = Extend(group, variable, expression)
+    return group
+
+
+def required(elements: list[Algebra]) -> tuple[list[Triple], Algebra]:
+    """The triples every solution needs, and the rest. Only what is joined before anything else may be moved."""
+    triples: list[Triple] = []
+    kept: list[Algebra] = []
+    for index, element in enumerate(elements):
+        if not isinstance(element, Join):
+            kept += elements[index:]
+            break
+        if not isinstance(element.right, Bgp):
+            kept.append(element)
+            continue
+        plain = [triple for triple in element.right.triples if isinstance(triple.predicate, str)]
+        paths = tuple(triple for triple in element.right.triples if not isinstance(triple.predicate, str))
+        triples += plain
+        kept += [Join(EMPTY, Bgp(paths))] if paths else []
+    return triples, grouped(kept)
+
+
+def peeled(pattern: Algebra) -> tuple[tuple[Expr, ...], Algebra]:
+    """The conjuncts of a group's own FILTERs, and the group without them."""
+    if not isinstance(pattern, Filter):
+        return (), pattern
+    return tuple(_conjuncts(pattern.condition)), pattern.operand
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, And):
+        return [conjunct for part in condition.parts for conjunct in _conjuncts(part)]
+    return [condition]
+
+
+def filtered(pattern: Algebra, conditions: tuple[Expr, ...]) -> Algebra:
+    if not conditions:
+        return pattern
+    return Filter(pattern, conditions[0] if len(conditions) == 1 else And(conditions))

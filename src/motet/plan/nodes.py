@@ -1,0 +1,140 @@
+"""The data of a plan: the operators of all subscriptions, as a graph without cycles. How it is built is in `dag`.
+
+Every node has variables of its own, ``v0``, ``v1``, …; an edge says which variable of the child becomes which one of
+the parent, and a root which one has which name in the subscription. A variable without an entry ends at the edge: an
+iteration projects it away, or it is only known on the right side of UNLESS, WITHOUT or below NO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from motet.language.algebra import Expr
+from motet.language.syntax import Context, Subscription
+from motet.model.intervals import Relation
+from motet.plan.leaf_predicates import LeafPredicates
+
+Names = tuple[tuple[str, str], ...]
+
+
+class Kind(Enum):
+    LEAF = "EVENT"
+    AND = "AND"
+    OR = "OR"
+    XOR = "XOR"
+    TIMED = "TIMED"
+    ALONGSIDE = "ALONGSIDE"
+    WITHIN = "WITHIN"
+    UNLESS = "UNLESS"
+    WITHOUT = "WITHOUT"
+    FILTER = "FILTER"
+    NO = "NO"
+    TIMES = "TIMES"
+    RUN = "RUN"
+
+
+PAIRING = frozenset({Kind.AND, Kind.TIMED, Kind.ALONGSIDE})
+ITERATION = frozenset({Kind.TIMES, Kind.RUN})
+GUARDS = frozenset({Kind.UNLESS, Kind.WITHOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What a node does. Durations are microseconds."""
+
+    kind: Kind
+    relation: Relation | None = None  # of TIMED
+    window: int | None = None  # of WITHIN, UNLESS, XOR and NO
+    count: int | None = None  # of TIMES
+    gap: int | None = None  # of TIMES and RUN
+    match: int | None = None  # of a leaf: its place among the plan's leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Which events a subscription sees: those after its offset and, with SINCE, earlier ones from that instant on."""
+
+    offset: int
+    since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An operand. ``names`` are pairs (variable of the child, variable of the parent)."""
+
+    child: int
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator, computed once for everyone who needs it.
+
+    ``context`` is set where it matters: on pairing operators and counted iterations. ``start`` is set where results
+    depend on where the subscription began; a node without it serves every start, and whoever has one keeps only the
+    occurrences all of whose events it sees. ``order`` gives, for each operand of a pairing operator, the variables by
+    which occurrences with equal intervals and events are compared; the names in the subscription decide it.
+    """
+
+    id: int
+    operator: Operator
+    children: tuple[Edge, ...] = ()
+    variables: tuple[str, ...] = ()
+    bound: int | None = None  # of pairing operators and iterations, own or inherited
+    condition: Expr | None = None  # of FILTER, or carried by a pairing operator
+    context: Context | None = None
+    start: Start | None = None
+    order: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return self.operator.kind
+
+    @property
+    def title(self) -> str:
+        """The operator's name in the pattern language."""
+        return self.operator.relation.value if self.operator.relation is not None else self.kind.value
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The variables that both operands bind, on which they must agree."""
+        if len(self.children) != 2:
+            return ()
+        left, right = ({parent for _, parent in edge.names} for edge in self.children)
+        return tuple(sorted(left & right, key=variable_number))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a subscription's notifications come from. ``names`` are pairs (variable of the node, own variable)."""
+
+    subscription: Subscription
+    node: int
+    names: Names
+    start: Start
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Children come before parents, so that the ids are a topological order.
+
+    What follows the roots is for people: the subscriptions that use each node, and the names its variables had where
+    it was first seen.
+    """
+
+    leaves: tuple[LeafPredicates, ...]
+    nodes: tuple[Node, ...]
+    roots: tuple[Root, ...]
+    users: Mapping[int, tuple[str, ...]] = field(compare=False, default_factory=dict)
+    names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
+    leaf_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
+
+
+def variable_number(name: str) -> int:
+    """
+    >>> variable_number("v12")
+    12
+    """
+    return int(name[1:])

@@ -1,0 +1,145 @@
+"""What each node remembers, and for how long: the answer to "how much memory will this pattern need?".
+
+Spans are measured in event time, behind the frontier: what is older can no longer take part in a result. In every
+context but unrestricted, occurrences also wait until the frontier has reached their end, because pairing goes in
+order of completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from motet.language.syntax import Context
+from motet.model.intervals import Relation
+from motet.model.times import format_duration
+from motet.plan.nodes import ITERATION, PAIRING, Kind, Node, Plan
+
+# An operand that always completes before its partner is the only one that has to be remembered.
+_LEFT_FIRST = frozenset(
+    {Relation.BEFORE, Relation.MEETS, Relation.OVERLAPS, Relation.STARTS, Relation.DURING, Relation.FINISHED_BY}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """``what`` is kept for at most ``span`` microseconds (None: without end), apart for each value of ``per``.
+
+    ``delay`` is how long after its end an occurrence of the node is known at the latest, apart from lateness.
+    """
+
+    what: str = ""
+    per: tuple[str, ...] = ()
+    span: int | None = 0
+    delay: int = 0
+    silence: int | None = None  # that ends it before
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.what
+
+    def words(self, names: Mapping[str, str]) -> str:
+        """
+        >>> State("the open run", ("v1",), 300_000_000).words({"v1": "room"})
+        'the open run per ?room, for 5 min'
+        """
+        if self.is_empty:
+            return "nothing"
+        key = "".join(f" ?{names.get(variable, variable)}" for variable in self.per)
+        return f"{self.what}{' per' + key if key else ''}, {self._lasting()}"
+
+    def _lasting(self) -> str:
+        if self.silence is not None:
+            most = "however long" if self.span is None else f"at most {format_duration(self.span)}"
+            return f"until {format_duration(self.silence)} of silence, {most}"
+        return "never forgotten" if self.span is None else f"for {format_duration(self.span)}"
+
+
+def states(plan: Plan) -> tuple[State, ...]:
+    """The state of every node, by its id.
+
+    >>> from motet.language.parse import parse
+    >>> from motet.plan.dag import build
+    >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a BEFORE b WITHIN 5 s CONTEXT chronicle"
+    >>> states(build(parse(text)))[2].words({})
+    'open occurrences of the left side, for 5 s'
+    """
+    found: list[State] = []
+    for node in plan.nodes:
+        found.append(_state(plan, node, [found[edge.child] for edge in node.children]))
+    return tuple(found)
+
+
+def _state(plan: Plan, node: Node, children: list[State]) -> State:
+    delay = max((child.delay for child in children), default=0)
+    if node.kind in PAIRING:
+        return _pairing(node, delay)
+    if node.kind in ITERATION:
+        return _iteration(node, delay)
+    return _windowed(plan, node, children, delay)
+
+
+def _windowed(plan: Plan, node: Node, children: list[State], delay: int) -> State:
+    window = node.operator.window or 0
+    match node.kind:
+        case Kind.XOR:
+            return State("occurrences of both sides", node.joined, window + delay, window + delay)
+        case Kind.UNLESS:
+            delay = max(children[0].delay, window + children[1].delay)
+            return State("occurrences that may still be contradicted, and what contradicts", node.joined, delay, delay)
+        case Kind.WITHOUT:
+            span = _longer(_pair_bound(plan, node), delay)
+            return State("occurrences of the right side", node.joined, span, delay)
+        case Kind.NO:
+            return State("start points and what ends the silence", (), window + delay, delay)
+    return State(delay=delay)
+
+
+def _pairing(node: Node, delay: int) -> State:
+    span = _longer(node.bound, delay)
+    match node.context:
+        case Context.UNRESTRICTED:  # results do not wait for the frontier, so either side may come first
+            return State("every occurrence of both sides", node.joined, span, delay)
+        case Context.RECENT:
+            return State(f"the latest occurrence of {_sides(node, 'each side')}", node.joined, span, delay)
+    return State(f"open occurrences of {_sides(node, 'both sides')}", node.joined, span, delay)
+
+
+def _sides(node: Node, both: str) -> str:
+    relation = node.operator.relation
+    if relation is None or relation is Relation.EQUALS:
+        return both
+    return "the left side" if relation in _LEFT_FIRST else "the right side"
+
+
+def _iteration(node: Node, delay: int) -> State:
+    gap = node.operator.gap
+    if node.kind is Kind.RUN:
+        last = _shorter(gap, node.bound) or 0
+        return State("the open run", node.variables, _longer(node.bound, delay), last + delay, gap)
+    missing = (node.operator.count or 1) - 1
+    if not missing:
+        return State(delay=delay)
+    sliding = node.context in (Context.UNRESTRICTED, Context.RECENT)
+    what = f"the last {missing}" if sliding else f"up to {missing} counted"
+    span = _shorter(node.bound, None if gap is None else gap * missing)
+    return State(what, node.variables, _longer(span, delay), delay)
+
+
+def _longer(span: int | None, delay: int) -> int | None:
+    return None if span is None else span + delay
+
+
+def _shorter(one: int | None, other: int | None) -> int | None:
+    spans = [span for span in (one, other) if span is not None]
+    return min(spans, default=None)
+
+
+def _pair_bound(plan: Plan, node: Node) -> int | None:
+    """The bound of the pairs a WITHOUT looks into."""
+    bounds: list[int] = []
+    while node.kind not in PAIRING:
+        if node.kind is Kind.WITHIN and node.operator.window is not None:
+            bounds.append(node.operator.window)
+        node = plan.nodes[node.children[0].child]
+    return min([*bounds, *([] if node.bound is None else [node.bound])], default=None)
