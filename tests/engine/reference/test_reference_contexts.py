@@ -95,6 +95,12 @@ def test_ties_are_merged_by_start_then_ids_then_side(story: Any) -> None:
     assert story.detect("a AND b", "a1@5; b1@4-5; a0@5; b0@5", context="chronicle UNBOUNDED") == ["a0 b1", "a1 b0"]
 
 
+def test_the_left_side_comes_first(story: Any) -> None:
+    """With equal interval and events left comes before right: the left absence meets the older right one."""
+    found = story.detect("(NO a FOR 5 us) AND (NO b FOR 5 us)", "a1@0; b1@1; a2@10; b2@10", context="recent")
+    assert found == ["[0,6]", "[1,15]", "[10,15]"]
+
+
 def test_recent_does_not_fall_back(story: Any) -> None:
     """In recent each side keeps only its latest occurrence, even when that one is no candidate."""
     assert story.detect("a BEFORE b", "a1@1; a2@2-4; b1@4", context="recent") == []

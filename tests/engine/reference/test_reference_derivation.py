@@ -65,6 +65,13 @@ def test_blank_nodes_become_iris(story: Any) -> None:
     ]
 
 
+def test_blank_nodes_are_new_for_every_member(story: Any) -> None:
+    """Each member has blank nodes of its own."""
+    found = lines(story, derives(story, "a{2}", "[] ex:of ?a"), "a1@1; a2@2")
+    assert sorted(line.split(" ", 1)[1] for line in found) == ["<of> <urn:a1> .", "<of> <urn:a2> ."]
+    assert len({line.split()[0] for line in found}) == 2
+
+
 def test_cumulative_instantiates_for_every_member(story: Any) -> None:
     """In cumulative a template is instantiated for every member and the results are merged."""
     subscription = derives(story, "a BEFORE b", "?b ex:sum ?k", context="cumulative UNBOUNDED", a="?a ex:k ?k")

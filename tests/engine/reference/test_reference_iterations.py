@@ -55,12 +55,14 @@ def test_a_member_past_the_bound_starts_a_tumbling_count_again(story: Any) -> No
 @pytest.mark.parametrize("context", [SLIDING[0], TUMBLING[0]])
 def test_members_that_exceed_the_bound_are_left_out(story: Any, context: str) -> None:
     """With a bound, members that exceed it by themselves are left out."""
-    assert story.detect("a{2} WITHIN 5 us", "a1@1; a2@1-7; a3@5", context=context) == ["a1 a3"]
+    assert story.detect("a{2} WITHIN 5 us", "a1@5; a2@0-6; a3@7", context=context) == ["a1 a3"]
 
 
 def test_an_inherited_bound_counts_too(story: Any) -> None:
     """With a bound (carried or inherited): inheritance passes into iterations and through them."""
     assert story.detect("b OR a{2} WITHIN 4 us", "a1@1; a2@6; a3@8") == ["a2 a3"]
+    assert story.detect("(d UNLESS a{2} WITHIN 20 us) WITHIN 4 us", "d1@1; a1@2; a2@8") == ["d1"]
+    assert story.detect("(d UNLESS a{2} WITHIN 20 us) WITHIN 4 us", "d1@1; a1@2; a2@8; a3@9") == []
     assert story.detect("(a BEFORE b){2} WITHIN 6 us", "a1@1; b1@3; a2@5; b2@7; a3@20; b3@28", context="chronicle") == [
         "a1 a2 b1 b2"
     ]

@@ -170,10 +170,12 @@ def test_since_sees_each_event_with_its_own_background(story: Any) -> None:
 def test_a_retraction_hides_an_event_from_later_subscriptions(story: Any) -> None:
     """A retraction hides an event from subscriptions that start after it; the others go on with it."""
     old = story.subscription("a BEFORE b", name="old")
-    new = story.subscription("a BEFORE b", name="new", since=0)
-    log = story.log(old, "a1@1", "a2@2", RetractRecord(0, "urn:a1"), new, "b1@3")
+    mid, new = (story.subscription("a BEFORE b", name=name, since=0) for name in ("mid", "new"))
+    log = story.log(old, "a1@1", "a2@2", mid, RetractRecord(0, "urn:a1"), new, "b1@3")
     assert [(n.subscription, story.show(n)) for n in evaluate(log, lateness=0)] == [
+        ("mid", "a1 b1"),
         ("old", "a1 b1"),
+        ("mid", "a2 b1"),
         ("new", "a2 b1"),
         ("old", "a2 b1"),
     ]
