@@ -11,10 +11,11 @@ Sharing stops where it would cost the key: subscriptions that have a key alone b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from motet.plan.nodes import ITERATION, Edge, Kind, Node, Plan, Root
 
+_APART = "what it shares with other subscriptions is computed apart, because together they have no key"
 _STATELESS = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})
 
 
@@ -96,11 +97,11 @@ class _Analysis:
         if whole.keys or whole.stateless or not keyed or len({root.node for root in roots}) == 1:
             yield whole
             return
-        for node in sorted(keyed):
-            yield self._component([root for root in roots if root.node == node])
+        apart = [[root for root in roots if root.node == node] for node in sorted(keyed)]
         rest = [root for root in roots if root.node not in keyed]
-        if rest:
-            yield self._component(rest)
+        for some in [*apart, *([rest] if rest else [])]:
+            part = self._component(some)
+            yield replace(part, reason=f"{part.reason}; {_APART}")
 
     def _component(self, roots: list[Root]) -> Component:
         nodes = _below(self.plan, {root.node for root in roots})

@@ -86,7 +86,7 @@ def _windowed(plan: Plan, node: Node, children: list[State], delay: int) -> Stat
             return State("occurrences of both sides", node.joined, window + delay, window + delay)
         case Kind.UNLESS:
             delay = max(children[0].delay, window + children[1].delay)
-            return State("occurrences that may still be contradicted, and what contradicts", node.joined, delay, delay)
+            return State("undecided occurrences and what contradicts them", node.joined, delay, delay)
         case Kind.WITHOUT:
             span = _longer(_pair_bound(plan, node), delay)
             return State("occurrences of the right side", node.joined, span, delay)

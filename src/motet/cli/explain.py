@@ -1,0 +1,57 @@
+"""`motet explain`: how subscriptions will be run: what is shared, remembered, spread, and how events are matched."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from motet.cli import output
+from motet.model.errors import UsageError
+
+HELP = "show how subscriptions will be run: what is shared, remembered, spread and looked up"
+EXAMPLES = """\
+  motet explain fire.motet
+  motet explain *.motet --json
+  motet explain fire.motet --svg plan.svg
+  motet explain fire.motet --dot | dot -Tpdf > plan.pdf
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files; they are planned together")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for programs; times in microseconds")
+    form.add_argument("--dot", action="store_true", help="for Graphviz")
+    form.add_argument("--svg", metavar="FILE", help="draw the plan into this file")
+    parser.add_argument("--syntax", default="motet", metavar="NAME", help="how the files are written; default: motet")
+
+
+def run(args: argparse.Namespace) -> int:
+    from motet.embedded.job import load_subscriptions  # noqa: PLC0415  (loads the language)
+    from motet.plan.dag import build  # noqa: PLC0415
+
+    plan = build(load_subscriptions(args.files, syntax=args.syntax))
+    if args.json:
+        from motet.plan.explain import as_json  # noqa: PLC0415
+
+        output.print_json(as_json(plan))
+    elif args.dot:
+        from motet.plan.picture import as_dot  # noqa: PLC0415
+
+        print(as_dot(plan), end="")
+    elif args.svg is not None:
+        from motet.plan.picture import as_svg  # noqa: PLC0415
+
+        _write(args.svg, as_svg(plan))
+    else:
+        from motet.plan.explain import as_text  # noqa: PLC0415
+
+        print(as_text(plan), end="")
+    return 0
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --svg.") from error

@@ -1,0 +1,212 @@
+"""The plan of some subscriptions, explained: as text for people, as JSON-able values for programs.
+
+The text shows each subscription as a tree of numbered nodes. A node that was shown before is only named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from motet.language.algebra import Bgp
+from motet.model.times import format_duration
+from motet.plan import wording
+from motet.plan.leaf_predicates import EVENT, LeafPredicates
+from motet.plan.nodes import Kind, Node, Plan, Root
+from motet.plan.partition import Component, components
+from motet.plan.sparql_text import expression_text, group_text
+from motet.plan.state import State, states
+
+
+class Explanation:
+    """A plan with everything there is to say about it, computed once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.states = states(plan)
+        self.components = components(plan)
+
+    def title(self, number: int, names: Mapping[str, str] | None = None) -> str:
+        """One line: number, operator, context, and who shares it. ``names`` are those of the asking subscription."""
+        node = self.plan.nodes[number]
+        if node.operator.match is not None:
+            name = (names or {}).get(EVENT) or self.plan.leaf_names[node.operator.match][EVENT]
+            return f"[{number}] EVENT {name}{self._sharing(number)}"
+        context = f", {node.context.value}" if node.context else ""
+        return f"[{number}] {wording.operator(node)}{context}{self._sharing(number)}"
+
+    def details(self, number: int) -> list[str]:
+        """What the node joins, filters, keeps or looks up, in the names of the subscription it was first seen in."""
+        node, names = self.plan.nodes[number], self.plan.names[number]
+        if node.operator.match is not None:
+            match = node.operator.match
+            return wording.matching(self.plan.leaves[match], self.plan.leaf_names[match])
+        joins = (
+            [f"joins on {wording.variables(node.joined, names)}"] if node.joined and node.kind is not Kind.OR else []
+        )
+        filters = [f"filter {wording.condition(node, names)}"] if node.condition else []
+        starts = [wording.start(node.start)] if node.start and node.start.offset else []
+        delay = self._delay(number)
+        return [*joins, *filters, f"keeps {self.states[number].words(names)}", *delay, *starts]
+
+    def placement(self, component: Component) -> str:
+        """How a component is spread over workers."""
+        last = component.nodes[-1]
+        if component.stateless:
+            return f"by event: {component.reason}"
+        if not component.keys:
+            return f"all on one worker: {component.reason}"
+        names = wording.variables(component.key(last), self.plan.names[last])
+        return f"by {names}: {component.reason}"
+
+    def shared(self) -> list[int]:
+        """The nodes that several subscriptions use."""
+        return [number for number, users in self.plan.users.items() if len(users) > 1]
+
+    def _sharing(self, number: int) -> str:
+        users = len(self.plan.users[number])
+        return f", shared by {users} subscriptions" if users > 1 else ""
+
+    def _delay(self, number: int) -> list[str]:
+        delay = self.states[number].delay
+        below = max((self.states[edge.child].delay for edge in self.plan.nodes[number].children), default=0)
+        return [f"known {format_duration(delay)} after its end"] if delay > below else []
+
+
+def as_text(plan: Plan) -> str:
+    """The plan for people to read."""
+    explanation = Explanation(plan)
+    lines: list[str] = []
+    shown: set[int] = set()
+    for root in plan.roots:
+        lines += [*_subscription(explanation, root, shown), ""]
+    lines += [*_partitioning(explanation), "", _summary(explanation)]
+    return "\n".join(lines) + "\n"
+
+
+def _subscription(explanation: Explanation, root: Root, shown: set[int]) -> Iterator[str]:
+    subscription = root.subscription
+    since = f", {wording.start(root.start)}" if root.start.offset or root.start.since is not None else ""
+    yield f"{subscription.name}: {subscription.context.value}, {wording.delivery(subscription.delivery)}{since}"
+    yield from _tree(explanation, root.node, dict(root.names), "", shown, is_last=True)
+
+
+def _tree(
+    explanation: Explanation, number: int, names: Mapping[str, str], indent: str, shown: set[int], *, is_last: bool
+) -> Iterator[str]:
+    head = f"{indent}{'└─ ' if is_last else '├─ '}{explanation.title(number, names)}"
+    if number in shown:
+        yield f"{head}, see above"
+        return
+    yield head
+    shown.add(number)
+    node = explanation.plan.nodes[number]
+    inner = f"{indent}{'   ' if is_last else '│  '}"
+    for detail in explanation.details(number):
+        yield f"{inner}{'│' if node.children else ' '}     {detail}"
+    for index, edge in enumerate(node.children):
+        below = {child: names[parent] for child, parent in edge.names if parent in names}
+        last = index == len(node.children) - 1
+        yield from _tree(explanation, edge.child, below, inner, shown, is_last=last)
+
+
+def _partitioning(explanation: Explanation) -> Iterator[str]:
+    yield "partitioning"
+    for component in explanation.components:
+        nodes = " ".join(f"[{number}]" for number in component.nodes)
+        yield f"  {nodes} of {', '.join(component.subscriptions)}"
+        yield f"    {explanation.placement(component)}"
+
+
+def _summary(explanation: Explanation) -> str:
+    plan = explanation.plan
+    return (
+        f"{_count(len(plan.roots), 'subscription')}, {_count(len(plan.nodes), 'node')} "
+        f"({len(explanation.shared())} shared), {_count(len(plan.leaves), 'distinct event pattern')}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def as_json(plan: Plan) -> dict[str, object]:
+    """The plan as values that JSON can write; times are microseconds, terms N-Triples, conditions SPARQL."""
+    explanation = Explanation(plan)
+    return {
+        "subscriptions": [_root_json(root) for root in plan.roots],
+        "nodes": [_node_json(explanation, node) for node in plan.nodes],
+        "leaves": [_leaf_json(plan, number) for number in range(len(plan.leaves))],
+        "components": [_component_json(explanation, component) for component in explanation.components],
+    }
+
+
+def _root_json(root: Root) -> dict[str, object]:
+    return {
+        "name": root.subscription.name,
+        "node": root.node,
+        "context": root.subscription.context.value,
+        "delivery": wording.delivery(root.subscription.delivery),
+        "names": dict(root.names),
+        "start": asdict(root.start),
+    }
+
+
+def _node_json(explanation: Explanation, node: Node) -> dict[str, object]:
+    names = explanation.plan.names[node.id]
+    return {
+        "id": node.id,
+        "operator": node.title,
+        "window": node.operator.window,
+        "count": node.operator.count,
+        "gap": node.operator.gap,
+        "leaf": node.operator.match,
+        "children": [{"node": edge.child, "names": dict(edge.names)} for edge in node.children],
+        "variables": list(node.variables),
+        "joined": list(node.joined),
+        "order": [list(side) for side in node.order],
+        "bound": node.bound,
+        "condition": None if node.condition is None else expression_text(node.condition),
+        "context": node.context.value if node.context else None,
+        "start": asdict(node.start) if node.start else None,
+        "state": _state_json(explanation.states[node.id], names),
+        "subscriptions": list(explanation.plan.users[node.id]),
+    }
+
+
+def _state_json(state: State, names: Mapping[str, str]) -> dict[str, object]:
+    forever = state.span is None and not state.is_empty
+    return {
+        "words": state.words(names),
+        "per": list(state.per),
+        "span": state.span,
+        "unlimited": forever,
+        "delay": state.delay,
+    }
+
+
+def _leaf_json(plan: Plan, number: int) -> dict[str, object]:
+    leaf: LeafPredicates = plan.leaves[number]
+    return {
+        "id": number,
+        "classes": list(leaf.classes),
+        "equalities": [asdict(one) for one in leaf.equalities],
+        "reads": [asdict(read) for read in leaf.reads],
+        "joins": group_text(Bgp(leaf.joins)),
+        "ranges": [asdict(test) for test in leaf.ranges],
+        "choices": [asdict(test) for test in leaf.choices],
+        "prefixes": [asdict(test) for test in leaf.prefixes],
+        "during": list(leaf.during) if leaf.during else None,
+        "residue": leaf.residue_text,
+        "matching": wording.matching(leaf, plan.leaf_names[number]),
+    }
+
+
+def _component_json(explanation: Explanation, component: Component) -> dict[str, object]:
+    return {
+        "nodes": list(component.nodes),
+        "subscriptions": list(component.subscriptions),
+        "keys": {str(number): list(key) for number, key in component.keys},
+        "stateless": component.stateless,
+        "placement": explanation.placement(component),
+    }

@@ -1,0 +1,112 @@
+"""How a plan's parts are put into words for people: operators, leaves, keys. IRIs are cut to their last part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from motet.language.algebra import EMPTY, Bgp
+from motet.language.syntax import Construct, Delivery, Select
+from motet.model.terms import RDF_TYPE
+from motet.model.times import format_datetime, format_duration
+from motet.ontology.picture import short_name
+from motet.plan.leaf_predicates import LeafPredicates
+from motet.plan.leaf_tests import filter_of
+from motet.plan.nodes import ITERATION, Kind, Node, Start
+from motet.plan.sparql_names import renamed
+from motet.plan.sparql_text import expression_text, group_text
+
+_NUMBER = re.compile(r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double)>')
+_IRI = re.compile(r"<[^<>\s]*>")
+
+Names = Mapping[str, str]
+
+
+def brief(sparql: str) -> str:
+    """SPARQL or a term as a person would say it.
+
+    >>> brief('?l > "3"^^<http://www.w3.org/2001/XMLSchema#integer> && ?c = <http://example.org/x#Red>')
+    '?l > 3 && ?c = Red'
+    """
+    text = _NUMBER.sub(r"\1", sparql).replace(f" {RDF_TYPE} ", " a ")
+    return _IRI.sub(lambda found: short_name(found[0]), text)
+
+
+def variables(names: Iterable[str], own: Names) -> str:
+    return " ".join(f"?{own.get(name, name)}" for name in names)
+
+
+def operator(node: Node) -> str:
+    """What a node does, without its operands.
+
+    >>> from motet.plan.nodes import Operator
+    >>> operator(Node(0, Operator(Kind.NO, window=5_000_000)))
+    'NO for 5 s'
+    """
+    name = _repeated(node) if node.kind in ITERATION else node.title
+    limit = node.bound if node.operator.window is None else node.operator.window
+    if limit is None:
+        return name
+    preposition = {Kind.NO: " for", Kind.WITHIN: ""}.get(node.kind, " within")
+    return f"{name}{preposition} {format_duration(limit)}"
+
+
+def _repeated(node: Node) -> str:
+    sign = "+" if node.kind is Kind.RUN else f"{{{node.operator.count}}}"
+    return f"ITERATION {sign}" + (f" every {format_duration(node.operator.gap)}" if node.operator.gap else "")
+
+
+def condition(node: Node, own: Names) -> str:
+    """The FILTER of a node with the names of a subscription; nothing if it has none."""
+    if node.condition is None:
+        return ""
+    return brief(expression_text(renamed(node.condition, lambda name: own.get(name, name))))
+
+
+def matching(leaf: LeafPredicates, own: Names) -> list[str]:
+    """How a leaf is matched, step by step.
+
+    >>> matching(LeafPredicates(), {"v0": "e"})
+    ['every event']
+    """
+    steps = _indexed(leaf, own)
+    reads = [f"?{own.get(read.variable, read.variable)} from {brief(read.predicate)}" for read in leaf.reads]
+    steps += [f"binds {', '.join(reads)}"] if reads else []
+    if leaf.joins:
+        steps.append(f"joins {brief(group_text(renamed(Bgp(leaf.joins), lambda name: own.get(name, name))))}")
+    if leaf.during:
+        steps.append(f"binds {variables(leaf.during, own)} to its start and end")
+    if leaf.residue != EMPTY:
+        residue = renamed(leaf.residue, lambda name: own.get(name, name))
+        steps.append(f"then each candidate is verified: {brief(group_text(residue))}")
+    return steps
+
+
+def _indexed(leaf: LeafPredicates, own: Names) -> list[str]:
+    """The predicates an index answers, the most telling first."""
+    found = [f"class {brief(name)}" for name in leaf.classes]
+    found += [f"{brief(one.predicate)} is {brief(one.object)}" for one in leaf.equalities]
+    found += [brief(expression_text(renamed(filter_of(t), lambda name: own.get(name, name)))) for t in leaf.tests()]
+    if found:
+        return [f"index: {', '.join(found)}"]
+    return [] if leaf.reads or leaf.joins else ["every event"]
+
+
+def delivery(clause: Delivery) -> str:
+    match clause:
+        case Select(None):
+            return "SELECT *"
+        case Select(tuple(names)):
+            return "SELECT " + " ".join(f"?{name}" for name in names)
+        case Construct(templates):
+            return f"CONSTRUCT, {len(templates)} derived event{'s' * (len(templates) > 1)} each"
+    return type(clause).__name__.upper()
+
+
+def start(from_: Start) -> str:
+    """
+    >>> start(Start(17))
+    'from offset 17'
+    """
+    since = "" if from_.since is None else f" and since {format_datetime(from_.since)}"
+    return f"from offset {from_.offset}{since}"
