@@ -182,7 +182,7 @@ class Log:
         since = life.subscription.since
         for seen in self._events(life, event):
             if isinstance(seen, Derived) and seen.producer.offset > life.offset:
-                if not self._began_after(seen.producer, seen.end):
+                if not self._late_for_older(seen.producer, seen.end):
                     yield seen
             elif seen.offset > life.offset or (
                 since is not None and seen.start >= since and not self._retracted(seen, life.offset)
@@ -205,7 +205,7 @@ class Log:
         graphs = {record.id: record.triples for record in self.records if isinstance(record, EventRecord)}
         return (graphs | {derived.id: derived.triples for derived in self._all_derived()})[event]
 
-    def _began_after(self, producer: Life, end: int) -> bool:
+    def _late_for_older(self, producer: Life, end: int) -> bool:
         before = dict(self.frontiers)[producer.offset]
         return before is not None and end < before
 
