@@ -20,6 +20,8 @@ from motet.ontology.hierarchy import Hierarchy
 Interval = tuple[int, int]
 
 _NO_PARENT = -1
+#: From this length on, a compiled pass over the arrays is worth loading the compiler.
+LONG = 2**16
 
 
 def tree_parents(hierarchy: Hierarchy) -> list[int]:
@@ -79,6 +81,12 @@ class Cover:
 
     def contains(self, upper: Nodes, lower: Nodes) -> NDArray[np.bool_]:
         """Element by element, whether an interval of the upper node holds the number of the lower one."""
+        upper, lower = np.broadcast_arrays(upper, lower)
+        if upper.size >= LONG:
+            from motet.ontology.codes.kernels import inside_any  # noqa: PLC0415  (loads the compiler)
+
+            found = inside_any(self.points, self.first, self.low, self.high, upper.ravel(), lower.ravel())
+            return np.asarray(found, np.bool_).reshape(upper.shape)
         points = self.points[lower]
         if self.most <= 1:
             return (self.low[upper] <= points) & (points < self.high[upper])
@@ -87,8 +95,7 @@ class Cover:
 
     def _last_not_above(self, upper: Nodes, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Binary search in each node's own stretch of intervals; one before the stretch if all lie above."""
-        below, above = np.broadcast_arrays(self.first[upper] - 1, self.first[np.asarray(upper) + 1])
-        below, above = np.broadcast_arrays(below, points)[0].copy(), np.broadcast_arrays(above, points)[0].copy()
+        below, above = self.first[upper] - 1, self.first[upper + 1]
         for _ in range(self.most.bit_length()):
             open_ = above - below > 1
             middle = np.where(open_, (below + above) // 2, below)
@@ -99,9 +106,12 @@ class Cover:
 
 
 def cover(points: Sequence[int], intervals: Sequence[tuple[Interval, ...]]) -> Cover:
-    """Lay the intervals out in arrays; numbers past 63 bits stay Python integers."""
-    numbers: type = np.int64 if all(high < 2**63 for found in intervals for _, high in found) else object
+    """Lay the intervals out in arrays. Only the order of numbers counts: past 63 bits, ranks stand for them."""
     flat = [interval for found in intervals for interval in found]
     first = np.concatenate([[0], np.cumsum([len(found) for found in intervals])]).astype(np.int64)
-    low, high = ([interval[side] for interval in flat] for side in (0, 1))
-    return Cover(np.array(points, numbers), first, np.array(low, numbers), np.array(high, numbers))
+    columns = [list(points), [low for low, _ in flat], [high for _, high in flat]]
+    if any(high >= 2**63 for high in columns[2]):
+        rank = {number: place for place, number in enumerate(sorted(set().union(*columns)))}
+        columns = [[rank[number] for number in column] for column in columns]
+    numbers, low, high = (np.array(column, np.int64) for column in columns)
+    return Cover(numbers, first, low, high)

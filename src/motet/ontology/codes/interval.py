@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from motet.model.errors import UsageError
-from motet.ontology.codes.cover import Cover, Interval, cover, inherited, merged, tree_children
+from motet.ontology.codes.cover import LONG, Cover, Interval, cover, inherited, merged, tree_children
 from motet.ontology.codes.interface import Nodes
 from motet.ontology.hierarchy import Hierarchy
 
@@ -48,6 +48,11 @@ class IntervalCodes:
     def below(self, node: int, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which class numbers (``cover.points``) lie below a class: the test that matching makes."""
         intervals = self.intervals[node]
+        if len(intervals) == 1 and numbers.size >= LONG:
+            from motet.ontology.codes.kernels import inside_one  # noqa: PLC0415  (loads the compiler)
+
+            found: NDArray[np.bool_] = inside_one(numbers, *intervals[0])
+            return found
         if len(intervals) == 1:
             return (numbers >= intervals[0][0]) & (numbers < intervals[0][1])
         borders = np.array(intervals, dtype=np.int64).ravel()

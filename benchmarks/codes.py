@@ -1,0 +1,203 @@
+"""What do class codes cost, and how fast do they answer?
+
+Generated hierarchies, trees and DAGs (one class in twenty has a second parent). For each code: the time to encode, the
+bits of the longest code, and subsumption tests per second on arrays of random pairs. The yardstick is the closure that
+the reasoner keeps: for each class the set of all classes above it, asked pair by pair.
+
+Last, the test that matching makes when every class has one interval: a million class numbers against intervals, as a
+ratio to NumPy's own comparison of the same arrays. The repetitions are interleaved and the figure is the best of them,
+so that a busy machine slows both alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from motet.model.errors import LimitError
+from motet.ontology.codes import digit, interval, prime
+from motet.ontology.codes.interface import Codes, Nodes
+from motet.ontology.codes.kernels import inside_each
+from motet.ontology.hierarchy import Hierarchy, hierarchy_from_parents
+
+SEED = 20261115
+SIZES = (100, 1_000, 10_000, 100_000)
+PAIRS = 1_000_000
+#: Fewer pairs where each one costs a step of Python or a division of long numbers.
+FEW = 100_000
+ENCODERS: dict[str, Callable[[Hierarchy], Codes]] = {
+    "interval": interval.encode,
+    "digit": digit.encode,
+    "prime": prime.encode,
+    "prime, the paper's product": lambda hierarchy: prime.encode(hierarchy, literal=True),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    shape: str
+    classes: int
+    code: str
+    encode_seconds: float
+    bits: int | None
+    most_intervals: int | None
+    tests_per_second: int | None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    question: str
+    milliseconds: float
+    numpy: str
+    numpy_milliseconds: float
+    ratio: float
+
+
+def parents_of(classes: int, *, dag: bool) -> dict[str, list[str]]:
+    rng = random.Random(SEED)
+    found = {}
+    for number in range(1, classes):
+        above = [number // 4 if rng.random() < 0.7 else rng.randrange(number // 8, number // 2 + 1)]
+        if dag and rng.random() < 0.05:
+            above.append(rng.randrange(number))
+        found[f"c{number}"] = [f"c{parent}" for parent in above]
+    return found
+
+
+def measure(shape: str, classes: int) -> Iterator[Result]:
+    parents = parents_of(classes, dag=shape == "DAG")
+    started = time.perf_counter()
+    hierarchy = hierarchy_from_parents(parents)
+    ancestors = hierarchy.ancestors
+    seconds = time.perf_counter() - started
+    rng = np.random.default_rng(SEED)
+    upper, lower = (rng.integers(0, len(hierarchy.groups), PAIRS) for _ in range(2))
+    few = list(zip(upper[:FEW].tolist(), lower[:FEW].tolist(), strict=True))
+    truth = [a == b or a in ancestors[b] for a, b in few]
+    asked = _best(lambda: [a == b or a in ancestors[b] for a, b in few])
+    yield Result(shape, classes, "closure", round(seconds, 4), None, None, round(FEW / asked))
+    for name, encode in ENCODERS.items():
+        yield _measured(shape, classes, name, lambda encode=encode: encode(hierarchy), (upper, lower), truth)  # type: ignore[misc]
+
+
+def _measured(
+    shape: str,
+    classes: int,
+    name: str,
+    encode: Callable[[], Codes],
+    pairs: tuple[Nodes, Nodes],
+    truth: list[bool],
+) -> Result:
+    started = time.perf_counter()
+    try:
+        codes = encode()
+    except LimitError:  # the point where they stop being practical is part of the answer
+        return Result(shape, classes, name, round(time.perf_counter() - started, 4), None, None, None)
+    seconds = time.perf_counter() - started
+    count = FEW if name.startswith("prime") else PAIRS
+    upper, lower = (nodes[:count] for nodes in pairs)
+    assert codes.subsumes(upper, lower)[:FEW].tolist() == truth, f"{name} codes disagree with the closure"
+    asked = _best(lambda: codes.subsumes(upper, lower))
+    most = codes.cover.most if isinstance(codes, interval.IntervalCodes | digit.DigitCodes) else None
+    return Result(shape, classes, name, round(seconds, 4), codes.bits, most, round(count / asked))
+
+
+def matching(classes: int) -> Iterator[Ratio]:
+    """One interval per class: the codes of a tree."""
+    hierarchy = hierarchy_from_parents(parents_of(classes, dag=False))
+    codes = interval.encode(hierarchy)
+    rng = np.random.default_rng(SEED)
+    upper, lower = (rng.integers(0, len(hierarchy.groups), PAIRS) for _ in range(2))
+    numbers, low, high = codes.cover.points[lower], codes.cover.low[upper], codes.cover.high[upper]
+    border = int(codes.intervals[1][0][1])
+    yield _ratio(
+        "one class against numbers", lambda: codes.below(1, numbers), "numbers < border", lambda: numbers < border
+    )
+    yield _ratio(
+        "classes against numbers, pair by pair",
+        lambda: inside_each(numbers, low, high),
+        "(low <= numbers) & (numbers < high)",
+        lambda: (low <= numbers) & (numbers < high),
+    )
+    yield _ratio(
+        "the same with intervals looked up by class",
+        lambda: codes.subsumes(upper, lower),
+        "the same expression, looked up by class",
+        lambda: (
+            (codes.cover.low[upper] <= codes.cover.points[lower])
+            & (codes.cover.points[lower] < codes.cover.high[upper])
+        ),
+    )
+
+
+def limits() -> dict[str, int]:
+    """Where a prime code passes the size that is refused: ancestors of one class, and levels of pairs of classes."""
+    bits = np.cumsum(np.log2(prime.first_primes(10_000)))
+    levels = 1
+    while _lattice_bits(levels) <= prime.BITS_LIMIT:
+        levels += 1
+    return {"bits": prime.BITS_LIMIT, "ancestors": int(np.searchsorted(bits, prime.BITS_LIMIT)), "levels": levels}
+
+
+def _lattice_bits(levels: int) -> int:
+    """The longest code by the paper's product when each class has both classes of the level above as parents."""
+    pairs = {f"{side}{level}": [f"l{level - 1}", f"r{level - 1}"] for level in range(1, levels) for side in "lr"}
+    return prime.encode(hierarchy_from_parents(pairs), literal=True, bits_limit=2**30).bits
+
+
+def _ratio(question: str, ours: Callable[[], object], numpy: str, theirs: Callable[[], object]) -> Ratio:
+    ours()  # compile, or load what was compiled, before the clock runs
+    pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(30)]
+    mine, yours = (min(times) * 1000 for times in zip(*pairs, strict=True))
+    return Ratio(question, round(mine, 3), numpy, round(yours, 3), round(mine / yours, 2))
+
+
+def _best(ask: Callable[[], object], repetitions: int = 3) -> float:
+    return min(_seconds(ask) for _ in range(repetitions))
+
+
+def _seconds(ask: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    ask()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--largest", type=int, default=100_000, metavar="N", help="classes of the largest hierarchy")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    sizes = [size for size in SIZES if size <= options.largest]
+    results = [found for size in sizes for shape in ("tree", "DAG") for found in measure(shape, size)]
+    ratios, ends = list(matching(max(sizes, default=100))), limits()
+    if options.json:
+        codes, matched = [asdict(row) for row in results], [asdict(row) for row in ratios]
+        print(json.dumps({"codes": codes, "matching": matched, "prime_limits": ends}, indent=2))
+    else:
+        _print(results, ratios, ends)
+
+
+def _print(results: list[Result], ratios: list[Ratio], ends: dict[str, int]) -> None:
+    print(f"{'shape':<6}{'classes':>8}  {'code':<28}{'encode':>10}{'bits':>8}{'intervals':>11}{'tests/s':>14}")
+    for r in results:
+        cells = ("-" if value is None else f"{value:,}" for value in (r.bits, r.most_intervals, r.tests_per_second))
+        bits, most, tests = cells
+        print(f"{r.shape:<6}{r.classes:>8,}  {r.code:<28}{r.encode_seconds:>8.3f} s{bits:>8}{most:>11}{tests:>14}")
+    print(
+        f"\nPrime codes pass {ends['bits']:,} bits, the limit, at {ends['ancestors']:,} ancestors of one class; by the "
+        f"paper's product\nalready at {ends['levels']} levels of two classes, each below both of the level above."
+    )
+    print(f"\n{PAIRS:,} tests, one interval per class")
+    for ratio in ratios:
+        print(f"  {ratio.question}: {ratio.milliseconds:.2f} ms")
+        print(f"    NumPy, {ratio.numpy}: {ratio.numpy_milliseconds:.2f} ms; ratio {ratio.ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()
