@@ -6,7 +6,7 @@ import time
 import pytest
 
 from motet.codec.decode import decode_bytes
-from motet.codec.hazards import refuse_deep_json
+from motet.codec.hazards import refuse_deep_json, refuse_deep_xml
 from motet.model.errors import DecodeError, LimitError
 
 RDF_XML = (
@@ -72,3 +72,10 @@ def test_entity_bombs_are_refused_at_once() -> None:
     for outside in ('<!ENTITY a SYSTEM "file:///etc/passwd">', '<!ENTITY % a "b">'):
         assert "external or parameter" in reject(RDF_XML.format(outside, "&a;"), "application/rdf+xml").reason
     assert time.process_time() - before < 5
+
+
+def test_deep_xml_is_refused_before_the_parser_sees_it() -> None:
+    """XML nested past the limit is refused at once; comments and siblings do not count."""
+    with pytest.raises(LimitError, match="deeper than 200"):
+        refuse_deep_xml(b"<a>" * 100_000, 200)
+    refuse_deep_xml(b"<a>" + b"<b/>" * 1000 + b"<!-- <c><d> --></a>", 2)

@@ -263,7 +263,7 @@ def test_a_line_longer_than_the_limit_is_skipped_without_being_kept() -> None:
     decoder = NQuadsDecoder(max_line_bytes=2000)
     for _ in range(100):
         assert decoder.feed(b"x" * 1000)[1] == []
-        assert len(decoder._partial) <= 2001
+        assert len(decoder._partial) <= 2001 + 16 * 1024
     quads, bad = decoder.feed(b"\n<a:s> <a:p> <a:o> .\n")
     assert quads.column("line").to_pylist() == [2]
     assert bad == [BadLine(1, None, "the line is longer than the limit of 2000 bytes", "x" * 1000, None)]

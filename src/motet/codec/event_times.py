@@ -68,13 +68,15 @@ def event_times(quads: pa.RecordBatch, starts: Int64s, properties: TimePropertie
     micros, malformed = parse_times(objects)
     problems: dict[int, list[Problem]] = defaultdict(list)
     for position, reason in malformed.items():
-        problems[int(event[position])].append(_problem(quads, row[position], f"<{names[prop[position]]}>: {reason}"))
+        problem = _problem(quads, row[position], f"<{names[prop[position]]}>: {reason}", advice="correct the time")
+        problems[int(event[position])].append(problem)
     values = _Values(event, prop, row, micros)
     _find_repeated(quads, values, names, problems)
     start, end = _bounds(values, len(starts), properties)
     for backward in np.flatnonzero(end < start):
         reason = _backward(quads, values, names, int(backward))
-        problems[int(backward)].append(_problem(quads, starts[backward], reason))
+        problem = _problem(quads, starts[backward], reason, advice="exchange the two times, or correct one")
+        problems[int(backward)].append(problem)
     return EventTimes(start, end, dict(problems))
 
 
@@ -143,7 +145,7 @@ def _backward(quads: pa.RecordBatch, values: _Values, names: list[str], event: i
     return f"it ends before it starts: {', '.join(shown)}"
 
 
-def _problem(quads: pa.RecordBatch, row: int, reason: str, advice: str | None = None) -> Problem:
+def _problem(quads: pa.RecordBatch, row: int, reason: str, advice: str) -> Problem:
     return Problem(reason, advice=advice, line=quads.column("line")[int(row)].as_py())
 
 

@@ -1,7 +1,7 @@
 """What a document could do to its parser, refused before the parser sees it.
 
-JSON nested without end, XML entities that expand without end, RDF 1.2 syntax whose nesting overflows a stack, and
-JSON-LD contexts that would have to be fetched.
+JSON and XML nested without end, XML entities that expand without end, RDF 1.2 syntax whose nesting overflows a stack,
+and JSON-LD contexts that would have to be fetched.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from xml.parsers import expat  # fetches nothing, and limits the growth of entities by itself
 
 import numpy as np
 
@@ -34,6 +36,7 @@ def refuse_hazards(data: bytes, syntax: Format, limits: Limits) -> None:
         _refuse_rdf12(data)
     elif syntax is Format.RDF_XML:
         _refuse_expansion(data, limits.max_document_bytes)
+        refuse_deep_xml(data, limits.max_depth)
     else:
         refuse_deep_json(data, limits.max_depth)
 
@@ -46,6 +49,28 @@ def refuse_deep_json(data: bytes, max_depth: int) -> None:
     steps = np.isin(bare, [ord("{"), ord("[")]).astype(np.int32) - np.isin(bare, [ord("}"), ord("]")])
     if len(steps) and int(steps.cumsum(dtype=np.int64).max()) > max_depth:
         raise LimitError(f"the JSON is nested deeper than {max_depth}", advice="flatten it: nodes can refer by @id")
+
+
+def refuse_deep_xml(data: bytes, max_depth: int) -> None:
+    """
+    >>> refuse_deep_xml(b"<a><b/><!-- <c><d> --></a>", 2)
+    """
+    depth = 0
+
+    def opened(_name: str, _attributes: object) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > max_depth:
+            raise LimitError(f"the XML is nested deeper than {max_depth}", advice="flatten it: use rdf:resource")
+
+    def closed(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    with suppress(expat.ExpatError):  # what is no XML is for the RDF parser to report
+        parser.Parse(data, True)
 
 
 def remote_contexts(document: object) -> Iterator[str]:

@@ -29,6 +29,8 @@ _SHOWN = 1000  # characters of a bad line that are kept
 _BLOCK = 64  # hard lines parsed at once: enough to spread the cost of a call, few enough to repeat when one is bad
 _UNSUPPORTED = "RDF 1.2 terms are not supported: a triple term or a language tag with a direction"
 
+_TAIL = 16 * 1024  # bytes kept of the end of a line that is too long
+
 _WHERE = re.compile(r"Parser error at .*?: ")
 _WORDS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|<[^<>]*+>|#.*', re.DOTALL)
 _GRAPH = re.compile(
@@ -37,6 +39,7 @@ _GRAPH = re.compile(
     <([^<>"\s]++)>\s*+(?:\.\s*+)?(?:\#.*)?""",
     re.VERBOSE | re.DOTALL,
 )
+_AFTER_LITERAL = re.compile(r'"(?:@[\w-]+|\^\^<[^<>]*>)?\s+<([^<>"\s]+)>\s*\.\s*$')
 
 _EMPTY = pa.RecordBatch.from_pylist([], QUADS)
 
@@ -87,8 +90,8 @@ class NQuadsDecoder:
             text = b"".join((self._partial, memoryview(data)[:cut]))
             self._partial.clear()
         self._partial += memoryview(data)[cut:]
-        # One byte too many is enough for the line to be refused when its end arrives.
-        del self._partial[self._max_line_bytes + 1 :]
+        # Of a line that is too long its beginning shows that it is, and its end says which event it belongs to.
+        del self._partial[self._max_line_bytes + 1 : -_TAIL]
         return self._decode(text) if cut else (_EMPTY, [])
 
     def finish(self) -> tuple[pa.RecordBatch, list[BadLine]]:
@@ -125,7 +128,7 @@ class NQuadsDecoder:
         """What is refused without asking pyoxigraph: deeply nested triple terms would overflow its stack."""
         if len(content) > self._max_line_bytes:
             reason = f"the line is longer than the limit of {self._max_line_bytes} bytes"
-            return BadLine(line, None, reason, _shown(content[: self._max_line_bytes]), None)
+            return BadLine(line, self._max_line_bytes + 1, reason, _shown(content), _last_graph(content))
         if b"<<(" in content and b"<<(" in _WORDS.sub(b"", content):
             return BadLine(line, None, _UNSUPPORTED, _shown(content), _scavenged_graph(content))
         return None
@@ -196,6 +199,12 @@ def _outcome(line: int, content: bytes, quad: pyoxigraph.Quad) -> Row | BadLine:
 
 def _shown(content: bytes) -> str:
     return content[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
+
+
+def _last_graph(content: bytes) -> str | None:
+    """The bare IRI that ends a line too long to be read, when a literal stands before it: then it is no object."""
+    match = _AFTER_LITERAL.search(content[-_TAIL:].decode("utf-8", "replace"))
+    return match[1] if match else None
 
 
 def _scavenged_graph(content: bytes) -> str | None:
