@@ -266,7 +266,7 @@ def test_a_line_longer_than_the_limit_is_skipped_without_being_kept() -> None:
         assert len(decoder._partial) <= 2001 + 16 * 1024
     quads, bad = decoder.feed(b"\n<a:s> <a:p> <a:o> .\n")
     assert quads.column("line").to_pylist() == [2]
-    assert bad == [BadLine(1, None, "the line is longer than the limit of 2000 bytes", "x" * 1000, None)]
+    assert bad == [BadLine(1, 2001, "the line is longer than the limit of 2000 bytes", "x" * 1000, None)]
 
 
 def test_a_line_of_exactly_the_limit_is_read() -> None:
@@ -365,3 +365,12 @@ def test_the_kernel_compiles_where_nothing_can_be_written(monkeypatch: pytest.Mo
     monkeypatch.setattr("numba.core.dispatcher.Dispatcher.enable_caching", refuse)
     double = nquads_kernel._compiled(lambda value: 2 * value, "int64(int64)")
     assert double(21) == 42
+
+
+def test_a_line_that_is_too_long_still_tells_its_event() -> None:
+    """Only the event of the long literal is set aside: the end of the line names it."""
+    decoder = NQuadsDecoder(max_line_bytes=2000)
+    for _ in range(100):
+        decoder.feed(b'<a:s> <a:p> "' if not decoder._partial else b"x" * 1000)
+    _, bad = decoder.feed(b'x"@en <urn:e:1> .\n')
+    assert [line.graph for line in bad] == ["urn:e:1"]
