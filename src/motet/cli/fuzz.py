@@ -1,0 +1,123 @@
+"""`motet fuzz`: compare an engine with the reference engine on random cases."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from motet.cli import output
+from motet.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from motet.fuzz.compare import Difference, Report
+
+HELP = "compare an engine with the reference engine on random subscriptions, logs and ontologies"
+EXAMPLES = """\
+  motet fuzz --engine embedded --runs 2000
+  motet fuzz --engine spark --runs 500 --seed 7 --save found/
+  motet fuzz --engine reference --runs 300      (against itself: other arrival orders, read piece by piece)
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=["embedded", "spark", "reference"], default="embedded")
+    parser.add_argument("--runs", type=int, default=1000, metavar="N", help="subscriptions to try; default: 1000")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same cases")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
+    parser.add_argument("--save", metavar="DIR", help="where to leave the smallest case of each difference")
+    parser.add_argument("--json", action="store_true", help="report as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from motet.fuzz.compare import fuzz  # noqa: PLC0415  (loads every engine)
+    from motet.fuzz.engines import find_engine  # noqa: PLC0415
+    from motet.fuzz.shrink import shrink  # noqa: PLC0415
+
+    if args.runs < 1:
+        raise UsageError(f"--runs {args.runs}: there is nothing to try", advice="Ask for at least one run.")
+    engine = find_engine(args.engine)
+    with _bar(args.runs, quiet=args.json) as advance:
+        report = fuzz(engine, args.runs, args.seed, keep_going=args.keep_going, advance=advance)
+    if report.differences:
+        output.complain(f"{len(report.differences)} cases differ; looking for the smallest that still do")
+    smallest = [shrink(engine, found) for found in report.differences]
+    facts = report.facts() | {"engine": args.engine, "seed": args.seed}
+    if args.json:
+        output.print_json(facts | {"coverage": report.coverage.rows(), "found": [_json(found) for found in smallest]})
+    else:
+        _show(facts, report, smallest)
+    if args.save:
+        for number, found in enumerate(smallest, 1):
+            _save(Path(args.save) / f"{args.engine}-{args.seed}-{number}", found)
+    return 1 if smallest else 0
+
+
+def _show(facts: dict[str, object], report: Report, smallest: list[Difference]) -> None:
+    if not report.abilities.composite:
+        print(f"{facts['engine']} matches single events: only subscriptions of one EVENT were tried\n")
+    output.print_facts(facts)
+    print()
+    print("cases that exercised an operator, over logs of points / of intervals too")
+    output.print_table(_table(report), headers=["operator", *_contexts()])
+    for found in smallest:
+        print(f"\n{_text(found)}", end="")
+
+
+def _contexts() -> list[str]:
+    from motet.language.syntax import Context  # noqa: PLC0415
+
+    return [context.value for context in Context]
+
+
+def _table(report: Report) -> Iterator[list[object]]:
+    """One line per operator that occurred, one column per context."""
+    cells = report.coverage.exercised
+    for operator in dict.fromkeys(row["operator"] for row in report.coverage.rows()):
+        found = [[cells[str(operator), context, kind] for kind in ("points", "intervals")] for context in _contexts()]
+        if any(map(any, found)):
+            yield [operator, *(f"{points} / {intervals}" for points, intervals in found)]
+
+
+def _text(found: Difference) -> str:
+    """A case as one would read it, each file under its name."""
+    from motet.fuzz.files import case_files  # noqa: PLC0415
+
+    return "".join(f"--- {name}\n{text}" for name, text in case_files(found.case, _lines(found)).items())
+
+
+def _json(found: Difference) -> dict[str, str]:
+    from motet.fuzz.files import case_files  # noqa: PLC0415
+
+    return case_files(found.case, _lines(found))
+
+
+def _lines(found: Difference) -> dict[str, list[str]]:
+    return {"expected.jsonl": found.expected, "actual.jsonl": found.actual}
+
+
+def _save(folder: Path, found: Difference) -> None:
+    from motet.fuzz.files import write_case  # noqa: PLC0415
+
+    write_case(folder, found.case, _lines(found))
+    events = " ".join(str(path) for path in sorted(folder.glob("events*")))
+    if not events:
+        output.complain(f"{folder}: a log, for tests/conformance")
+        return
+    ontology = f" --ontology {folder / 'ontology.ttl'}" if found.case.ontology else ""
+    output.complain(f"motet run --subscriptions {folder / 'subscriptions.motet'} --events {events}{ontology}")
+
+
+@contextmanager
+def _bar(runs: int, *, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """A bar for runs done, on standard error; silent when that is not a terminal."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("fuzz", total=runs)
+        yield lambda done: progress.advance(task, done)

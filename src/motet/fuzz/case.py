@@ -1,0 +1,102 @@
+"""A case: a log with its subscriptions and ontology, small enough to be judged by hand.
+
+The records are those of the reference engine, in log order. A case has the shape of `motet run` when it is
+subscriptions, then events with unlimited lateness, then a tick at the end of time; only such a case can be given to
+engines that read files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from motet.engine.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
+from motet.language.syntax import Subscription
+from motet.model.errors import UsageError
+from motet.model.tables import Triple
+from motet.model.terms import XSD, iri, literal
+from motet.model.times import END_OF_TIME, format_datetime
+
+PROV = "http://www.w3.org/ns/prov#"
+TIME_PROPERTIES = (iri(PROV + "startedAtTime"), iri(PROV + "endedAtTime"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """``seed`` decides what a run of the case may choose freely, such as where batches are cut."""
+
+    records: tuple[Record, ...]
+    ontology: frozenset[Triple] = frozenset()
+    lateness: int | None = None
+    seed: int = 0
+
+    @property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        return tuple(record.subscription for record in self.records if isinstance(record, SubscribeRecord))
+
+    @property
+    def events(self) -> tuple[EventRecord, ...]:
+        return tuple(record for record in self.records if isinstance(record, EventRecord))
+
+    @property
+    def entailment(self) -> str:
+        """As engines decide it: without an ontology or background there is nothing to reason with."""
+        changes = any(isinstance(record, BackgroundRecord) for record in self.records)
+        return "owl-rl" if self.ontology or changes else "none"
+
+    @property
+    def is_run(self) -> bool:
+        """Whether `motet run` can be given this case."""
+        return self.lateness is None and self.records == run_of(self).records
+
+    def with_records(self, records: Iterable[Record]) -> Case:
+        """The same case with other records, numbered by their places."""
+        numbered = tuple(replace(record, offset=offset) for offset, record in zip(count(), records, strict=False))
+        return replace(self, records=numbered)
+
+
+def run_of(case: Case) -> Case:
+    """The case in the shape of `motet run`: everything but subscriptions and events is lost."""
+    begin = [record for record in case.records if isinstance(record, SubscribeRecord)]
+    return replace(case, lateness=None).with_records([*begin, *case.events, TickRecord(0, END_OF_TIME)])
+
+
+def expected_lines(case: Case) -> list[str]:
+    """What the reference engine says: notification lines in the order of `motet run`."""
+    found = evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness)
+    return [notification.to_line() for notification in found]
+
+
+def timed_event(name: str, start: int, end: int, triples: Iterable[Triple]) -> EventRecord:
+    """An event that carries its interval in its own graph, so that files hold all of it.
+
+    >>> len(timed_event("urn:e:1", 0, 0, ()).triples)
+    2
+    """
+    times = zip(TIME_PROPERTIES, (start, end), strict=True)
+    own = {(iri(name), property_, literal(_shortest(time), datatype=XSD + "dateTime")) for property_, time in times}
+    return EventRecord(0, name, start, end, frozenset(triples) | own)
+
+
+def _shortest(time: int) -> str:
+    """Whole seconds without a fraction: the form every RDF store keeps."""
+    return format_datetime(time).replace(".000000Z", "Z")
+
+
+def packed(cases: Sequence[Case]) -> Case:
+    """Several runs as one. They share an ontology, and no event of one can match a subscription of another."""
+    first = cases[0]
+    if any(case.ontology != first.ontology or not case.is_run for case in cases):
+        raise UsageError("only runs over the same ontology can be packed into one")
+    return run_of(first.with_records(record for case in cases for record in case.records))
+
+
+def apart(lines: Iterable[str], cases: Sequence[Case]) -> Iterator[list[str]]:
+    """The lines of each of the packed cases, told apart by the names of subscriptions."""
+    homes = {subscription.name: number for number, case in enumerate(cases) for subscription in case.subscriptions}
+    sorted_out: list[list[str]] = [[] for _ in cases]
+    for line in lines:
+        sorted_out[homes[json.loads(line)["subscription"]]].append(line)
+    yield from sorted_out

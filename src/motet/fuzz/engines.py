@@ -1,0 +1,280 @@
+"""The engines a case can be given to, behind one small interface.
+
+A new engine needs a name, whether it takes logs or only runs, how many cases it should be given at once, which
+subscriptions it supports, and a function from cases to notification lines.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from motet.engine.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+    evaluate_emissions,
+    stamp,
+)
+from motet.fuzz.case import Case, apart, expected_lines, packed
+from motet.fuzz.files import event_files
+from motet.language.printer import to_text
+from motet.language.syntax import Subscription
+from motet.model.errors import DecodeError, EngineError, UsageError
+from motet.model.notifications import Notification
+
+if TYPE_CHECKING:
+    from motet.embedded.cloud import Cloud
+    from motet.embedded.job import Job, Summary
+
+    Runner = Callable[[Job, BinaryIO, Callable[[Sequence[DecodeError]], None]], Summary]
+
+
+class Engine(Protocol):
+    """What the fuzzer and the conformance suite ask of an engine."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def takes_logs(self) -> bool:
+        """Or only cases in the shape of `motet run`."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many cases `run` is best given."""
+        ...
+
+    def supports(self, subscription: Subscription) -> bool: ...
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        """The notification lines of each case, in the order of `motet run`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The reference engine as it is: the oracle."""
+
+    name: str = "reference"
+    takes_logs: bool = True
+    at_once: int = 1
+
+    def supports(self, subscription: Subscription) -> bool:
+        return True
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [expected_lines(case) for case in cases]
+
+
+@dataclass(frozen=True)
+class ShuffledReference(Reference):
+    """The reference engine over another arrival order, and read piece by piece: neither may change what it says."""
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [_in_pieces(shuffled(case)) for case in cases]
+
+
+@dataclass(frozen=True)
+class Files:
+    """An engine behind `motet run`: files in, lines out."""
+
+    name: str
+    runner: Runner
+    takes_logs: bool = False
+    at_once: int = 1
+
+    def supports(self, subscription: Subscription) -> bool:
+        return _is_matched(subscription)
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        refused = [case for case in cases if not case.is_run]
+        if refused:
+            raise UsageError(f"{self.name} reads event files; this case is a log", advice="Use an engine over a lake.")
+        whole = cases[0] if len(cases) == 1 else packed(cases)
+        return list(apart(self._lines(whole), cases))
+
+    def _lines(self, case: Case) -> list[str]:
+        from motet.embedded.job import Job  # noqa: PLC0415  (loads the language and Arrow)
+
+        sink = io.BytesIO()
+        with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
+            paths = []
+            for name, text in event_files(case.events).items():
+                paths.append(str(Path(folder) / name))
+                Path(paths[-1]).write_text(text, "utf-8")
+            job = Job(case.subscriptions, tuple(paths), case.ontology, case.entailment, arrival=0)
+            self.runner(job, sink, _refuse)
+        return sink.getvalue().decode().split("\n")[:-1]
+
+
+@dataclass(frozen=True)
+class Live:
+    """The embedded engine over a lake: the log is written record by record, listeners collect what they are told."""
+
+    name: str = "embedded-live"
+    takes_logs: bool = True
+    at_once: int = 1
+
+    def supports(self, subscription: Subscription) -> bool:
+        return _is_matched(subscription)
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [self._lines(case) for case in cases]
+
+    def _lines(self, case: Case) -> list[str]:
+        from motet.embedded.cloud import Cloud  # noqa: PLC0415  (loads the language and Arrow)
+        from motet.lake import Lake  # noqa: PLC0415
+
+        told: list[Notification] = []
+        with (
+            tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder,
+            Cloud(Lake.open(folder, lateness=case.lateness)) as cloud,
+        ):
+            if case.ontology:
+                cloud.add_background(case.ontology)
+            for step in batches(case):
+                _do(cloud, step, told.append)
+        return [found.to_line() for found in sorted(told, key=lambda found: found.sort_key)]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The embedded engine: runs over files, logs over a lake."""
+
+    name: str = "embedded"
+    takes_logs: bool = True
+    at_once: int = 1
+
+    def supports(self, subscription: Subscription) -> bool:
+        return _is_matched(subscription)
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [(embedded_files() if case.is_run else Live()).run([case])[0] for case in cases]
+
+
+def embedded_files() -> Files:
+    from motet.embedded.run import run_embedded  # noqa: PLC0415  (loads codecs and engines)
+
+    return Files("embedded", run_embedded)
+
+
+def spark_files() -> Files:
+    from motet.spark.run import run_spark  # noqa: PLC0415  (starts a JVM)
+
+    return Files("spark", run_spark, at_once=40)
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "embedded": Embedded,
+    "reference": ShuffledReference,
+    "spark": spark_files,
+}
+
+
+def find_engine(name: str) -> Engine:
+    if name not in ENGINES:
+        raise UsageError(f"{name!r} is not an engine", advice=f"Use one of {', '.join(sorted(ENGINES))}.")
+    return ENGINES[name]()
+
+
+def shuffled(case: Case) -> Case:
+    """The events between other records in another order; the same case when that would make other events late.
+
+    Repetitions of an event stay in their order: the first content wins.
+    """
+    random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+    records: list[Record] = []
+    for are_events, group in groupby(case.records, key=lambda record: isinstance(record, EventRecord)):
+        found = list(group)
+        records += _shuffled_events(random, found) if are_events else found
+    other = case.with_records(records)
+    return other if _late(other) == _late(case) else case
+
+
+def batches(case: Case) -> Iterator[list[Record]]:
+    """The log cut into what is committed together: one record, or some events that follow each other."""
+    random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+    batch: list[Record] = []
+    for record in case.records:
+        if batch and not (
+            isinstance(record, EventRecord) and isinstance(batch[-1], EventRecord) and random.random() < 0.6
+        ):
+            yield batch
+            batch = []
+        batch.append(record)
+    if batch:
+        yield batch
+
+
+def _shuffled_events(random: Random, events: Sequence[Record]) -> list[Record]:
+    names = [event.id for event in events if isinstance(event, EventRecord)]
+    random.shuffle(names)
+    contents = {name: iter([e for e in events if isinstance(e, EventRecord) and e.id == name]) for name in names}
+    return [next(contents[name]) for name in names]
+
+
+def _late(case: Case) -> set[str]:
+    stamped = stamp(case.records, case.lateness)
+    return {record.id for record in stamped if isinstance(record, EventRecord) and record.late}
+
+
+def _in_pieces(case: Case) -> list[str]:
+    """What is emitted when the log is read up to a few places, each time only what is new."""
+    random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+    size = len(case.records)
+    cuts = sorted({random.randint(1, size), size}) if size else []
+    found: dict[Notification, None] = {}
+    begin = 0
+    for cut in cuts:
+        emitted = evaluate_emissions(
+            case.records[:cut], ontology=case.ontology, entailment=case.entailment, lateness=case.lateness
+        )
+        found |= {notification: None for offset, notification in emitted if offset >= begin}
+        begin = cut
+    return [notification.to_line() for notification in sorted(found, key=lambda found: found.sort_key)]
+
+
+def _is_matched(subscription: Subscription) -> bool:
+    from motet.engine.leaves import LeafEngine  # noqa: PLC0415  (loads Arrow)
+
+    try:
+        LeafEngine((subscription,))
+    except EngineError:
+        return False
+    return True
+
+
+def _refuse(rejected: Sequence[DecodeError]) -> None:
+    if rejected:
+        raise rejected[0]
+
+
+def _do(cloud: Cloud, batch: Sequence[Record], listener: Callable[[Notification], object]) -> None:
+    """One commit to the cloud's log."""
+    match batch[0]:
+        case EventRecord():
+            for part in event_files([record for record in batch if isinstance(record, EventRecord)]).values():
+                cloud.publish(part)
+        case SubscribeRecord(subscription=subscription):
+            cloud.subscribe(to_text(subscription), listener)
+        case UnsubscribeRecord(name=name):
+            cloud.unsubscribe(name)
+        case TickRecord(instant=instant):
+            cloud.tick(instant)
+        case BackgroundRecord(added=added, removed=removed):
+            cloud.lake.background(added=sorted(added), removed=sorted(removed))
+        case RetractRecord(event=event):
+            cloud.lake.retract(event)
+    cloud.flush()

@@ -1,0 +1,167 @@
+"""Cases as files in a directory, to be read by people, `motet run` and the conformance suite.
+
+    subscriptions.motet   the subscriptions
+    events.nq, .trig      the events of a case in the shape of `motet run`; a repeated event begins another file
+    log.jsonl             the log of any other case: one record a line, the lateness first
+    ontology.ttl          if there is one
+    expected.jsonl        the notifications, exactly
+
+A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
+NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time), ``{"add": TURTLE}`` and
+``{"remove": TURTLE}`` for the background graph, and ``{"retract": IRI}``. Turtle may use the prefixes ex:, prov: and
+xsd:.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from motet.codec.decode import decode_bytes, decode_file
+from motet.engine.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+)
+from motet.fuzz.case import PROV, Case
+from motet.language.parse import parse
+from motet.language.printer import to_text
+from motet.language.syntax import Subscription
+from motet.model.errors import UsageError
+from motet.model.tables import EventRow, Triple, event_rows
+from motet.model.terms import XSD, iri
+from motet.model.times import END_OF_TIME, format_datetime, parse_datetime, parse_duration
+from motet.ontology.load import load
+
+EX = "http://example.org/"
+PREFIXES = {"ex": EX, "prov": PROV, "xsd": XSD}
+_PROLOGUE = "".join(f"PREFIX {name}: <{start}> " for name, start in PREFIXES.items())
+
+
+def read_case(folder: Path) -> Case:
+    """The case in a directory."""
+    subscriptions = {found.name: found for found in parse((folder / "subscriptions.motet").read_text("utf-8"))}
+    ontology = folder / "ontology.ttl"
+    empty = Case((), frozenset(load([ontology]).triples) if ontology.exists() else frozenset())
+    log = folder / "log.jsonl"
+    return _read_log(empty, log, subscriptions) if log.exists() else _read_run(empty, folder, subscriptions)
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
+def write_case(folder: Path, case: Case, lines: Mapping[str, Iterable[str]]) -> None:
+    """Write a case and the notification lines that go with it, by file name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in case_files(case, lines).items():
+        (folder / name).write_text(text, "utf-8")
+
+
+def case_files(case: Case, lines: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """The texts of a case's files, and of the notification lines that go with it."""
+    texts = {"subscriptions.motet": to_text(_once(case.subscriptions), PREFIXES)}
+    texts |= event_files(case.events) if case.is_run else {"log.jsonl": "".join(_log_lines(case))}
+    if case.ontology:
+        texts["ontology.ttl"] = _turtle(case.ontology)
+    return texts | {name: "".join(f"{line}\n" for line in given) for name, given in lines.items()}
+
+
+def event_files(events: Iterable[EventRecord]) -> dict[str, str]:
+    """N-Quads files by name. In one file the quads of a graph are one event, so a repetition goes into the next."""
+    files: list[dict[str, str]] = [{}]
+    for event in events:
+        if event.id in files[-1]:
+            files.append({})
+        files[-1][event.id] = nquads(event)
+    return {f"events{number or ''}.nq": "".join(found.values()) for number, found in enumerate(files)}
+
+
+def nquads(event: EventRecord) -> str:
+    """The quads of an event, a line each."""
+    return "".join(f"{s} {p} {o} {iri(event.id)} .\n" for s, p, o in sorted(event.triples))
+
+
+def _once(subscriptions: Iterable[Subscription]) -> list[Subscription]:
+    """A subscription that comes back after its end is written once."""
+    return list({subscription.name: subscription for subscription in subscriptions}.values())
+
+
+def _read_run(empty: Case, folder: Path, subscriptions: Mapping[str, Subscription]) -> Case:
+    files = sorted(folder.glob("events*"))
+    rows = [row for path in files for decoded in decode_file(str(path)) for row in event_rows(decoded.events)]
+    begin = [SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
+    return empty.with_records([*begin, *map(_event, rows), TickRecord(0, END_OF_TIME)])
+
+
+def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]) -> Case:
+    settings, *lines = map(json.loads, read_lines(path))
+    lateness = None if settings["lateness"] is None else parse_duration(settings["lateness"])
+    records = (_record(line, subscriptions) for line in lines)
+    return Case((), empty.ontology, lateness).with_records(records)
+
+
+def _record(line: Mapping[str, str], subscriptions: Mapping[str, Subscription]) -> Record:
+    readers: dict[str, Callable[[str], Record]] = {
+        "subscribe": lambda name: SubscribeRecord(0, subscriptions[name]),
+        "unsubscribe": lambda name: UnsubscribeRecord(0, name),
+        "event": lambda name: _event(_row(line["turtle"], name)),
+        "tick": lambda time: TickRecord(0, END_OF_TIME if time == "end" else parse_datetime(time)),
+        "add": lambda turtle: BackgroundRecord(0, added=frozenset(_row(turtle, "urn:background").triples)),
+        "remove": lambda turtle: BackgroundRecord(0, removed=frozenset(_row(turtle, "urn:background").triples)),
+        "retract": lambda name: RetractRecord(0, name),
+    }
+    kind = next(iter(line))
+    return readers[kind](line[kind])
+
+
+def _row(turtle: str, name: str) -> EventRow:
+    [decoded] = decode_bytes((_PROLOGUE + turtle).encode(), "text/turtle", event_id=name)
+    if decoded.rejected:
+        raise decoded.rejected[0]
+    return next(event_rows(decoded.events))
+
+
+def _event(row: EventRow) -> EventRecord:
+    if row.start is None or row.end is None:
+        raise UsageError(f"the event <{row.id}> has no time", advice="Give it one: cases say the same on every day.")
+    return EventRecord(0, row.id, row.start, row.end, frozenset(row.triples))
+
+
+def _log_lines(case: Case) -> Iterator[str]:
+    """The inverse of reading a log."""
+    lateness = None if case.lateness is None else f"PT{case.lateness // 1_000_000}.{case.lateness % 1_000_000:06}S"
+    yield _dumps({"lateness": lateness})
+    for record in case.records:
+        for line in _record_lines(record):
+            yield _dumps(line)
+
+
+def _record_lines(record: Record) -> Iterator[dict[str, str]]:
+    match record:
+        case SubscribeRecord():
+            yield {"subscribe": record.subscription.name}
+        case UnsubscribeRecord():
+            yield {"unsubscribe": record.name}
+        case EventRecord():
+            yield {"event": record.id, "turtle": _turtle(record.triples)}
+        case TickRecord():
+            yield {"tick": "end" if record.instant == END_OF_TIME else format_datetime(record.instant)}
+        case BackgroundRecord():
+            yield from ({"remove": _turtle(record.removed)} for _ in [0] if record.removed)
+            yield from ({"add": _turtle(record.added)} for _ in [0] if record.added)
+        case RetractRecord():
+            yield {"retract": record.event}
+
+
+def _turtle(triples: Iterable[Triple]) -> str:
+    return "".join(f"{s} {p} {o} .\n" for s, p, o in sorted(triples))
+
+
+def _dumps(line: Mapping[str, str | None]) -> str:
+    return json.dumps(line, ensure_ascii=False) + "\n"

@@ -1,0 +1,145 @@
+"""Random logs and ontologies: a handful of events of few classes, rooms and values, in an arrival order that the log's
+lateness mostly allows, with ticks, repetitions, background changes, and subscriptions that come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from motet.engine.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+)
+from motet.fuzz.case import Case, run_of, timed_event
+from motet.fuzz.files import EX
+from motet.language.syntax import Subscription
+from motet.model.tables import Triple
+from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
+from motet.model.times import END_OF_TIME, parse_datetime
+
+BEGIN = parse_datetime("2026-11-15T10:00:00Z")
+SECOND = 1_000_000
+LAST = 11  # seconds after BEGIN at which the last event starts
+
+TAG = "urn:motet:fuzz:case"
+SAYINGS = ('"fire"', '"Fire"@en', '"feu"@fr', '"ok"', '"fiŕe 🔥"@en', '"two\\nlines"')
+NUMBERS = ("1", "2", "3", "01", "2.0")
+
+
+def tag(scope: str) -> str:
+    """What the events of a case have in common when many cases share a run."""
+    return f"{TAG}:{scope}"
+
+
+def random_case(
+    random: Random, scope: str, subscriptions: Sequence[Subscription], *, as_log: bool, tagged: bool
+) -> Case:
+    """A log for these subscriptions; in the shape of `motet run` unless ``as_log``."""
+    intervals = random.random() < 0.6
+    events = [_event(random, scope, number, intervals, tagged) for number in range(1, random.randint(11, 17))]
+    case = Case((), seed=random.randrange(2**32))
+    begin = [SubscribeRecord(0, subscription) for subscription in subscriptions]
+    if not as_log:
+        random.shuffle(events)
+        return run_of(case.with_records([*begin, *_repeating(random, scope, events, tagged)]))
+    lateness = random.choice((None, 0, 2 * SECOND, 5 * SECOND))
+    records = _arriving(random, _repeating(random, scope, events, tagged), lateness)
+    records += [TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
+    _change_background(random, records)
+    for subscribed in begin:
+        _live(random, records, subscribed)
+    return Case((), lateness=lateness, seed=case.seed).with_records(records)
+
+
+def random_ontology(random: Random) -> frozenset[Triple]:
+    """A few axioms over the classes and properties of events, and a background of rooms; often nothing at all."""
+    if random.random() < 0.5:
+        return frozenset()
+    pool = [
+        _axiom("C", RDFS + "subClassOf", "B"),
+        _axiom("B", RDFS + "subClassOf", "A"),
+        _axiom("near", RDFS + "subPropertyOf", "room"),
+        _axiom("near", RDFS + "domain", "B"),
+        _axiom("A", OWL + "equivalentClass", "Alarm"),
+        (iri(EX + "near"), RDF_TYPE, iri(OWL + "SymmetricProperty")),
+        *ROOMS,
+    ]
+    return frozenset(random.sample(pool, random.randint(1, 5)))
+
+
+def _axiom(subject: str, predicate: str, value: str) -> Triple:
+    return iri(EX + subject), iri(predicate), iri(EX + value)
+
+
+ROOMS = (_axiom("r1", EX + "floor", "f1"), _axiom("r2", EX + "floor", "f1"), _axiom("r1", EX + "near", "r2"))
+
+
+def _event(random: Random, scope: str, number: int, intervals: bool, tagged: bool) -> EventRecord:
+    name = f"urn:{scope}:{number}"
+    own = iri(name)
+    triples = {(own, RDF_TYPE, iri(EX + class_)) for class_ in random.choice(("A", "B", "C", "AB", "BC", "ABC"))}
+    for property_, odds in (("room", 0.9), ("near", 0.5)):
+        if random.random() < odds:
+            triples.add((own, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r1", "r2")))))
+    if random.random() < 0.3:
+        triples.add(random.choice(ROOMS))
+    if random.random() < 0.8:
+        triples |= {(own, iri(EX + "k"), _number(random)) for _ in range(random.choice((1, 1, 1, 2)))}
+    if random.random() < 0.5:
+        triples.add((own, iri(EX + "says"), random.choice(SAYINGS)))
+    if tagged:
+        triples.add((own, iri(TAG), iri(tag(scope))))
+    start = random.randint(0, LAST)
+    length = random.choice((0, 1, 2, 3, 4)) if intervals else 0
+    return timed_event(name, BEGIN + start * SECOND, BEGIN + (start + length) * SECOND, triples)
+
+
+def _number(random: Random) -> str:
+    text = random.choice(NUMBERS if random.random() < 0.1 else NUMBERS[:3])
+    return literal(text, datatype=XSD + ("decimal" if "." in text else "integer"))
+
+
+def _repeating(random: Random, scope: str, events: Sequence[EventRecord], tagged: bool) -> list[EventRecord]:
+    """Sometimes an event is published again, with other content."""
+    repeated = list(events)
+    if random.random() < 0.2:
+        number = random.randint(1, len(events))
+        repeated.append(_event(random, scope, number, True, tagged))
+    return repeated
+
+
+def _arriving(random: Random, events: Sequence[EventRecord], lateness: int | None) -> list[Record]:
+    """In the order of their ends, give or take what the lateness allows and sometimes more; ticks in between."""
+    slack = (lateness if lateness is not None else LAST * SECOND) + random.choice((0, 0, 0, SECOND))
+    arriving: list[tuple[int, Record]] = [(event.end + random.randint(0, slack), event) for event in events]
+    for _ in range(random.choice((0, 0, 1, 2))):
+        instant = BEGIN + random.randint(0, LAST) * SECOND
+        arriving.append((instant + slack, TickRecord(0, instant)))
+    return [record for _, record in sorted(arriving, key=lambda pair: pair[0])]
+
+
+def _change_background(random: Random, records: list[Record]) -> None:
+    if random.random() < 0.3:
+        change = frozenset({random.choice(ROOMS), _axiom("C", RDFS + "subClassOf", "A")})
+        place = random.randint(0, len(records) // 2)
+        records.insert(place, BackgroundRecord(0, added=change))
+        if random.random() < 0.5:
+            records.insert(random.randint(place + 1, len(records)), BackgroundRecord(0, removed=change))
+
+
+def _live(random: Random, records: list[Record], begin: SubscribeRecord) -> None:
+    """Most subscriptions are there first and stay; some come later, some end; a retraction may come before them."""
+    place = random.choice((0, 0, 0, 2, 5))
+    records.insert(place, begin)
+    before = [record for record in records[:place] if isinstance(record, EventRecord)]
+    if before and random.random() < 0.2:
+        records.insert(place, RetractRecord(0, random.choice(before).id))
+        place += 1
+    if random.random() < 0.15:
+        records.insert(random.randint(place + 1, len(records)), UnsubscribeRecord(0, begin.subscription.name))

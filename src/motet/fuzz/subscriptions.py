@@ -1,0 +1,271 @@
+"""Random subscriptions over the small vocabulary of ``logs``: every operator, context, delivery and kind of leaf.
+
+Few classes, rooms and values, so that most subscriptions find something. Texts of leaves are read by the language's own
+parser, once each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from random import Random
+
+from motet.fuzz.files import EX
+from motet.fuzz.logs import BEGIN, LAST, SECOND, TAG, tag
+from motet.language.check import check
+from motet.language.parse import parse
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Construct,
+    Context,
+    Delivery,
+    Event,
+    Events,
+    Expression,
+    Filter,
+    GroupPattern,
+    Leaf,
+    No,
+    Or,
+    Pattern,
+    Run,
+    Select,
+    Signal,
+    Subscription,
+    Timed,
+    Times,
+    Unless,
+    Within,
+    Without,
+    Xor,
+)
+from motet.language.visibility import iterated_names, leaf_variables
+from motet.model.errors import SubscriptionError
+from motet.model.intervals import Relation
+
+CLASSES = ("A", "B", "C")
+DERIVED = "D"  # the class of derived events: no published event has it, no subscription that derives events asks for it
+MAX_DEPTH = 3
+
+# {e} is the event's name. ?room and ?k are shared by the events of a subscription, ?v_… belong to one of them.
+BODIES = (
+    "",
+    "",
+    "?{e} ex:room ?room",
+    "?{e} ex:k ?v_{e}",
+    "?{e} ex:k ?k",
+    "?{e} ex:room ?room ; ex:k ?v_{e}",
+    "?{e} ex:k ?v_{e} FILTER(?v_{e} > 1)",
+    "?{e} ex:k ?k FILTER(?k IN (1, 3))",
+    "OPTIONAL {{ ?{e} ex:near ?room }}",
+    "{{ ?{e} ex:room ?room }} UNION {{ ?{e} ex:near ?room }}",
+    "?{e} ex:k ?v_{e} BIND(?v_{e} + 1 AS ?k)",
+    "?{e} ex:k ?k VALUES ?k {{ 1 2 }}",
+    "?{e} ex:room|ex:near ?room",
+    "?{e} ex:room/ex:floor ?room",
+    "?{e} ex:near* ?room",
+    "?{e} ex:room ?room FILTER NOT EXISTS {{ ?{e} ex:near ?other_{e} }}",
+    "?{e} ex:room ?room MINUS {{ ?{e} ex:k 1 }}",
+    '?{e} ex:says ?v_{e} FILTER(REGEX(?v_{e}, "^f", "i"))',
+    '?{e} ex:says ?v_{e} FILTER(LANG(?v_{e}) = "en")',
+    "?{e} ex:room ?room ; ex:says ?v_{e} FILTER(STRLEN(STR(?v_{e})) > 3)",
+    "?{e} ex:k ?k OPTIONAL {{ ?{e} ex:near ?room FILTER(?k > 1) }}",
+    "?{e} ex:room ?room BIND(IF(?room = ex:r1, 1, 2) AS ?k)",
+)
+TIMES = " DURING ?from_{e} ?to_{e}"
+
+CONDITIONS = ("?k > 1", "?k < 3 || BOUND(?room)", "?room != <http://example.org/r1>", "!BOUND(?k)", 'STR(?room) > "r"')
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What the engine in question can be given."""
+
+    composite: bool = True
+    derives: bool = True
+    logs: bool = True
+    shares: bool = False  # many cases in one run, so that each must keep to its own events
+
+
+@dataclass
+class Writer:
+    """Writes one subscription; remembers the events it has declared."""
+
+    random: Random
+    scope: str
+    abilities: Abilities
+    derives: bool  # this subscription makes events
+    fed: bool  # another one does
+    events: list[Event] = field(default_factory=list)
+
+    def pattern(self, depth: int) -> Pattern:
+        if depth == 0 or self.random.random() < (0.55 if self.events else 0.05):
+            return self.leaf()
+        kinds: list[Callable[[int], Pattern]] = [
+            *[self.pair] * 5,
+            self.either,
+            self.exclusive,
+            self.bounded,
+            self.unless,
+            self.without,
+            self.without,
+            self.filtered,
+            self.absence,
+            self.times,
+            self.times,
+            self.run,
+        ]
+        return self.random.choice(kinds)(depth - 1)
+
+    def single(self) -> Pattern:
+        """One event, perhaps with conditions on it."""
+        pattern: Pattern = self.leaf()
+        for _ in range(self.random.choice((0, 0, 1, 2))):
+            pattern = self.random.choice((self._within, self._condition))(pattern)
+        return pattern
+
+    def leaf(self) -> Leaf:
+        name = f"e{len(self.events) + 1}"
+        self.events.append(self._event(name))
+        return Leaf(name)
+
+    def pair(self, depth: int) -> Pattern:
+        left, right = self.pattern(depth), self.pattern(depth)
+        kind = self.random.randrange(8)
+        if kind == 0:
+            return And(left, right)
+        if kind == 1:
+            return Alongside(left, right)
+        often = (Relation.BEFORE,) * 7 + (Relation.AFTER,) * 4
+        return Timed(self.random.choice((*often, *Relation)), left, right)
+
+    def either(self, depth: int) -> Pattern:
+        left = self.pattern(depth)
+        return Or(left, left if self.random.random() < 0.1 else self.pattern(depth))
+
+    def exclusive(self, depth: int) -> Pattern:
+        return Xor(self.pattern(depth), self.pattern(depth), self._duration())
+
+    def bounded(self, depth: int) -> Pattern:
+        return self._within(self.pair(depth))
+
+    def unless(self, depth: int) -> Pattern:
+        return Unless(self.pattern(depth), self.pattern(depth), self._duration())
+
+    def without(self, depth: int) -> Pattern:
+        """Over a pair, as the language demands; seen through a bound or another guard."""
+        operand = self.pair(depth)
+        for _ in range(self.random.choice((0, 0, 1))):
+            operand = self.random.choice((self._within, self._guard, self._condition))(operand)
+        return Without(operand, self.pattern(depth))
+
+    def filtered(self, depth: int) -> Pattern:
+        return self._condition(self.random.choice((self.pair, self.pattern))(depth))
+
+    def absence(self, depth: int) -> Pattern:
+        return No(self.pattern(depth), self._duration())
+
+    def times(self, depth: int) -> Pattern:
+        gap = self._duration() if self.random.random() < 0.5 else None
+        iteration = Times(self.pattern(depth), self.random.choice((1, 2, 2, 3)), gap)
+        return self._within(iteration) if self.random.random() < 0.3 else iteration
+
+    def run(self, depth: int) -> Pattern:
+        iteration = Run(self.pattern(depth), self._duration())
+        return self._within(iteration) if self.random.random() < 0.6 else iteration
+
+    def delivery(self, pattern: Pattern) -> Delivery:
+        variables = set().union(*map(leaf_variables, self.events)) - iterated_names(pattern)
+        if self.derives:
+            return Construct(tuple(self._template(variables) for _ in range(self.random.choice((1, 1, 2)))))
+        chosen = self.random.sample(sorted(variables), min(len(variables), self.random.randint(1, 2)))
+        choices: list[Delivery] = [Select(), Select(), Signal(), Events()]
+        choices += [Select(tuple(chosen))] if chosen else []
+        return self.random.choice(choices)
+
+    def _event(self, name: str) -> Event:
+        class_ = self.random.choice((*CLASSES * 2, DERIVED) if self.fed else CLASSES)
+        typed = f": ex:{class_}" if self.derives or self.random.random() < 0.85 else ""
+        times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
+        body = self.random.choice(BODIES[:4] if self.random.random() < 0.6 else BODIES).format(e=name)
+        own = f"?{name} <{TAG}> <{tag(self.scope)}> . {body}" if self.abilities.shares else body
+        return read_event(f"EVENT {name} {typed}{times} {{ {own} }}", name)
+
+    def _template(self, variables: set[str]) -> GroupPattern:
+        room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
+        return read_template(f"?this a ex:{DERIVED} {room}", frozenset(variables))
+
+    def _within(self, pattern: Pattern) -> Pattern:
+        return Within(pattern, self._duration())
+
+    def _guard(self, pattern: Pattern) -> Pattern:
+        return Unless(pattern, self.leaf(), self._duration())
+
+    def _condition(self, pattern: Pattern) -> Pattern:
+        """A condition on what the events so far can bind; none when they bind nothing it speaks of."""
+        bound = set().union(*map(leaf_variables, self.events))
+        private = sorted(name for name in bound if name.startswith("v_"))
+        texts = [*CONDITIONS, *(f"?{name} > 1" for name in private), *(f"?k < ?{name}" for name in private)]
+        known = [found for text in texts if (found := read_condition(text)).variables <= bound]
+        return Filter(pattern, self.random.choice(known)) if known else pattern
+
+    def _duration(self) -> int:
+        return self.random.randint(1, 8) * SECOND
+
+
+def random_subscriptions(random: Random, scope: str, abilities: Abilities, count: int) -> list[Subscription]:
+    """Subscriptions for one log; sometimes the first one makes events that the others see."""
+    derives = abilities.derives and random.random() < 0.3
+    return [
+        random_subscription(
+            random, f"{scope}-{number}", scope, abilities, derives=derives and number == 1, fed=derives and number > 1
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def random_subscription(
+    random: Random, name: str, scope: str, abilities: Abilities, *, derives: bool = False, fed: bool = False
+) -> Subscription:
+    """A subscription that the language accepts; unbounded only when it must be."""
+    writer = Writer(random, scope, abilities, derives, fed)
+    pattern = writer.pattern(random.choice((1, 1, 2, 2, MAX_DEPTH))) if abilities.composite else writer.single()
+    if abilities.composite and random.random() < 0.3:
+        pattern = Within(pattern, random.randint(6, 20) * SECOND)
+    since = BEGIN + random.randint(0, LAST // 2) * SECOND if random.random() < 0.15 else None
+    delivery, context = writer.delivery(pattern), random.choice(tuple(Context))
+    return _accepted(Subscription(name, tuple(writer.events), pattern, context, delivery=delivery, since=since))
+
+
+def _accepted(subscription: Subscription) -> Subscription:
+    try:
+        check(subscription, "")
+    except SubscriptionError:
+        subscription = replace(subscription, unbounded=True)
+        check(subscription, "")
+    return subscription
+
+
+@lru_cache(maxsize=65536)
+def read_event(text: str, name: str) -> Event:
+    [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {text} WHEN {name}")
+    return subscription.events[0]
+
+
+@lru_cache(maxsize=1024)
+def read_condition(text: str) -> Expression:
+    variables = " ".join(f"?e <urn:p> {word} ." for word in text.split() if word.startswith("?"))
+    text_ = f"SUBSCRIPTION s EVENT e {{ ?e <urn:p> ?room , ?k . {variables} }} WHEN e FILTER({text})"
+    [subscription] = parse(text_)
+    assert isinstance(subscription.pattern, Filter)
+    return subscription.pattern.condition
+
+
+@lru_cache(maxsize=1024)
+def read_template(text: str, variables: frozenset[str]) -> GroupPattern:
+    bound = "?e <urn:p> ?room" if "room" in variables else ""
+    [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT e {{ {bound} }} WHEN e CONSTRUCT {{ {text} }}")
+    assert isinstance(subscription.delivery, Construct)
+    return subscription.delivery.templates[0]
