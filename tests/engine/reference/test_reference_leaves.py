@@ -64,6 +64,14 @@ def test_a_class_matches_every_subclass(story: Any, entailment: str, expected: l
     assert found == [f"{name} e={name}" for name in expected]
 
 
+def test_during_binds_the_interval(story: Any) -> None:
+    """`EVENT a DURING ?s ?e` binds `?s` and `?e` to the event's start and end, so that a FILTER can compare times."""
+    text = "SUBSCRIPTION s EVENT e DURING ?s ?t EVENT f DURING ?u ?v WHEN (e BEFORE f) FILTER(?v > ?t) SELECT ?s ?t"
+    (subscription,) = parse(text)
+    found = [story.show(notification) for notification in story.run([subscription], "a1@1-3; b1@4")]
+    assert found == ["a1 b1 s=1970-01-01T00:00:00.000001Z t=1970-01-01T00:00:00.000003Z"]
+
+
 def test_the_background_graph_is_there(story: Any) -> None:
     """A leaf is evaluated over the event's own graph together with the background graph."""
     ontology = [(iri(story.ex + "hall"), iri(story.ex + "floor"), story.term("2"))]

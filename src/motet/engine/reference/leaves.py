@@ -18,9 +18,10 @@ from functools import lru_cache
 
 from motet.engine.reference.occurrences import Bindings
 from motet.engine.reference.sparql import Triple, solutions
-from motet.engine.reference.visibility import leaf_variables
+from motet.engine.reference.visibility import body_variables
 from motet.language.syntax import Event
-from motet.model.terms import RDF_TYPE, iri
+from motet.model.terms import RDF_TYPE, XSD, iri, literal
+from motet.model.times import format_datetime
 from motet.ontology.entailment import Entailment, Reasoner
 
 
@@ -46,9 +47,15 @@ def leaf_solutions(event: Event, event_iri: str, graph: frozenset[Triple], knowl
     if not typed and not body.strip():
         return frozenset({((event.name, iri(event_iri)),)})
     group = f"VALUES ?{event.name} {{ <{event_iri}> }} {typed} {body}"
-    variables = leaf_variables(event)
+    variables = body_variables(event)
     found = solutions(knowledge.closed(graph), group, variables)
     return found - solutions(knowledge.background(), group, variables)
+
+
+def interval_bindings(event: Event, start: int, end: int) -> Bindings:
+    """“`EVENT a : ex:A DURING ?s ?e` binds `?s` and `?e` to the event's start and end as xsd:dateTime literals”"""
+    instants = (literal(format_datetime(instant), datatype=XSD + "dateTime") for instant in (start, end))
+    return tuple(sorted(zip(event.times, instants, strict=True))) if event.times else ()
 
 
 @lru_cache(maxsize=64)

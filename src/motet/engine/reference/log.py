@@ -14,8 +14,8 @@ from functools import cached_property, partial
 
 from motet.engine.reference.derivation import derived_iri, feeds, instantiate
 from motet.engine.reference.finality import lag, passed
-from motet.engine.reference.leaves import Knowledge, leaf_solutions
-from motet.engine.reference.occurrences import NEVER, Occurrence, distinct, project
+from motet.engine.reference.leaves import Knowledge, interval_bindings, leaf_solutions
+from motet.engine.reference.occurrences import NEVER, Occurrence, distinct, project, union
 from motet.engine.reference.operators import Evaluator, Place
 from motet.engine.reference.records import (
     BackgroundRecord,
@@ -110,10 +110,14 @@ class Log:
     def knowledge(self, offset: int) -> Knowledge:
         """“A change of the background graph holds for events after it.” What is both removed and added is there."""
         triples = self.ontology
-        for record in self.records:
-            if isinstance(record, BackgroundRecord) and record.offset < offset:
-                triples = (triples - record.removed) | record.added
+        for change in self.background_changes:
+            if change.offset < offset:
+                triples = (triples - change.removed) | change.added
         return Knowledge(triples, self.entailment)
+
+    @cached_property
+    def background_changes(self) -> list[BackgroundRecord]:
+        return [record for record in self.records if isinstance(record, BackgroundRecord)]
 
     def evaluate(self) -> list[Emission]:
         """The emissions of all lives, those that feed others first."""
@@ -169,7 +173,8 @@ class Log:
                 members=frozenset({project(solution, visible | {name})}),
             )
             for seen in self._seen(life, event)
-            for solution in leaf_solutions(event, seen.id, seen.triples, self.knowledge(seen.offset))
+            for found in leaf_solutions(event, seen.id, seen.triples, self.knowledge(seen.offset))
+            for solution in [union(found, interval_bindings(event, seen.start, seen.end))]
         )
 
     def _seen(self, life: Life, event: Event) -> Iterator[Seen]:

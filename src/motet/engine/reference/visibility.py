@@ -5,7 +5,7 @@
 > iteration. What an iteration hides stays hidden.
 
 ``outside`` is always the set of variables that occur in a leaf or FILTER outside the sub-pattern or in the delivery
-clause. “Occurs in a leaf” counts the event's own name and the variables its body can bind.
+clause. “Occurs in a leaf” counts the event's own name, the variables its body can bind and those of DURING.
 """
 
 from __future__ import annotations
@@ -36,8 +36,14 @@ from motet.language.syntax import (
 Variables = frozenset[str]
 
 
-def leaf_variables(event: Event) -> Variables:
+def body_variables(event: Event) -> Variables:
+    """The event's own name and what its body can bind."""
     return frozenset({event.name}) | (event.body.variables if event.body else frozenset())
+
+
+def leaf_variables(event: Event) -> Variables:
+    """Those of the body, and those of ``DURING ?start ?end``."""
+    return body_variables(event) | frozenset(event.times or ())
 
 
 @dataclass(frozen=True)
