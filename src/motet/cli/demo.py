@@ -6,6 +6,7 @@ import argparse
 import shutil
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from motet.embedded.cloud import Cloud
 
 HELP = "show a day in a building: events in, notifications out, on Spark"
 EXAMPLES = """\
@@ -51,12 +54,16 @@ def run(args: argparse.Namespace) -> int:
         cloud.subscribe(building.subscriptions_path().read_text(), board.show)
         cloud.flush()
         started = time.perf_counter()
-        for path in paths:
-            receipt = cloud.publish(path.read_bytes())
-            board.published(receipt.accepted)
-        cloud.flush()
-        seconds = time.perf_counter() - started
-    _report(args, home, board, seconds=seconds, startup=started - begun)
+        board.publish(cloud, paths[:1])  # Spark compiles and starts its workers with the first batch
+        warm = time.perf_counter()
+        warm_events = board.publish(cloud, paths[1:])
+        seconds = time.perf_counter() - warm
+    timing = {
+        "startup_seconds": round(started - begun, 1),
+        "first_batch_seconds": round(warm - started, 1),
+        "then_events_per_second": round(warm_events / seconds),
+    }
+    _report(args, home, board, timing)
     return 0
 
 
@@ -81,8 +88,13 @@ class _Board:
             self._display.stop()
             print()
 
-    def published(self, events: int) -> None:
-        self.events += events
+    def publish(self, cloud: Cloud, paths: Sequence[Path]) -> int:
+        """Publish files and wait until their notifications have come; returns the number of events."""
+        before = self.events
+        for path in paths:
+            self.events += cloud.publish(path.read_bytes()).accepted
+        cloud.flush()
+        return self.events - before
 
     def show(self, notification: Notification) -> None:
         self.notifications.append(notification)
@@ -120,16 +132,14 @@ def _fresh(home: Path) -> Path:
     return home
 
 
-def _report(args: argparse.Namespace, home: Path, board: _Board, *, seconds: float, startup: float) -> None:
+def _report(args: argparse.Namespace, home: Path, board: _Board, timing: dict[str, object]) -> None:
     counts = Counter(notification.subscription for notification in board.notifications)
     facts = {
         "events": board.events,
         "notifications": len(board.notifications),
         "by_subscription": dict(sorted(counts.items())),
         "engine": args.engine,
-        "startup_seconds": round(startup, 1),
-        "seconds": round(seconds, 1),
-        "events_per_second": round(board.events / seconds),
+        **timing,
         "lake": str(home / "lake"),
     }
     if args.json:
