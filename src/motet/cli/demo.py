@@ -6,7 +6,7 @@ import argparse
 import shutil
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,7 +132,7 @@ def _fresh(home: Path) -> Path:
     return home
 
 
-def _report(args: argparse.Namespace, home: Path, board: _Board, timing: dict[str, object]) -> None:
+def _report(args: argparse.Namespace, home: Path, board: _Board, timing: Mapping[str, object]) -> None:
     counts = Counter(notification.subscription for notification in board.notifications)
     facts = {
         "events": board.events,

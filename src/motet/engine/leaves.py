@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from motet.engine.expressions import test
 from motet.engine.graph import Graph
-from motet.engine.solve import Solve, compile_group
+from motet.engine.solve import compile_group
 from motet.language.sparql_algebra import parse_expression, parse_group
 from motet.language.syntax import Construct, Event, Events, Filter, Leaf, Pattern, Select, Subscription, Within
 from motet.language.visibility import leaf_variables
@@ -85,19 +85,19 @@ class _Matcher:
 
     def _solutions(self, row: EventRow, graph: Graph, background: Graph) -> Iterator[Bindings]:
         times = _times(self.event, row)
-        for solution in self._own_solutions({self.event.name: iri(row.id)}, graph, background):
+        for solution in self._own_solutions(iri(row.id), graph, background):
             bindings = {**solution, **times}
             if all(accept(row, bindings) for accept in self.accepts):
                 yield bindings
 
-    def _own_solutions(self, own: dict[str, str], graph: Graph, background: Graph) -> list[Bindings]:
+    def _own_solutions(self, event: str, graph: Graph, background: Graph) -> list[Bindings]:
         """The solutions that the background alone does not have."""
         if self.solve is None:
-            return [own]
-        found = self._visible(self.solve(graph, own))
-        if not found or not len(background):
+            return [{self.event.name: event}]
+        found = self._visible(self.solve(graph, event))
+        if not found:
             return found
-        known = self._visible(self.solve(background, own))
+        known = self._visible(self.solve(background, event))
         return [solution for solution in found if solution not in known]
 
     def _visible(self, rows: list[dict[str, str]]) -> list[Bindings]:
@@ -142,11 +142,20 @@ def _conditions(pattern: Pattern) -> Iterator[Condition]:
             yield lambda _, bindings: holds(bindings)
 
 
-def _compiled(event: Event) -> Solve | None:
-    """The leaf's pattern, its class included; None when every event matches."""
+def _compiled(event: Event) -> Callable[[Graph, str], list[dict[str, str]]] | None:
+    """The leaf's pattern, its class included; None when every event matches.
+
+    The event's name is bound by a BIND at the beginning, so that SPARQL's own rules say where in the body it is known.
+    """
     typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
-    text = f"{typed} {event.body.text if event.body else ''}".strip()
-    return compile_group(parse_group(text)) if text else None
+    body = event.body.text if event.body else ""
+    if not typed and not body.strip():
+        return None
+    given = "given"
+    while f"?{given}" in body or given == event.name:
+        given += "_"
+    solve = compile_group(parse_group(f"BIND(?{given} AS ?{event.name}) {typed} {body}"))
+    return lambda graph, event_iri: solve(graph, {given: event_iri})
 
 
 def _times(event: Event, row: EventRow) -> dict[str, str]:
