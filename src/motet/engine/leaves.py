@@ -17,7 +17,7 @@ from motet.engine.solve import compile_group
 from motet.language.sparql_algebra import parse_expression, parse_group
 from motet.language.syntax import Construct, Event, Events, Filter, Leaf, Pattern, Select, Subscription, Within
 from motet.language.visibility import leaf_variables
-from motet.model.errors import EngineError
+from motet.model.errors import EngineError, LimitError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow, Triple, event_rows, notification_batch
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
@@ -52,9 +52,16 @@ class LeafEngine:
 
     def match(self, row: EventRow) -> Iterator[Notification]:
         """The notifications of one event, each once."""
-        graph = Graph.over(self._background_graph, self._reasoner.close(row.triples))
+        graph = self._closed(row)
         for matcher in self._matchers:
             yield from matcher.match(row, graph, self._background_graph)
+
+    def _closed(self, row: EventRow) -> Graph | None:
+        """The event with the background and all that follows; None when that is more than the limits allow."""
+        try:
+            return Graph.over(self._background_graph, self._reasoner.close(row.triples))
+        except LimitError:
+            return None
 
     @cached_property
     def _reasoner(self) -> Reasoner:
@@ -79,21 +86,23 @@ class _Matcher:
         self.variables = leaf_variables(self.event)
         self.accepts = list(_conditions(subscription.pattern))
 
-    def match(self, row: EventRow, graph: Graph, background: Graph) -> Iterator[Notification]:
+    def match(self, row: EventRow, graph: Graph | None, background: Graph) -> Iterator[Notification]:
         found = (self._notification(row, bindings) for bindings in self._solutions(row, graph, background))
         yield from dict.fromkeys(found)
 
-    def _solutions(self, row: EventRow, graph: Graph, background: Graph) -> Iterator[Bindings]:
+    def _solutions(self, row: EventRow, graph: Graph | None, background: Graph) -> Iterator[Bindings]:
         times = _times(self.event, row)
         for solution in self._own_solutions(iri(row.id), graph, background):
             bindings = {**solution, **times}
             if all(accept(row, bindings) for accept in self.accepts):
                 yield bindings
 
-    def _own_solutions(self, event: str, graph: Graph, background: Graph) -> list[Bindings]:
+    def _own_solutions(self, event: str, graph: Graph | None, background: Graph) -> list[Bindings]:
         """The solutions that the background alone does not have."""
         if self.solve is None:
             return [{self.event.name: event}]
+        if graph is None:
+            return []
         found = self._visible(self.solve(graph, event))
         if not found:
             return found

@@ -25,6 +25,8 @@ from motet.language.syntax import (
 from motet.language.visibility import iterated_names, leaf_variables
 from motet.language.walk import PAIRING, children, leaves, nodes
 
+DERIVED_EVENT = "this"  # in a CONSTRUCT template: the new event itself
+
 
 def check(subscription: Subscription, text: str, source: str | None = None) -> None:
     """Raise a SubscriptionError unless the subscription may be registered; ``text`` is what its positions refer to."""
@@ -113,7 +115,8 @@ def _check_variables(subscription: Subscription, document: Document) -> None:
     delivery = subscription.delivery
     if isinstance(delivery, Construct):
         for template in delivery.templates:
-            _refuse_unbound(template.variables, bound, template.position, "CONSTRUCT", document)
+            variables = template.variables - {DERIVED_EVENT}
+            _refuse_unbound(variables, bound, template.position, "CONSTRUCT", document)
     elif isinstance(delivery, Select):
         _refuse_unbound(delivery.variables or (), bound, delivery.position, "SELECT", document)
         _refuse_iterated(delivery, iterated_names(subscription.pattern), document)

@@ -51,7 +51,8 @@ def delivered_names(subscription: Subscription) -> frozenset[str]:
         case Select(variables=variables):
             return frozenset(variables or ())
         case Construct(templates=templates):
-            return frozenset(name for template in templates for name in template.variables)
+            wanted = frozenset(name for template in templates for name in template.variables)
+            return wanted - iterated_names(subscription.pattern)  # those are filled once per member, and key nothing
         case _:
             return frozenset()
 

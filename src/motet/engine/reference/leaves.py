@@ -48,8 +48,11 @@ def leaf_solutions(event: Event, event_iri: str, graph: frozenset[Triple], knowl
         return frozenset({((event.name, iri(event_iri)),)})
     group = f"VALUES ?{event.name} {{ <{event_iri}> }} {typed} {body}"
     variables = body_variables(event)
-    found = solutions(knowledge.closed(graph), group, variables)
-    return found - solutions(knowledge.background(), group, variables)
+    try:
+        closed = knowledge.closed(graph)
+    except LimitError:  # the event would entail more than the limits allow: only an EVENT without a pattern matches it
+        return frozenset()
+    return solutions(closed, group, variables) - solutions(knowledge.background(), group, variables)
 
 
 def interval_bindings(event: Event, start: int, end: int) -> Bindings:
