@@ -20,6 +20,7 @@ from motet.engine.reference.occurrences import Bindings
 from motet.engine.reference.sparql import Triple, solutions
 from motet.engine.reference.visibility import body_variables
 from motet.language.syntax import Event
+from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import format_datetime
 from motet.ontology.entailment import Entailment, Reasoner

@@ -1,0 +1,106 @@
+"""The engine for subscriptions of a single event."""
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from motet.engine.leaves import LeafEngine
+from motet.language.parse import parse
+from motet.model.errors import EngineError
+from motet.model.notifications import Notification
+from motet.model.schemas import EVENTS
+from motet.model.tables import EventRow, notification_rows
+from motet.model.terms import RDF_TYPE
+
+A = (("<urn:e:1>", RDF_TYPE, "<urn:A>"), ("<urn:e:1>", "<urn:p>", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>'))
+EVENT = EventRow("urn:e:1", 2_000_000, 5_000_000, A)
+SUBCLASS = ("<urn:A>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<urn:B>")
+
+
+def match(body: str, event: EventRow = EVENT, **settings: object) -> list[tuple[tuple[str, str], ...]]:
+    engine = LeafEngine(parse(f"SUBSCRIPTION s EVENT {body}"), **settings)  # type: ignore[arg-type]
+    return [notification.bindings for notification in engine.match(event)]
+
+
+def test_a_literal_keeps_its_form() -> None:
+    """The value decides the filter, the lexical form is what is delivered."""
+    (found,) = match("e { ?e <urn:p> ?x FILTER(?x < 2) } WHEN e SELECT ?x")
+    assert found == (("x", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>'),)
+
+
+def test_an_event_without_pattern_matches_once() -> None:
+    """Neither class nor body: every event."""
+    assert match("e WHEN e") == [(("e", "<urn:e:1>"),)]
+
+
+def test_subclasses_need_the_ontology() -> None:
+    """The background makes an A a B, unless entailment is off."""
+    body = "e : <urn:B> WHEN e SIGNAL"
+    assert match(body) == []
+    assert match(body, background=frozenset({SUBCLASS})) == [()]
+    assert match(body, background=frozenset({SUBCLASS}), entailment="none") == []
+
+
+def test_what_the_background_says_by_itself_is_no_event() -> None:
+    """A solution that also arises from the background alone does not count."""
+    fact = ("<urn:r>", RDF_TYPE, "<urn:Room>")
+    assert match("e { ?r a <urn:Room> } WHEN e", background=frozenset({fact})) == []
+    joined = match("e { ?r a <urn:Room> . ?e <urn:p> ?x } WHEN e SELECT ?r", background=frozenset({fact}))
+    assert joined == [(("r", "<urn:r>"),)]
+    assert match("e { VALUES ?x { 1 } } WHEN e") == []
+
+
+def test_within_and_filter_around_a_leaf() -> None:
+    """WITHIN limits the event's own length, FILTER its bindings."""
+    assert match("e WHEN e WITHIN 3 s SIGNAL") == [()]
+    assert match("e WHEN e WITHIN 2 s SIGNAL") == []
+    assert match("e { ?e <urn:p> ?x } WHEN e FILTER(?x > 5) SIGNAL") == []
+
+
+def test_during_binds_the_interval() -> None:
+    """Start and end as xsd:dateTime."""
+    (found,) = match("e DURING ?s ?t WHEN e SELECT ?s ?t")
+    assert found == (
+        ("s", '"1970-01-01T00:00:02.000000Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'),
+        ("t", '"1970-01-01T00:00:05.000000Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'),
+    )
+
+
+def test_events_delivery_shows_the_graph() -> None:
+    """Sorted N-Quads lines of the event as it was published."""
+    (subscription,) = parse("SUBSCRIPTION s EVENT e WHEN e EVENTS")
+    (found,) = LeafEngine((subscription,)).match(EVENT)
+    assert found.graphs == tuple(sorted(f"{s} {p} {o} <urn:e:1> ." for s, p, o in A))
+    assert found.bindings == ()
+
+
+def test_an_event_that_entails_too_much_matches_no_pattern() -> None:
+    """The limit on derivation protects the stream; the event itself is still an event."""
+    background = frozenset(
+        {("<urn:same>", RDF_TYPE, "<http://www.w3.org/2002/07/owl#TransitiveProperty>")}
+        | {("<urn:link>", "<http://www.w3.org/2000/01/rdf-schema#subPropertyOf>", "<urn:same>")}
+    )
+    chain = tuple((f"<urn:{i}>", "<urn:same>", f"<urn:{i + 1}>") for i in range(400))
+    event = EventRow("urn:e:1", 0, 0, chain)
+    assert match("e { <urn:0> <urn:same> ?x } WHEN e SIGNAL", event, background=background) == []
+    assert match("e WHEN e SIGNAL", event, background=background) == [()]
+
+
+@pytest.mark.parametrize(
+    "rest", ["EVENT a EVENT b WHEN a BEFORE b", "EVENT a WHEN a{2}", "EVENT a WHEN a CONSTRUCT { ?a <urn:p> 1 }"]
+)
+def test_what_combines_or_derives_is_refused(rest: str) -> None:
+    """The error names the subscription and says what to do."""
+    with pytest.raises(EngineError, match=r"'s'.*\n.*--engine reference"):
+        LeafEngine(parse(f"SUBSCRIPTION s {rest}"))
+
+
+def test_workers_get_the_same_engine() -> None:
+    """Pickled and back, it gives the same notifications for a batch."""
+    engine = LeafEngine(parse("SUBSCRIPTION s EVENT e : <urn:B> WHEN e SIGNAL"), frozenset({SUBCLASS}))
+    row = {"id": "urn:e:1", "start": 1, "end": 2, "line": 1}
+    triples = [dict(zip(("subject", "predicate", "object"), triple, strict=True)) for triple in A]
+    batch = pa.RecordBatch.from_pylist([row | {"triples": triples}], schema=EVENTS)
+    found = list(notification_rows(pickle.loads(pickle.dumps(engine)).notify(batch)))  # noqa: S301  (our own)
+    assert found == [(Notification("s", 1, 2, ("urn:e:1",), ()), 0)]
