@@ -67,7 +67,7 @@ def group_text(pattern: Algebra) -> str:  # noqa: PLR0911  (one return for each 
         case Minus(left, right):
             return _after(left, f"MINUS {_braced(right)}")
         case Extend(operand, variable, expression):
-            return _after(operand, f"BIND ( {expression_text(expression)} AS {_variable(variable)} )")
+            return _after(operand, f"BIND ( {expression_text(expression)} AS {variable_text(variable)} )")
         case Filter(operand, condition):
             return _after(operand, _filter(condition))
         case Union() | Values():
@@ -78,11 +78,11 @@ def expression_text(expression: Expr) -> str:  # noqa: PLR0911  (one return for 
     """An expression, without outer parentheses.
 
     >>> expression_text(And((Compare(">", Variable("x"), Variable("y")), Not(Bound("z")))))
-    '( ?x > ?y ) && ! BOUND( ?z )'
+    '( ?x > ?y ) && ( ! BOUND( ?z ) )'
     """
     match expression:
         case Variable(name):
-            return _variable(name)
+            return variable_text(name)
         case Constant(term):
             return term
         case And(parts) | Or(parts):
@@ -105,7 +105,7 @@ def expression_text(expression: Expr) -> str:  # noqa: PLR0911  (one return for 
 def _call(expression: Expr) -> str:
     match expression:
         case Bound(name):
-            return f"BOUND( {_variable(name)} )"
+            return f"BOUND( {variable_text(name)} )"
         case If(condition, then, otherwise):
             return f"IF( {_list((condition, then, otherwise))} )"
         case Coalesce(parts):
@@ -139,7 +139,9 @@ def _element(pattern: Algebra) -> str:
             return f"{first} UNION {_braced(right)}"
         case Values(variables, rows):
             cells = (" ".join(cell or "UNDEF" for cell in row) for row in rows)
-            return f"VALUES ( {' '.join(map(_variable, variables))} ) {{ {' '.join(f'( {row} )' for row in cells)} }}"
+            return (
+                f"VALUES ( {' '.join(map(variable_text, variables))} ) {{ {' '.join(f'( {row} )' for row in cells)} }}"
+            )
     return _braced(pattern)
 
 
@@ -164,10 +166,14 @@ def _triple(triple: Triple) -> str:
 
 
 def _place(place: str) -> str:
-    return _variable(place[1:]) if place.startswith("?") else place
+    return variable_text(place[1:]) if place.startswith("?") else place
 
 
-def _variable(name: str) -> str:
+def variable_text(name: str) -> str:
+    """
+    >>> variable_text("room"), variable_text(".0")
+    ('?room', '_:h0')
+    """
     return f"_:h{name[1:]}" if is_hidden(name) else f"?{name}"
 
 

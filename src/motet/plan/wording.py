@@ -14,7 +14,7 @@ from motet.plan.leaf_predicates import LeafPredicates
 from motet.plan.leaf_tests import filter_of
 from motet.plan.nodes import ITERATION, Kind, Node, Start
 from motet.plan.sparql_names import renamed
-from motet.plan.sparql_text import expression_text, group_text
+from motet.plan.sparql_text import expression_text, group_text, variable_text
 
 _NUMBER = re.compile(r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double)>')
 _IRI = re.compile(r"<[^<>\s]*>")
@@ -33,7 +33,7 @@ def brief(sparql: str) -> str:
 
 
 def variables(names: Iterable[str], own: Names) -> str:
-    return " ".join(f"?{own.get(name, name)}" for name in names)
+    return " ".join(variable_text(own.get(name, name)) for name in names)
 
 
 def operator(node: Node) -> str:
@@ -70,7 +70,7 @@ def matching(leaf: LeafPredicates, own: Names) -> list[str]:
     ['every event']
     """
     steps = _indexed(leaf, own)
-    reads = [f"?{own.get(read.variable, read.variable)} from {brief(read.predicate)}" for read in leaf.reads]
+    reads = [f"{variables([read.variable], own)} from {brief(read.predicate)}" for read in leaf.reads]
     steps += [f"binds {', '.join(reads)}"] if reads else []
     if leaf.joins:
         steps.append(f"joins {brief(group_text(renamed(Bgp(leaf.joins), lambda name: own.get(name, name))))}")

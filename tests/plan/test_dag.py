@@ -1,0 +1,393 @@
+"""The shared graph of operators: what is one node and what is not."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from motet.engine.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
+from motet.language.annotate import Node as Annotated
+from motet.language.annotate import annotate
+from motet.language.sparql_algebra import parse_expression
+from motet.language.syntax import (
+    Alongside,
+    And,
+    Context,
+    Filter,
+    No,
+    Or,
+    Run,
+    Subscription,
+    Timed,
+    Times,
+    Unless,
+    Within,
+    Without,
+    Xor,
+)
+from motet.language.visibility import leaf_variables
+from motet.language.walk import nodes as pattern_nodes
+from motet.model.intervals import Relation
+from motet.model.terms import RDF_TYPE
+from motet.model.times import END_OF_TIME
+from motet.plan.dag import build
+from motet.plan.leaf_predicates import normalise
+from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
+from motet.plan.sparql_names import renamed, variables_in_order
+
+_spec = importlib.util.spec_from_file_location("language_trees", Path(__file__).parent.parent / "language" / "trees.py")
+assert _spec is not None and _spec.loader is not None
+trees = importlib.util.module_from_spec(_spec)
+sys.modules["language_trees"] = trees
+_spec.loader.exec_module(trees)
+
+Write = Callable[..., Subscription]
+PAIR = "a:A room?r; b:B room?r"
+RENAMED = "x:A room?y; z:B room?y"
+CONTEXTS = [context.value for context in Context]
+
+
+def roots(*subscriptions: Subscription, **options: Mapping[str, int]) -> list[int]:
+    numbered = [replace(one, name=f"s{index}") for index, one in enumerate(subscriptions)]
+    return [root.node for root in build(numbered, start_offsets=options.get("start_offsets")).roots]
+
+
+def shares(*subscriptions: Subscription, **options: Mapping[str, int]) -> bool:
+    return len(set(roots(*subscriptions, **options))) == 1
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a BEFORE b", "x BEFORE z"),
+        ("a AND b", "z AND x"),
+        ("a ALONGSIDE b", "z ALONGSIDE x"),
+        ("a EQUALS b", "z EQUALS x"),
+        ("a OR b", "z OR x"),
+        ("a XOR b WITHIN 5 s", "z XOR x WITHIN 5 s"),
+        ("a UNLESS b WITHIN 5 s", "x UNLESS z WITHIN 5 s"),
+        ("(a AND b) FILTER(?r > 3)", "(z AND x) FILTER(?y > 3)"),
+        ("NO (a{3}) FOR 5 s OR b", "z OR NO (x{3}) FOR 5 s"),
+    ],
+)
+def test_equal_patterns_are_one_node(write: Write, context: str, one: str, other: str) -> None:
+    """Names of variables and events do not matter, nor the order of commutative operands."""
+    assert shares(write(PAIR, one, f"{context} UNBOUNDED"), write(RENAMED, other, f"{context} UNBOUNDED"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a BEFORE b", "b BEFORE a"),
+        ("a BEFORE b", "a AFTER b"),
+        ("a BEFORE b WITHIN 5 s", "a BEFORE b WITHIN 6 s"),
+        ("a BEFORE b WITHIN 5 s", "a BEFORE b"),
+        ("a UNLESS b WITHIN 5 s", "b UNLESS a WITHIN 5 s"),
+        ("a UNLESS b WITHIN 5 s", "a UNLESS b WITHIN 6 s"),
+        ("a XOR b WITHIN 5 s", "a XOR b WITHIN 6 s"),
+        ("(a AND b) FILTER(?r > 3)", "(a AND b) FILTER(?r > 4)"),
+        ("(a AND b) FILTER(?r > 3)", "a AND b"),
+        ("a{2} AND b", "a{3} AND b"),
+        ("a{2} EVERY 5 s AND b", "a{2} AND b"),
+        ("NO a FOR 5 s AND b", "NO a FOR 6 s AND b"),
+        ("(a AND b WITHIN 5 s) FILTER(?r > 3)", "(a AND b FILTER(?r > 3)) WITHIN 5 s"),
+    ],
+)
+def test_patterns_that_differ_are_different_nodes(write: Write, one: str, other: str) -> None:
+    """Operator, order, relation, bound, window, gap, count and condition all count."""
+    assert not shares(write(PAIR, one), write(PAIR, other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(PAIR, "a:A room?r; b:B room?q"), (PAIR, "a:A room?r; b:B floor?r"), (PAIR, "a:A room?r; b:B room~r")],
+)
+def test_joins_are_part_of_the_pattern(write: Write, one: str, other: str) -> None:
+    """Which variables the sides share, and what binds them, makes the node."""
+    assert not shares(write(one, "a AND b", deliver="SELECT *"), write(other, "a AND b", deliver="SELECT *"))
+
+
+def test_what_is_visible_of_a_leaf_counts_but_is_matched_once(write: Write) -> None:
+    """Projection changes which occurrences are distinct; the predicates behind them are still the same."""
+    plan = build(
+        [write("a:A room?r", "a", deliver=clause, name=f"s{len(clause)}") for clause in ("SIGNAL", "SELECT ?r")]
+    )
+    assert len(plan.leaves) == 1
+    assert [node.variables for node in plan.nodes] == [("v0",), ("v0", "v1")]
+
+
+@pytest.mark.parametrize("when", ["a BEFORE b", "a{2} AND b"])
+def test_contexts_are_not_mixed_where_they_matter(write: Write, when: str) -> None:
+    """A pairing operator and a count are nodes of one context."""
+    assert len(set(roots(*(write(PAIR, when, f"{context} UNBOUNDED") for context in CONTEXTS)))) == 5
+
+
+@pytest.mark.parametrize("when", ["a OR b", "a UNLESS b WITHIN 5 s", "a XOR b WITHIN 5 s", "NO a FOR 1 s OR b"])
+def test_contexts_are_mixed_where_they_do_not_matter(write: Write, when: str) -> None:
+    """Everything that does not pair is the same in every context."""
+    assert shares(*(write(PAIR, when, f"{context} UNBOUNDED") for context in CONTEXTS))
+
+
+def later(write: Write, when: str, context: str) -> bool:
+    one, other = write(PAIR, when, context), write(PAIR, when, context)
+    return shares(one, other, start_offsets={"s0": 0, "s1": 17})
+
+
+@pytest.mark.parametrize("when", ["a", "a OR b", "(a OR b) WITHIN 5 s", "a FILTER(?r > 1)"])
+def test_leaves_and_filters_serve_every_start(write: Write, when: str) -> None:
+    """What one event decides can be filtered by offset afterwards, in every context."""
+    events = PAIR if "b" in when else "a:A room?r"
+    one, other = write(events, when, "chronicle"), write(events, when, "chronicle")
+    assert shares(one, other, start_offsets={"s0": 0, "s1": 17})
+
+
+def test_unrestricted_pairs_serve_every_start(write: Write) -> None:
+    """Unrestricted pairing may be filtered by offset, no other context may."""
+    assert [later(write, "a BEFORE b", f"{context} UNBOUNDED") for context in CONTEXTS] == [True] + 4 * [False]
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "a UNLESS b WITHIN 5 s",
+        "a XOR b WITHIN 5 s",
+        "NO a FOR 5 s OR b",
+        "a{2} AND b",
+        "(a AND b) UNLESS b2 WITHIN 1 s",
+    ],
+)
+def test_absence_and_iteration_belong_to_their_start(write: Write, when: str) -> None:
+    """They look at events that are not in the result, so that even unrestricted results depend on the start."""
+    events = f"{PAIR}; b2:B room?r" if "b2" in when else PAIR
+    one = write(events, when, "unrestricted UNBOUNDED")
+    assert not shares(one, one, start_offsets={"s0": 0, "s1": 17})
+    assert shares(one, one, start_offsets={"s0": 17, "s1": 17})
+
+
+def test_since_is_part_of_the_start(write: Write) -> None:
+    """SINCE gives NO a start point and a subscription earlier events."""
+    one = write("a:A", "NO a FOR 5 s")
+    assert not shares(one, replace(one, since=0))
+
+
+@pytest.mark.parametrize("context", CONTEXTS[1:])
+def test_pairs_above_absence_keep_their_order(write: Write, context: str) -> None:
+    """NO has no events, and then left before right decides who opens first; unrestricted has no such order."""
+    one, other = "NO a FOR 5 s AND NO b FOR 5 s", "NO b FOR 5 s AND NO a FOR 5 s"
+    assert not shares(write(PAIR, one, f"{context} UNBOUNDED"), write(PAIR, other, f"{context} UNBOUNDED"))
+    assert shares(write(PAIR, one, "unrestricted UNBOUNDED"), write(PAIR, other, "unrestricted UNBOUNDED"))
+
+
+def test_and_below_without_keeps_its_order(write: Write) -> None:
+    """WITHOUT looks between the left and the right side."""
+    events = f"{PAIR}; c:C"
+    assert not shares(write(events, "(a AND b) WITHOUT c"), write(events, "(b AND a) WITHOUT c"))
+    events = f"{events}; d:D"
+    one, other = "((a AND b) UNLESS c WITHIN 1 s) WITHOUT d", "((b AND a) UNLESS c WITHIN 1 s) WITHOUT d"
+    assert not shares(write(events, one), write(events, other))
+    assert shares(write(events, "(a ALONGSIDE b) WITHOUT (c OR d)"), write(events, "(b ALONGSIDE a) WITHOUT (d OR c)"))
+
+
+TWO = "a:A x?x y?y; b:B"
+SWAPPED = "a:A x?y y?x; b:B"
+
+
+def test_the_order_of_names_counts_where_it_decides(write: Write) -> None:
+    """One event with several solutions: which is the oldest depends on the names of the variables."""
+    one = write(TWO, "a BEFORE b", deliver="SELECT ?x ?y", name="one")
+    other = write(SWAPPED, "a BEFORE b", deliver="SELECT ?x ?y", name="other")
+    assert not shares(one, other)
+    oldest = [_bindings(one, {"x": "x", "y": "y"}), _bindings(other, {"x": "y", "y": "x"})]
+    assert oldest == [{("1", "1"), ("1", "2")}, {("1", "1"), ("2", "1")}]
+
+
+def _bindings(subscription: Subscription, names: Mapping[str, str]) -> set[tuple[str, str]]:
+    """The values of the properties x and y that the reference engine pairs with two events of class B."""
+    values = {("<urn:a1>", f"<urn:{key}>", f'"{value}"') for key in "xy" for value in (1, 2)}
+    first = EventRecord(1, "urn:a1", 1, 1, frozenset({("<urn:a1>", RDF_TYPE, "<urn:A>"), *values}))
+    rest = [
+        EventRecord(offset, f"urn:b{offset}", offset, offset, frozenset({(f"<urn:b{offset}>", RDF_TYPE, "<urn:B>")}))
+        for offset in (2, 3)
+    ]
+    found = evaluate([SubscribeRecord(0, subscription), first, *rest, TickRecord(4, END_OF_TIME)], lateness=None)
+    rows = [dict(notification.bindings) for notification in found]
+    return {(row[names["x"]].strip('"'), row[names["y"]].strip('"')) for row in rows}
+
+
+def test_the_order_of_names_does_not_count_where_it_cannot_decide(write: Write) -> None:
+    """Not in the unrestricted context, and not for variables on which both sides certainly join."""
+    free = [write(events, "a BEFORE b", "unrestricted UNBOUNDED", "SELECT ?x ?y") for events in (TWO, SWAPPED)]
+    assert shares(*free)
+    joined = [
+        write(f"{events} x?{name}", "a BEFORE b", deliver="SELECT ?x ?y")
+        for events, name in ((TWO, "x"), (SWAPPED, "y"))
+    ]
+    assert shares(*joined)
+
+
+def test_one_leaf_may_stand_on_both_sides(write: Write) -> None:
+    """Two events of one kind are one leaf; swapping them changes nothing."""
+    plan = build([write("a:A room?r; b:A room?r", "a AND b WITHIN 5 s", deliver="SELECT ?r")])
+    assert [node.kind for node in plan.nodes] == [Kind.LEAF, Kind.AND]
+    events = "a:A room?r; b:A room?q"
+    assert shares(write(events, "(a AND b) FILTER(?r > ?q)"), write(events, "(b AND a) FILTER(?r > ?q)"))
+    assert shares(write(events, "(a AND b) FILTER(?r > ?q)"), write(events, "(a AND b) FILTER(?q > ?r)"))
+    assert not shares(write(events, "(a BEFORE b) FILTER(?r > ?q)"), write(events, "(a BEFORE b) FILTER(?q > ?r)"))
+
+
+def test_ids_are_a_topological_order_and_users_are_known(write: Write) -> None:
+    """Children come before parents; every node knows the subscriptions it serves."""
+    one = write(PAIR, "a AND b", name="one")
+    two = write(f"{RENAMED}; w:W", "(x AND z) UNLESS w WITHIN 5 s", name="two")
+    plan = build([one, two])
+    assert [[edge.child for edge in node.children] for node in plan.nodes] == [[], [], [0, 1], [], [2, 3]]
+    assert dict(plan.users) == {0: ("one", "two"), 1: ("one", "two"), 2: ("one", "two"), 3: ("two",), 4: ("two",)}
+
+
+# Expanding a root gives back the subscription: no merge was wrong.
+
+
+class MismatchError(Exception):
+    """The node is not what the subscription says."""
+
+
+def expand(plan: Plan, root: Root) -> None:
+    names = _Expansion(plan, root).names(root.node, annotate(root.subscription), below_without=False)
+    assert dict(root.names) == names
+
+
+class _Expansion:
+    """Walks a node and an annotated tree together and finds the names of the node's variables at the leaves."""
+
+    def __init__(self, plan: Plan, root: Root) -> None:
+        self.plan = plan
+        self.context = root.subscription.context
+        self.start = root.start
+
+    def names(self, number: int, tree: Annotated, *, below_without: bool) -> dict[str, str]:
+        passes = isinstance(tree.node, Without) or (
+            below_without and isinstance(tree.node, Unless | Without | Within | Filter)
+        )
+        if tree.carried:
+            return self.names(number, tree.children[0], below_without=passes)
+        node = self.plan.nodes[number]
+        if tree.event is not None:
+            return self._leaf(node, tree)
+        self._require(node.operator == _operator(tree), node, tree)
+        self._require((node.bound, node.context) == self._limits(tree), node, tree)
+        self._require(node.start in (self.start, None) and (node.start is None) == self._serves_all(tree), node, tree)
+        orders = [tree.children, tree.children[::-1]] if self._commutes(tree, below_without) else [tree.children]
+        for operands in orders:
+            try:
+                return self._named(node, tree, operands, passes)
+            except MismatchError as mismatch:
+                problem = mismatch
+        raise problem
+
+    def _named(self, node: Node, tree: Annotated, operands: tuple[Annotated, ...], passes: bool) -> dict[str, str]:
+        flow, names = _flow(tree), dict[str, str]()
+        self._require(len(node.children) == len(operands), node, tree)
+        for index, (edge, operand) in enumerate(zip(node.children, operands, strict=True)):
+            below = self.names(edge.child, operand, below_without=passes and index == 0)
+            self._require(
+                {child for child, _ in edge.names} == {c for c, own in below.items() if own in flow}, node, tree
+            )
+            for child, parent in edge.names:
+                self._require(names.setdefault(parent, below[child]) == below[child], node, tree)
+        self._require(len(set(names.values())) == len(names) and set(names.values()) == flow, node, tree)
+        self._require(set(names) == set(node.variables), node, tree)
+        self._require(_same_condition(node, names, tree), node, tree)
+        sides = [[names[variable] for variable in side] for side in node.order]
+        self._require(all(side == sorted(side) for side in sides), node, tree)
+        return names
+
+    def _leaf(self, node: Node, tree: Annotated) -> dict[str, str]:
+        assert tree.event is not None
+        leaf, own = normalise(tree.event)
+        found = node.operator.match is not None and self.plan.leaves[node.operator.match] == leaf
+        self._require(found and node.start is None and node.context is None, node, tree)
+        names = {variable: own[variable] for variable in node.variables}
+        self._require(set(names.values()) == tree.visible & leaf_variables(tree.event), node, tree)
+        return names
+
+    def _limits(self, tree: Annotated) -> tuple[int | None, Context | None]:
+        paired = isinstance(tree.node, And | Timed | Alongside)
+        bound = tree.bound if paired or isinstance(tree.node, Times | Run) else None
+        return bound, self.context if paired or isinstance(tree.node, Times) else None
+
+    def _serves_all(self, tree: Annotated) -> bool:
+        kinds = {type(node) for node, _ in pattern_nodes(tree.node)}
+        looking = {Unless, Without, Xor, No, Times, Run}
+        pairing = {And, Timed, Alongside}
+        return not kinds & (looking if self.context is Context.UNRESTRICTED else looking | pairing)
+
+    def _commutes(self, tree: Annotated, below_without: bool) -> bool:
+        node = tree.node
+        if isinstance(node, Or | Xor):
+            return True
+        symmetric = isinstance(node, Alongside | And) or (isinstance(node, Timed) and node.relation is Relation.EQUALS)
+        absent = any(isinstance(below, No) for below, _ in pattern_nodes(node))
+        free = self.context is Context.UNRESTRICTED or not absent
+        return symmetric and free and not (below_without and isinstance(node, And))
+
+    @staticmethod
+    def _require(holds: bool, node: Node, tree: Annotated) -> None:
+        if not holds:
+            raise MismatchError(node, tree)
+
+
+def _operator(tree: Annotated) -> Operator:
+    node = tree.node
+    kind = Kind[type(node).__name__.upper()]
+    window = getattr(node, "window", None) or getattr(node, "duration", None)
+    if isinstance(node, Within):
+        window = node.bound
+    return Operator(
+        kind, getattr(node, "relation", None), window, getattr(node, "count", None), getattr(node, "gap", None)
+    )
+
+
+def _flow(tree: Annotated) -> frozenset[str]:
+    """The variables that the occurrences of a pattern bind."""
+    below = [_flow(child) for child in tree.children]
+    match tree.node:
+        case No():
+            return frozenset()
+        case Unless() | Without():
+            return below[0]
+        case Times() | Run():
+            return below[0] & tree.visible
+    return tree.visible if tree.event is not None else frozenset().union(*below)
+
+
+def _same_condition(node: Node, names: Mapping[str, str], tree: Annotated) -> bool:
+    """Whether the node's condition is that of the tree. What the node never binds has no name in it."""
+    condition = tree.node.condition if isinstance(tree.node, Filter) else tree.condition
+    if condition is None or node.condition is None:
+        return condition is None and node.condition is None
+    own = parse_expression(condition.text)
+    pairs = zip(variables_in_order(node.condition), variables_in_order(own), strict=True)
+    unbound = {variable: name for variable, name in pairs if variable not in names and name not in names.values()}
+    return renamed(node.condition, lambda name: {**names, **unbound}.get(name, "?")) == own
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(trees.subscriptions(), min_size=1, max_size=3), st.sampled_from((0, 5)))
+def test_expanding_a_root_gives_back_the_subscription(subscriptions: list[Subscription], offset: int) -> None:
+    """Through all renamings, every subscription finds its own pattern in the shared graph."""
+    numbered = [replace(one, name=f"s{index}") for index, one in enumerate([*subscriptions, *subscriptions])]
+    plan = build(numbered, start_offsets={"s0": offset})
+    assert [root.start for root in plan.roots[1:]] == [Start(0, one.since) for one in numbered[1:]]
+    for root in plan.roots:
+        expand(plan, root)
+    if offset == 0:
+        first, second = plan.roots[: len(subscriptions)], plan.roots[len(subscriptions) :]
+        assert [root.node for root in first] == [root.node for root in second]

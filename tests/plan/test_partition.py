@@ -1,0 +1,136 @@
+"""How the operators of a plan are spread over workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from motet.language.parse import parse
+from motet.language.syntax import Subscription
+from motet.plan.dag import build
+from motet.plan.partition import Component, components
+
+Write = Callable[..., Subscription]
+PAIR = "a:A room?r; b:B room?r"
+TRIPLE = f"{PAIR}; c:C room?r"
+
+
+def keys(*subscriptions: Subscription) -> list[tuple[str, ...]]:
+    """For each component its key, in the names of its last subscription."""
+    plan = build(subscriptions)
+    names = {root.subscription.name: (root.node, dict(root.names)) for root in plan.roots}
+    found = []
+    for component in components(plan):
+        node, own = names[component.subscriptions[-1]]
+        found.append(tuple(own[variable] for variable in component.key(node)))
+    return found
+
+
+def only(*subscriptions: Subscription) -> Component:
+    (component,) = components(build(subscriptions))
+    return component
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "(a BEFORE b) AND c",
+        "(a OR b) AND c",
+        "(a XOR b WITHIN 5 s) AND c",
+        "(a AND b) UNLESS c WITHIN 5 s",
+        "(a AND b) WITHOUT c",
+        "a{3} AND b AND c",
+        "(a+ EVERY 5 s) AND (b OR c)",
+        "(a AND b AND c) FILTER(?r > 3)",
+    ],
+)
+@pytest.mark.parametrize("context", ["unrestricted", "recent", "chronicle", "continuous", "cumulative"])
+def test_a_variable_joined_everywhere_is_the_key(write: Write, context: str, when: str) -> None:
+    """Certainly bound in all leaves and joined by every operator, in every context."""
+    assert keys(write(TRIPLE, when, f"{context} UNBOUNDED", "SELECT ?r")) == [("r",)]
+
+
+def test_all_such_variables_are_the_key(write: Write) -> None:
+    """Two joined variables spread better than one."""
+    assert keys(write("a:A room?r floor?f; b:B floor?f room?r", "a AND b")) in ([("r", "f")], [("f", "r")])
+
+
+@pytest.mark.parametrize(
+    ("events", "when", "reason"),
+    [
+        ("a:A room?r; b:B", "a AND b", "the sides of AND share no variable"),
+        ("a:A room?r; b:B", "a UNLESS b WITHIN 5 s", "the sides of UNLESS share no variable"),
+        (
+            "a:A room?r; b:B room~r",
+            "a BEFORE b",
+            "what both sides of BEFORE share may be unbound, and unbound joins with everything",
+        ),
+        ("a:A room?r; b:B; c:C room?r", "(a OR b) AND c", "the sides of OR share no variable"),
+        (
+            "a:A room?r; b:B room~r; c:C room?r",
+            "(a OR b) AND c",
+            "what both sides of OR share may be unbound, and unbound joins with everything",
+        ),
+        ("a:A room?r; b:B room?r", "NO a FOR 5 s AND b", "NO has no bindings, so it must see all values"),
+        ("a:A room?r; b:B room?r", "a UNLESS NO b FOR 1 s WITHIN 5 s", "NO has no bindings, so it must see all values"),
+    ],
+)
+def test_what_may_be_unbound_is_no_key(write: Write, events: str, when: str, reason: str) -> None:
+    """OPTIONAL, OR and NO leave variables unbound; hashing on them would lose matches."""
+    component = only(write(events, when))
+    assert (component.keys, component.stateless, component.reason) == ((), False, reason)
+
+
+def test_an_iteration_that_hides_its_variables_has_no_key(write: Write) -> None:
+    """Counting goes across all values of what is not visible outside."""
+    component = only(write("a:A room?r", "a{3}"))
+    assert component.keys == ()
+    assert component.reason == "nothing that an EVENT certainly binds is visible outside it"
+
+
+def test_a_union_that_binds_on_one_side_only_is_no_key() -> None:
+    """A variable of one branch is not certain."""
+    text = """PREFIX : <urn:> SUBSCRIPTION s
+        EVENT a { { ?a :p ?r ; :q ?s } UNION { ?a :p ?r } } EVENT b { ?b :p ?r ; :q ?s } WHEN a AND b WITHIN 5 s"""
+    assert keys(parse(text)[0]) == [("r",)]
+
+
+def test_what_one_event_decides_needs_no_key(write: Write) -> None:
+    """Leaves, OR and filters run wherever the event is."""
+    assert only(write("a:A", "a")).stateless
+    assert only(write("a:A; b:B", "(a OR b) WITHIN 5 s")).stateless
+
+
+def test_leaves_do_not_tie_components_together(write: Write) -> None:
+    """Matching comes before partitioning, so only shared operators must stay together."""
+    one = write(PAIR, "a AND b", name="one")
+    other = write(PAIR, "a BEFORE b", name="other")
+    assert keys(one, other) == [("r",), ("r",)]
+
+
+def test_subscriptions_that_share_an_operator_run_together(write: Write) -> None:
+    """One key for all of them, each node with its own variable for it."""
+    one = write(TRIPLE, "(a AND b) UNLESS c WITHIN 5 s", name="one")
+    other = write("x:A room?q; y:B room?q; z:Z room?q", "(x AND y) BEFORE z", name="other")
+    component = only(one, other)
+    assert component.subscriptions == ("one", "other")
+    assert [len(key) for _, key in component.keys] == [1, 1, 1]
+
+
+def test_sharing_stops_where_it_would_cost_the_key(write: Write) -> None:
+    """Subscriptions that join on different variables run apart; the one without any key does too."""
+    events = "a:A room?r floor?f; b:B room?r floor?f"
+    rooms = write(f"{events}; c:C room?r", "(a AND b) BEFORE c", name="rooms", deliver="SELECT ?r ?f")
+    floors = write(f"{events}; c:C floor?f", "(a AND b) BEFORE c", name="floors", deliver="SELECT ?r ?f")
+    nothing = write(f"{events}; c:D", "(a AND b) BEFORE c", name="nothing", deliver="SELECT ?r ?f")
+    assert keys(rooms, floors, nothing) == [("r",), ("f",), ()]
+    assert keys(rooms) == [("r",)]
+
+
+def test_a_crossed_operand_is_not_hashed_two_ways(write: Write) -> None:
+    """One node used on both sides with its variables swapped has no order to hash them in."""
+    events = "a:A x?x y?y; b:B x?x y?y; c:A x?y y?x; d:B x?y y?x"
+    component = only(write(events, "(a AND b) BEFORE (c AND d)", "unrestricted UNBOUNDED", "SELECT ?x ?y"))
+    assert len(component.nodes) == 2
+    assert component.keys == ()

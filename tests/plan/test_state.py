@@ -1,0 +1,110 @@
+"""What nodes remember, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from motet.language.syntax import Subscription
+from motet.model.intervals import Interval, Relation
+from motet.plan.dag import build
+from motet.plan.nodes import Kind
+from motet.plan.state import State, states
+
+Write = Callable[..., Subscription]
+PAIR = "a:A room?r; b:B room?r"
+TRIPLE = f"{PAIR}; c:C room?r"
+
+
+def words(subscription: Subscription) -> str:
+    """The state of the pattern's topmost operator."""
+    plan = build([subscription])
+    root = plan.roots[0]
+    return states(plan)[root.node].words(dict(root.names))
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("unrestricted", "every occurrence of both sides per ?r, for 5 min"),
+        ("recent", "the latest occurrence of the left side per ?r, for 5 min"),
+        ("chronicle", "open occurrences of the left side per ?r, for 5 min"),
+        ("continuous", "open occurrences of the left side per ?r, for 5 min"),
+        ("cumulative", "open occurrences of the left side per ?r, for 5 min"),
+    ],
+)
+def test_a_pair_is_remembered_as_its_context_wants_it(write: Write, context: str, expected: str) -> None:
+    """Per value of the joined variables, for the length of the bound."""
+    assert words(write(PAIR, "a BEFORE b WITHIN 5 min", context)) == expected
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("unrestricted", "every occurrence of both sides, never forgotten"),
+        ("recent", "the latest occurrence of each side, never forgotten"),
+        ("chronicle", "open occurrences of both sides, never forgotten"),
+    ],
+)
+def test_without_a_bound_nothing_is_forgotten(write: Write, context: str, expected: str) -> None:
+    """UNBOUNDED state grows, and the plan says so."""
+    assert words(write("a:A; b:B", "a AND b", f"{context} UNBOUNDED")) == expected
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_only_the_side_that_completes_first_is_remembered(write: Write, relation: Relation) -> None:
+    """In order of completion, (end, start), a partner that always comes later finds the other one open."""
+    intervals = [Interval(start, end) for start in range(4) for end in range(start, 4)]
+    pairs = [(a, b) for a in intervals for b in intervals if relation.holds(a, b)]
+    first = {(a.end, a.start) < (b.end, b.start) for a, b in pairs if a != b}
+    side = {frozenset({True}): "the left side", frozenset({False}): "the right side"}.get(
+        frozenset(first), "both sides"
+    )
+    kept = words(write("a:A; b:B", f"a {relation.value} b WITHIN 5 s"))
+    assert kept == f"open occurrences of {side}, for 5 s"
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ("a OR b", "nothing"),
+        ("(a OR b) WITHIN 5 min", "nothing"),
+        ("(a OR b) FILTER(?r > 1)", "nothing"),
+        ("a XOR b WITHIN 5 min", "occurrences of both sides per ?r, for 5 min"),
+        ("a UNLESS b WITHIN 5 min", "undecided occurrences and what contradicts them per ?r, for 5 min"),
+        ("(a AND b WITHIN 5 min) WITHOUT c", "occurrences of the right side per ?r, for 5 min"),
+        ("(a AND b) WITHOUT c", "occurrences of the right side per ?r, never forgotten"),
+        ("NO a FOR 5 min", "start points and what ends the silence, for 5 min"),
+        ("a{3}", "up to 2 counted per ?r, never forgotten"),
+        ("a{3} EVERY 5 min", "up to 2 counted per ?r, for 10 min"),
+        ("a{3} EVERY 5 min WITHIN 8 min", "up to 2 counted per ?r, for 8 min"),
+        ("a{1}", "nothing"),
+        ("a+ EVERY 30 s WITHIN 5 min", "the open run per ?r, until 30 s of silence, at most 5 min"),
+        ("a+ EVERY 30 s", "the open run per ?r, until 30 s of silence, however long"),
+    ],
+)
+def test_every_operator_says_what_it_keeps(write: Write, when: str, expected: str) -> None:
+    """Windows, counts and gaps limit the state."""
+    events = "; ".join(event for event in TRIPLE.split("; ") if event[0] in when.replace("FILTER", ""))
+    assert words(write(events, when, deliver="SELECT ?r")) == expected
+
+
+def test_a_leaf_keeps_nothing(write: Write) -> None:
+    """Matching has no memory."""
+    assert words(write("a:A", "a")) == "nothing"
+
+
+@pytest.mark.parametrize(("context", "expected"), [("recent", "the last 2"), ("chronicle", "up to 2 counted")])
+def test_counting_slides_or_tumbles_with_the_context(write: Write, context: str, expected: str) -> None:
+    """Sliding keeps the last ones, tumbling what has been counted."""
+    assert words(write("a:A", "a{3} WITHIN 5 s", context)) == f"{expected}, for 5 s"
+
+
+def test_what_is_known_late_keeps_others_longer(write: Write) -> None:
+    """An operand that waits for an absence makes its partner wait as long."""
+    plan = build([write(TRIPLE, "((a UNLESS b WITHIN 10 min) BEFORE c) WITHIN 5 min")])
+    by_kind = {node.kind: state for node, state in zip(plan.nodes, states(plan), strict=True)}
+    minute = 60_000_000
+    assert by_kind[Kind.UNLESS].delay == 10 * minute
+    assert by_kind[Kind.TIMED] == State("open occurrences of the left side", ("v1",), 15 * minute, 10 * minute)
