@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench docs lock clean kills
+.PHONY: setup demo test lint ontologies bench docs lock clean kills
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -33,6 +33,12 @@ test: lint  ## lint, then all tests
 
 kills: $(READY)  ## the long version of the SIGKILL test of the lake
 	@MOTET_KILLS=2000 $(BIN)/pytest tests/lake/test_kills.py
+
+ontologies: $(READY)  ## download published ontologies (needs npm) and hold the class codes to them
+	@mkdir -p .cache/ontologies
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest .cache/ontologies brickschema==0.8.0
+	@cd .cache/ontologies && npm pack --silent @zazuko/rdf-vocabularies@2023.1.19
+	@$(BIN)/pytest tests/ontology/test_published.py
 
 bench: $(READY)  ## every benchmark, each prints a ratio
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import pickle
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -12,23 +13,21 @@ from hypothesis import strategies as st
 
 from motet.model.errors import LimitError
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.ontology.read import parse
 from motet.ontology.vocabulary import Triple
 
-_spec = importlib.util.spec_from_file_location("naive_closure", Path(__file__).parent / "naive_closure.py")
-assert _spec is not None
-assert _spec.loader is not None
-naive = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(naive)
 
-PREFIXES = """
-@prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-"""
+def beside(name: str) -> ModuleType:
+    """A module of this directory that holds no tests."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def triples(turtle: str) -> tuple[Triple, ...]:
-    return parse((PREFIXES + turtle).encode()).triples
+naive, random_ontologies = beside("naive_closure"), beside("random_ontologies")
+triples, owl_axiom, merging = random_ontologies.triples, random_ontologies.owl_axiom, random_ontologies.merging
 
 
 def derived(ontology: str, event: str, mode: Entailment = Entailment.OWL_RL) -> set[Triple]:
@@ -248,52 +247,6 @@ def test_a_reasoner_travels() -> None:
     reasoner = Reasoner(triples(RULES["a defined topic class"][0]))
     event = triples(RULES["a defined topic class"][1])
     assert pickle.loads(pickle.dumps(reasoner)).close(event) == reasoner.close(event)  # noqa: S301  (our own bytes)
-
-
-CLASSES = [f":C{i}" for i in range(5)]
-PROPERTIES = [f":p{i}" for i in range(4)]
-INDIVIDUALS = [f":i{i}" for i in range(4)]
-one_class, one_property, one_individual = (st.sampled_from(names) for names in (CLASSES, PROPERTIES, INDIVIDUALS))
-
-restriction = st.one_of(
-    st.builds("[ owl:onProperty {} ; owl:someValuesFrom {} ]".format, one_property, one_class),
-    st.builds("[ owl:onProperty {} ; owl:someValuesFrom owl:Thing ]".format, one_property),
-    st.builds("[ owl:onProperty {} ; owl:allValuesFrom {} ]".format, one_property, one_class),
-    st.builds("[ owl:onProperty {} ; owl:hasValue {} ]".format, one_property, one_individual),
-    st.builds("[ owl:onProperty {} ; owl:maxCardinality 1 ]".format, one_property),
-    st.builds("[ owl:onProperty {} ; owl:maxQualifiedCardinality 1 ; owl:onClass {} ]".format, one_property, one_class),
-    st.builds("[ owl:intersectionOf ( {} {} ) ]".format, one_class, one_class),
-    st.builds("[ owl:unionOf ( {} {} ) ]".format, one_class, one_class),
-    st.builds("[ owl:oneOf ( {} {} ) ]".format, one_individual, one_individual),
-)
-rdfs_axiom = st.one_of(
-    st.builds("{} rdfs:subClassOf {} .".format, one_class, one_class),
-    st.builds("{} rdfs:subPropertyOf {} .".format, one_property, one_property),
-    st.builds("{} rdfs:domain {} .".format, one_property, one_class),
-    st.builds("{} rdfs:range {} .".format, one_property, one_class),
-)
-owl_axiom = st.one_of(
-    rdfs_axiom,
-    st.builds("{} a owl:Class .".format, one_class),
-    st.builds("{} rdfs:subClassOf {} .".format, one_class, restriction),
-    st.builds("{} rdfs:subClassOf {} .".format, restriction, one_class),
-    st.builds("{} owl:equivalentClass {} .".format, one_class, restriction),
-    st.builds("{} owl:equivalentProperty {} .".format, one_property, one_property),
-    st.builds("{} owl:inverseOf {} .".format, one_property, one_property),
-    st.builds("{} owl:propertyChainAxiom ( {} {} ) .".format, one_property, one_property, one_property),
-    st.builds("{} owl:hasKey ( {} {} ) .".format, one_class, one_property, one_property),
-    st.builds(
-        "{} a owl:{}Property .".format,
-        one_property,
-        st.sampled_from(["Symmetric", "Transitive", "Functional", "InverseFunctional"]),
-    ),
-)
-fact = st.one_of(
-    st.builds("{} a {} .".format, one_individual, one_class),
-    st.builds("{} {} {} .".format, one_individual, one_property, one_individual),
-    st.builds("{} {} {} .".format, one_individual, one_property, st.sampled_from(["1", "2"])),
-)
-merging = st.one_of(fact, fact, fact, st.builds("{} owl:sameAs {} .".format, one_individual, one_individual))
 
 
 @settings(max_examples=500, deadline=None)

@@ -1,0 +1,56 @@
+"""The reasoner against full materialisation by owlrl, an independent implementation of the same profile."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import owlrl
+import rdflib
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from motet.ontology import vocabulary as v
+from motet.ontology.entailment import Reasoner
+from motet.ontology.vocabulary import Triple
+
+_spec = importlib.util.spec_from_file_location("random_ontologies", Path(__file__).with_name("random_ontologies.py"))
+assert _spec is not None
+assert _spec.loader is not None
+generator = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(generator)
+
+OURS = "<urn:x:"
+#: owlrl takes a class to be below itself only when it is declared, and then knows equal restrictions for what they are.
+DECLARED = "".join(f"{name} a owl:Class ." for name in generator.CLASSES)
+
+
+def materialised(triples: tuple[Triple, ...]) -> set[Triple]:
+    graph = rdflib.Graph().parse(data="".join(f"{s} {p} {o} .\n" for s, p, o in triples), format="nt")
+    owlrl.DeductiveClosure(owlrl.OWLRL_Semantics).expand(graph)
+    return {(s.n3(), p.n3(), o.n3()) for s, p, o in graph}
+
+
+def about_names(found: set[Triple]) -> set[Triple]:
+    """What is said of named things with named classes and properties; owlrl adds its axiomatic triples to it."""
+    return {
+        (s, p, o)
+        for s, p, o in found
+        if s.startswith(OURS)
+        and o.startswith(OURS)
+        and (p.startswith(OURS) or p in (v.TYPE, v.SUBCLASS, v.SAME))
+        and s != o
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(generator.owl_axiom, max_size=6),
+    st.lists(generator.relation, max_size=3),
+    st.lists(generator.relation, min_size=1, max_size=4),
+)
+def test_owl_rl_is_what_owlrl_materialises(axioms: list[str], background: list[str], event: list[str]) -> None:
+    """Background and event closure together are owlrl's materialisation of both, for any ontology and event."""
+    ontology, own = generator.triples("".join([DECLARED, *axioms, *background])), generator.triples("".join(event))
+    reasoner = Reasoner(ontology)
+    assert about_names(set(reasoner.background | reasoner.close(own))) == about_names(materialised(ontology + own))
