@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.model.errors import UsageError
+from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud
 
-__all__ = ["__version__", "open"]
+__all__ = ["Notification", "__version__", "open"]
 __version__ = "0.1.0"
 
 

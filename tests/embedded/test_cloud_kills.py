@@ -1,0 +1,70 @@
+"""A cloud killed at any moment goes on as if nothing had happened."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import motet
+from motet.lake import Lake
+from motet.model.notifications import Notification
+from motet.model.tables import notification_rows
+
+HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e SELECT ?c"
+EVENTS = 60
+KILLS = int(os.environ.get("MOTET_CLOUD_KILLS", "25"))
+
+
+def reading(number: int) -> str:
+    event = f"<urn:e:{number}>"
+    return (
+        f'{event} <urn:celsius> "{20 + number % 20}"^^<http://www.w3.org/2001/XMLSchema#integer> {event} .\n'
+        f'{event} <http://www.w3.org/ns/sosa/resultTime> "2026-11-15T10:{number:02}:00Z"'
+        f"^^<http://www.w3.org/2001/XMLSchema#dateTime> {event} .\n"
+    )
+
+
+def work(lake: Path, heard: Path) -> None:
+    """Subscribe, publish everything from the start, write down what the listener hears."""
+    with heard.open("a") as file, motet.open(lake) as cloud:
+
+        def listen(notification: Notification) -> None:
+            file.write(f"{notification.to_line()}\n")
+            file.flush()
+
+        cloud.subscribe(HOT, listen)
+        for number in range(EVENTS):
+            cloud.publish(reading(number))
+
+
+def killed_somewhere(lake: Path, heard: Path, rng: random.Random) -> bool:
+    """Run the work in a process and kill it; True when it had finished before."""
+    child = os.fork()
+    if child == 0:
+        work(lake, heard)
+        os._exit(0)
+    time.sleep(rng.uniform(0.01, 0.25))  # the moment of the kill is the point of this test
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # the child only works
+def test_notifications_are_those_of_a_run_without_a_crash(tmp_path: Path) -> None:
+    """After any number of kills the table and the listener have exactly the notifications of an undisturbed run."""
+    rng = random.Random(5)
+    expected = tmp_path / "expected"
+    work(tmp_path / "calm", expected)
+    lake, heard = tmp_path / "lake", tmp_path / "heard"
+    for _ in range(KILLS):
+        if killed_somewhere(lake, heard, rng):
+            break
+    work(lake, heard)
+    lines = expected.read_text().splitlines()
+    table = [str(found) for batch in Lake.open(lake).notifications() for found, _ in notification_rows(batch)]
+    assert table == lines, "each once, in log order"
+    whole = [line for line in heard.read_text().splitlines() if line.endswith("}")]
+    assert set(whole) == set(lines), "each at least once; a repetition has the same id"
+    assert Lake.open(lake).check() == []

@@ -1,0 +1,18 @@
+"""The Python examples run and print what they promise."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "prints"),
+    [("live_cloud", "hot-room: {'celsius': '40'"), ("read_the_lake", "1-north")],
+)
+def test_an_example_runs(name: str, prints: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An example in the documentation is a program that works."""
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert prints in capsys.readouterr().out
