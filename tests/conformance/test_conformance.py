@@ -1,0 +1,120 @@
+"""Every case of ``cases`` on every engine: an engine is admitted through this suite.
+
+A case's ``rule.txt`` says which rule it shows. What an engine cannot do is in one table, strictly: a marked case must
+fail with the error it is marked with, and one that passes fails the suite until its mark is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from motet.fuzz.case import Case, packed
+from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files
+from motet.fuzz.files import read_case, read_lines
+from motet.model.errors import EngineError, MotetError, UsageError
+from motet.model.tables import Triple
+
+CASES = {folder.name: folder for folder in sorted((Path(__file__).parent / "cases").iterdir())}
+ENGINES = ("reference", "embedded", "embedded-live", "spark")
+MARKERS = ("notimpl", "notyet", "never")  # we could; upstream must first; it makes no sense
+
+DETECTED = ("pair-*", "context-*", "absence-*", "iterate-*", "derive-*", "page-*")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Cases an engine cannot do, and how it says so."""
+
+    marker: str
+    engines: tuple[str, ...]
+    cases: tuple[str, ...]  # patterns of names
+    error: type[MotetError]
+    reason: str
+
+
+MARKS = (
+    Mark("never", ("embedded", "spark"), ("log-*",), UsageError, "`motet run` reads files; a log needs a lake"),
+    Mark("notimpl", ("embedded", "embedded-live", "spark"), DETECTED, EngineError, "only single events are matched"),
+    Mark("notimpl", ("embedded-live",), ("log-detect-*",), EngineError, "only single events are matched"),
+)
+
+
+def mark_of(engine: str, name: str) -> Mark | None:
+    """The first mark that speaks of the case."""
+    matching = (mark for mark in MARKS if engine in mark.engines and any(fnmatch(name, glob) for glob in mark.cases))
+    return next(matching, None)
+
+
+def expected_of(name: str) -> list[str]:
+    return read_lines(CASES[name] / "expected.jsonl")
+
+
+def engine_of(name: str) -> Engine:
+    in_process = {"reference": Reference, "embedded": embedded_files, "embedded-live": Live}
+    return in_process[name]() if name in in_process else spark_files()
+
+
+@pytest.fixture(scope="session")
+def on_spark() -> Iterator[dict[str, list[str]]]:
+    """The lines of all cases that Spark can do, from one run per ontology: a session and a job cost seconds."""
+    pytest.importorskip("pyspark")
+    from motet.spark.session import session
+
+    running = session(master="local[2]", app_name="motet-tests")
+    names = [name for name in CASES if mark_of("spark", name) is None]
+    groups: dict[frozenset[Triple], dict[str, Case]] = {}
+    for name in names:
+        case = read_case(CASES[name])
+        groups.setdefault(case.ontology, {})[name] = case
+    yield {name: lines for group in groups.values() for name, lines in together(group).items()}
+    running.stop()
+
+
+def together(cases: dict[str, Case]) -> dict[str, list[str]]:
+    """Cases of single events in one run: what a subscription says of another case's events is left out."""
+    [lines] = spark_files().run([packed(list(cases.values()))])
+    return {
+        name: [
+            line
+            for line in lines
+            if any(f'"subscription": "{s.name}"' in line for s in case.subscriptions)
+            and any(f'"events": ["{event.id}"]' in line for event in case.events)
+        ]
+        for name, case in cases.items()
+    }
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", CASES)
+def test_an_engine_says_what_the_case_expects(name: str, engine: str, request: pytest.FixtureRequest) -> None:
+    """Exactly the lines of expected.jsonl, in their order; or, where a mark says so, exactly that error."""
+    mark = mark_of(engine, name)
+    if mark is not None:
+        with pytest.raises(mark.error):
+            engine_of(engine).run([read_case(CASES[name])])
+        return
+    if engine == "spark":
+        lines = request.getfixturevalue("on_spark")[name]
+    else:
+        [lines] = engine_of(engine).run([read_case(CASES[name])])
+    assert lines == expected_of(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_names_its_rule(name: str) -> None:
+    """A case whose expectation cannot be traced to a rule is worth nothing; names must not clash in a shared run."""
+    rule = (CASES[name] / "rule.txt").read_text("utf-8")
+    assert rule.strip() and rule.count("\n") == 1
+    assert all(subscription.name.startswith(name) for subscription in read_case(CASES[name]).subscriptions)
+
+
+def test_marks_are_of_a_known_kind() -> None:
+    """A mark says whether it is for us, for upstream or for nobody to change, and speaks of a case there is."""
+    assert {mark.marker for mark in MARKS} <= set(MARKERS)
+    unused = [glob for mark in MARKS for glob in mark.cases if not any(fnmatch(name, glob) for name in CASES)]
+    assert unused == []
