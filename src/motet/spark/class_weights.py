@@ -1,0 +1,94 @@
+"""How heavy is each class, by the history of a lake and the subscriptions in force?
+
+An event counts for the most specific classes that the ontology makes it a member of, whatever its publisher named; a
+subscription counts for the classes of its EVENTs. Tasks close and count events; only counts come back. What the weights
+are used for is in ``motet.ontology.weights``. PySpark is imported here: import this module where Spark is used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from motet.lake import Lake, Snapshot
+from motet.language.parse import parse
+from motet.model.tables import event_rows
+from motet.model.terms import iri
+from motet.ontology.entailment import Reasoner
+from motet.ontology.hierarchy import Hierarchy, classify
+from motet.ontology.load import Ontology
+from motet.ontology.topics import most_specific
+from motet.ontology.vocabulary import TYPE, Triple
+from motet.ontology.weights import WeightedTree, class_weights, weighted_tree
+from motet.spark.lake_source import read_lake
+
+COUNTS = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("count", pa.int64(), nullable=False)])
+
+
+def weigh_classes(
+    spark: SparkSession,
+    lake: str | Path,
+    ontology: Ontology,
+    *,
+    first: int = 0,
+    event_share: float = 0.5,
+    smoothing: float = 1.0,
+) -> tuple[Hierarchy, WeightedTree]:
+    """The ontology's classes and their weighted tree (OCWT), from the events at or after the offset ``first``.
+
+    ``event_share`` is the part of a weight that events decide, subscriptions deciding the rest; ``smoothing`` is added
+    to every count, so that a class never seen has some weight.
+    """
+    hierarchy = classify(ontology)
+    events = count_events(spark, lake, ontology, hierarchy, first=first)
+    subscriptions = count_subscriptions(Lake.open(lake, create=False).snapshot())
+    weights = class_weights(hierarchy, events, subscriptions, event_share=event_share, smoothing=smoothing)
+    return hierarchy, weighted_tree(hierarchy, weights)
+
+
+def count_events(
+    spark: SparkSession, lake: str | Path, ontology: Ontology, hierarchy: Hierarchy, *, first: int = 0
+) -> dict[str, int]:
+    """How many events have each class as one of their most specific ones."""
+    counting = Counting(ontology.triples, hierarchy)
+    records = read_lake(spark, lake, first).where("kind = 'event'")
+    counts = records.mapInArrow(counting, from_arrow_schema(COUNTS)).groupBy("name").agg(f.sum("count"))
+    return {name: int(count) for name, count in counts.collect()}
+
+
+def count_subscriptions(snapshot: Snapshot) -> dict[str, int]:
+    """How many EVENTs of the subscriptions in force ask for each class."""
+    texts = (text for _, text in snapshot.subscriptions().values())
+    asked = (event.class_iri for text in texts for subscription in parse(text) for event in subscription.events)
+    return dict(Counter(iri(name) for name in asked if name is not None))
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Batches of records to batches of COUNTS. Travels to workers as plain fields; each closes the ontology once."""
+
+    ontology: Sequence[Triple]
+    hierarchy: Hierarchy
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        counts = Counter(
+            name for batch in batches for row in event_rows(batch) for name in self._classes(row.id, row.triples)
+        )
+        yield pa.RecordBatch.from_pydict({"name": list(counts), "count": list(counts.values())}, schema=COUNTS)
+
+    def _classes(self, event: str, triples: Sequence[Triple]) -> tuple[str, ...]:
+        own = iri(event)
+        found = (o for s, p, o in self._reasoner.close(triples) if s == own and p == TYPE)
+        return most_specific(self.hierarchy, found)
+
+    @cached_property
+    def _reasoner(self) -> Reasoner:
+        return Reasoner(self.ontology)
