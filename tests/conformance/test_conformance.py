@@ -6,7 +6,7 @@ fail with the error it is marked with, and one that passes fails the suite until
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -20,7 +20,12 @@ from motet.model.errors import EngineError, MotetError, UsageError
 from motet.model.tables import Triple
 
 CASES = {folder.name: folder for folder in sorted((Path(__file__).parent / "cases").iterdir())}
-ENGINES = ("reference", "embedded", "embedded-live", "spark")
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "reference": Reference,
+    "embedded": embedded_files,
+    "embedded-live": Live,
+    "spark": spark_files,
+}
 MARKERS = ("notimpl", "notyet", "never")  # we could; upstream must first; it makes no sense
 
 DETECTED = ("pair-*", "context-*", "absence-*", "iterate-*", "derive-*", "page-*")
@@ -52,11 +57,6 @@ def mark_of(engine: str, name: str) -> Mark | None:
 
 def expected_of(name: str) -> list[str]:
     return read_lines(CASES[name] / "expected.jsonl")
-
-
-def engine_of(name: str) -> Engine:
-    in_process = {"reference": Reference, "embedded": embedded_files, "embedded-live": Live}
-    return in_process[name]() if name in in_process else spark_files()
 
 
 @pytest.fixture(scope="session")
@@ -96,12 +96,12 @@ def test_an_engine_says_what_the_case_expects(name: str, engine: str, request: p
     mark = mark_of(engine, name)
     if mark is not None:
         with pytest.raises(mark.error):
-            engine_of(engine).run([read_case(CASES[name])])
+            ENGINES[engine]().run([read_case(CASES[name])])
         return
     if engine == "spark":
         lines = request.getfixturevalue("on_spark")[name]
     else:
-        [lines] = engine_of(engine).run([read_case(CASES[name])])
+        [lines] = ENGINES[engine]().run([read_case(CASES[name])])
     assert lines == expected_of(name)
 
 
