@@ -15,6 +15,7 @@ LAYERS = (
     "ontology",
     "language",
     "plan",
+    "lint",
     "engine",
     "lake",
     "sparql",
@@ -27,7 +28,7 @@ LAYERS = (
     "cli",
 )
 
-PURE = ("model", "language", "plan", "engine", "overlay/protocol", "overlay/pubsub")
+PURE = ("model", "language", "plan", "lint", "engine", "overlay/protocol", "overlay/pubsub")
 IMPURE = {
     "asyncio", "multiprocessing", "os", "pathlib", "pyspark", "random", "secrets", "shutil", "socket", "ssl",
     "subprocess", "tempfile", "threading", "time", "urllib",
