@@ -41,5 +41,5 @@ def open(  # noqa: A001  (motet.open("dir") is how people say it)
     if ontology:
         from motet.ontology.load import load  # noqa: PLC0415
 
-        cloud.add_background(load(ontology).triples)
+        cloud.background.add(load(ontology).triples)
     return cloud

@@ -17,6 +17,7 @@ from typing import Self
 import pyarrow as pa
 
 from motet.codec.decode import decode_bytes
+from motet.embedded.background import Background
 from motet.embedded.worker import Worker
 from motet.engine.derive import derive
 from motet.engine.leaves import LeafEngine
@@ -47,18 +48,19 @@ def derive_here(lake: Lake, snapshot: Snapshot, stretches: Sequence[Stretch], fi
 class Cloud:
     """Made by `motet.open()`. Methods may be called from several threads; listeners are called one at a time, in order.
 
-    On the embedded engine a listener has been called by the time `publish` returns. With `background=True` (Spark) a
+    On the embedded engine a listener has been called by the time `publish` returns. With `threaded=True` (Spark) a
     worker thread derives and delivers; `flush()` waits for it.
     """
 
-    def __init__(self, lake: Lake, derive: Derive = derive_here, *, background: bool = False) -> None:
+    def __init__(self, lake: Lake, derive: Derive = derive_here, *, threaded: bool = False) -> None:
         self.lake = lake
+        self.background = Background(self._change_background)
         self._derive = derive
         self._timeline = Timeline()
         self._listeners: dict[str, Listener] = {}
         self._delivered: dict[str, int] = {}
         self._busy = threading.RLock()
-        self._worker = Worker(self._advance) if background else None
+        self._worker = Worker(self._advance) if threaded else None
 
     def publish(
         self,
@@ -113,14 +115,6 @@ class Cloud:
         self.lake.tick(instant)
         self._proceed()
 
-    def add_background(self, triples: Iterable[Triple]) -> None:
-        """Add to the background graph (ontology and individuals) what is not in it; holds for later events."""
-        with self._busy:
-            self._advance()
-            if missing := sorted(frozenset(triples) - self._timeline.registry.background):
-                self.lake.background(added=missing)
-        self._proceed()
-
     def flush(self) -> None:
         """Return when everything published so far has been derived and delivered."""
         if self._worker:
@@ -141,6 +135,17 @@ class Cloud:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _change_background(self, change: Callable[[frozenset[Triple]], frozenset[Triple]]) -> int:
+        """Write what a change makes of the background graph, all or nothing; how many triples came or went."""
+        with self._busy:
+            self._advance()
+            before = self._timeline.registry.background
+            after = change(before)
+            if after != before:
+                self.lake.background(added=sorted(after - before), removed=sorted(before - after))
+        self._proceed()
+        return len(after ^ before)
 
     def _register(self, subscription: Subscription, known: Mapping[str, tuple[int, str]]) -> None:
         name = subscription.name

@@ -143,7 +143,7 @@ class Live:
             Cloud(Lake.open(folder, lateness=case.lateness)) as cloud,
         ):
             if case.ontology:
-                cloud.add_background(case.ontology)
+                cloud.background.add(case.ontology)
             for step in batches(case):
                 _do(cloud, step, told.append)
         return [found.to_line() for found in sorted(told, key=lambda found: found.sort_key)]

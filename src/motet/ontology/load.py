@@ -77,7 +77,7 @@ def load(
     """Read files and the files they import. ``catalogue`` says which file an imported IRI stands for."""
     documents: list[Document] = []
     for path in paths:
-        documents.append(read(Path(path), number=len(documents), size_limit=size_limit))
+        documents.append(read(Path(path), size_limit=size_limit))
     known = {iri(name): Path(path) for name, path in (catalogue or {}).items()}
     missing: dict[str, str] = {}
     for document in documents:  # grows while it is walked
@@ -87,7 +87,7 @@ def load(
             if wanted in known:
                 path = known[wanted]
                 if str(path) not in {other.source for other in documents}:
-                    documents.append(read(path, number=len(documents), size_limit=size_limit))
+                    documents.append(read(path, size_limit=size_limit))
             else:
                 missing[wanted] = document.source
     if missing and not ignore_missing_imports:

@@ -35,7 +35,7 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file's triples. Blank nodes are numbered in order of appearance, apart from every other file's."""
+    """One file's triples. Blank nodes are named by the file's content and their order of appearance in it."""
 
     source: str
     triples: tuple[Triple, ...]
@@ -51,13 +51,13 @@ class Document:
         return tuple(sorted({o for _, p, o in self.triples if p == v.IMPORTS}))
 
 
-def read(path: Path, *, number: int = 0, size_limit: int = SIZE_LIMIT) -> Document:
-    """Read a file; ``number`` keeps its blank nodes apart from those of other files."""
+def read(path: Path, *, size_limit: int = SIZE_LIMIT) -> Document:
+    """Read a file."""
     content = _content(path, size_limit)
-    return parse(content, _format(path, content), source=str(path), number=number)
+    return parse(content, _format(path, content), source=str(path))
 
 
-def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "input", number: int = 0) -> Document:
+def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "input") -> Document:
     """
     >>> parse(b"<urn:a> <urn:p> [ <urn:q> 5 ] .").triples[1][:2]
     ('<urn:a>', '<urn:p>')
@@ -71,7 +71,7 @@ def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "inpu
     except SyntaxError as error:
         raise _explained(error, source) from error
     digest = hashlib.sha256(content).hexdigest()[:16]
-    return Document(source, tuple(_named(raw, number, digest)))
+    return Document(source, tuple(_named(raw, digest)))
 
 
 def _refuse_hazards(content: bytes, syntax: Format, source: str) -> None:
@@ -88,8 +88,8 @@ def _terms(quad: pyoxigraph.Quad) -> Triple:
     return str(quad.subject), str(quad.predicate), str(quad.object)
 
 
-def _named(triples: list[Triple], number: int, digest: str) -> Iterable[Triple]:
-    """Number the blank nodes; those that are individuals become IRIs that depend on the file's content alone."""
+def _named(triples: list[Triple], digest: str) -> Iterable[Triple]:
+    """Name the blank nodes after the content, so that one text always says the same; individuals become IRIs."""
     structural = _structural(triples)
     names: dict[str, str] = {}
 
@@ -98,7 +98,7 @@ def _named(triples: list[Triple], number: int, digest: str) -> Iterable[Triple]:
             return term
         if term not in names:
             count = len(names)
-            names[term] = f"_:f{number}b{count}" if term in structural else f"<urn:motet:blank:{digest}:{count}>"
+            names[term] = f"_:x{digest}b{count}" if term in structural else f"<urn:motet:blank:{digest}:{count}>"
         return names[term]
 
     return [(name(s), p, name(o)) for s, p, o in triples]

@@ -36,7 +36,7 @@ FILE = pa.schema(
 def open_on_spark(directory: str | Path) -> Cloud:
     """A cloud whose worker thread runs Spark jobs."""
     lake = Lake.open(directory)
-    return Cloud(lake, derive_on(session()), background=True)
+    return Cloud(lake, derive_on(session()), threaded=True)
 
 
 def derive_on(spark: SparkSession) -> Derive:
