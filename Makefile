@@ -44,6 +44,7 @@ bench: $(READY)  ## every benchmark, each prints a ratio
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 docs: $(READY)  ## HTML documentation in build/docs
+	@$(BIN)/python docs/tour.py
 	@$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
 	@echo "open build/docs/index.html"
 

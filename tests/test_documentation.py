@@ -1,0 +1,37 @@
+"""What the documentation says is so."""
+
+import re
+import runpy
+from pathlib import Path
+
+from motet.cli.main import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_tour_is_up_to_date() -> None:
+    """docs/tour.md is what `python docs/tour.py` writes."""
+    written = runpy.run_path(str(ROOT / "docs" / "tour.py"))["tour"]()
+    assert (ROOT / "docs" / "tour.md").read_text(encoding="utf-8") == written
+
+
+def test_the_readme_lists_every_command() -> None:
+    """A command that is not in the README does not exist for a newcomer."""
+    listed = re.findall(r"^\| `motet ([a-z]+)` \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_the_readme_python_runs(tmp_path: Path) -> None:
+    """The first program a newcomer copies works."""
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    heard: list[object] = []
+    exec(compile(program.replace("my-lake", str(tmp_path)), "README.md", "exec"), {"print": heard.append})  # noqa: S102
+    assert len(heard) == 1
+
+
+def test_no_machine_is_mentioned() -> None:
+    """No path of a machine and no address of a package index is in the project's own text."""
+    pattern = re.compile(r"(?<![\w.])/(?:work|root|home)/\w|index-url\s*=?\s*http", re.IGNORECASE)
+    texts = [path for path in ROOT.glob("**/*") if path.suffix in (".md", ".py", ".toml", ".txt", ".ttl")]
+    own = [path for path in texts if not set(path.relative_to(ROOT).parts) & {".venv", "build", ".cache", "motet-demo"}]
+    assert [str(path) for path in own if pattern.search(path.read_text(encoding="utf-8")) and path.name != Path(__file__).name] == []
