@@ -138,6 +138,29 @@ def test_a_failing_listener_is_reported_and_the_others_go_on(tmp_path: Path, cap
     assert "the listener of 'hot' failed" in caplog.text
 
 
+def test_a_listener_may_publish_and_subscribe(tmp_path: Path) -> None:
+    """What a listener does is seen after it returns, once, and in order."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud:
+
+        def answer(notification: Notification) -> None:
+            found.append(notification)
+            if len(found) == 1:
+                cloud.publish(reading(2, 40))
+                cloud.subscribe(HOT.replace("hot", "hotter", 1).replace("30", "45"), found.append)
+                cloud.publish(reading(3, 50))
+                cloud.flush()
+
+        cloud.subscribe(HOT, answer)
+        cloud.publish(reading(1, 35))
+    assert [(n.subscription, *n.events) for n in found] == [
+        ("hot", "urn:e:1"),
+        ("hot", "urn:e:2"),
+        ("hot", "urn:e:3"),
+        ("hotter", "urn:e:3"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("act", "error"),
     [

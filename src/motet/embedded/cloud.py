@@ -60,6 +60,7 @@ class Cloud:
         self._listeners: dict[str, Listener] = {}
         self._delivered: dict[str, int] = {}
         self._busy = threading.RLock()
+        self._advancing = False
         self._worker = Worker(self._advance) if threaded else None
 
     def publish(
@@ -161,12 +162,24 @@ class Cloud:
     def _advance(self) -> None:
         """Derive what the log holds beyond the notification table, then deliver what the table holds."""
         with self._busy:
-            snapshot = self._caught_up()
-            while snapshot.notified_to < snapshot.next_offset:
-                first, stop = snapshot.notified_to, snapshot.next_offset
-                self._derive(self.lake, snapshot, self._read_controls(snapshot, stop), first, stop)
-                snapshot = self._caught_up()
-            self._deliver(snapshot)
+            if self._advancing:  # a listener has published or subscribed: the loop around its call goes on
+                return
+            self._advancing = True
+            try:
+                while True:
+                    snapshot = self._derived()
+                    self._deliver(snapshot)
+                    if self.lake.snapshot().next_offset == snapshot.next_offset:
+                        return
+            finally:
+                self._advancing = False
+
+    def _derived(self) -> Snapshot:
+        """The newest version, with the notifications of its whole log."""
+        while (snapshot := self._caught_up()).notified_to < snapshot.next_offset:
+            first, stop = snapshot.notified_to, snapshot.next_offset
+            self._derive(self.lake, snapshot, self._read_controls(snapshot, stop), first, stop)
+        return snapshot
 
     def _caught_up(self) -> Snapshot:
         """The newest version, once the timeline knows what others have derived (or this process, before it began)."""
@@ -179,16 +192,20 @@ class Cloud:
         return list(self._timeline.advance(controls, stop))
 
     def _deliver(self, snapshot: Snapshot) -> None:
-        if not self._delivered:
+        """Call the listeners; what is written down is how far those have got who were told something."""
+        reached = {name: offset for name, offset in self._delivered.items() if name in self._listeners}
+        if not reached:
             return
-        for batch in snapshot.notifications(min(self._delivered.values())):
+        told = set()
+        for batch in snapshot.notifications(min(reached.values())):
             for notification, offset in notification_rows(batch):
-                if offset >= self._delivered.get(notification.subscription, snapshot.notified_to):
+                if offset >= reached.get(notification.subscription, snapshot.notified_to):
                     self._call(notification)
-        for name, reached in self._delivered.items():
-            if reached < snapshot.notified_to and name in self._listeners:
+                    told.add(notification.subscription)
+        for name in reached:
+            self._delivered[name] = snapshot.notified_to
+            if name in told:
                 self.lake.advance(name, snapshot.notified_to)
-                self._delivered[name] = snapshot.notified_to
 
     def _call(self, notification: Notification) -> None:
         listener = self._listeners.get(notification.subscription)

@@ -25,6 +25,9 @@ class Worker:
             self._changed.notify_all()
 
     def flush(self) -> None:
+        """Wait until everything asked for so far is done; from the work itself there is nothing to wait for."""
+        if threading.current_thread() is self._thread:
+            return
         with self._changed:
             target = self._asked
             self._changed.wait_for(lambda: self._done >= target or self._failure is not None)
