@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from motet.engine.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
 from motet.language.annotate import Node as Annotated
 from motet.language.annotate import annotate
+from motet.language.parse import parse
 from motet.language.sparql_algebra import parse_expression
 from motet.language.syntax import (
     Alongside,
@@ -220,6 +221,22 @@ def _bindings(subscription: Subscription, names: Mapping[str, str]) -> set[tuple
     found = evaluate([SubscribeRecord(0, subscription), first, *rest, TickRecord(4, END_OF_TIME)], lateness=None)
     rows = [dict(notification.bindings) for notification in found]
     return {(row[names["x"]].strip('"'), row[names["y"]].strip('"')) for row in rows}
+
+
+def test_where_something_may_be_unbound_every_name_counts() -> None:
+    """Bindings are compared pair by pair, so that even the event's own name decides which comes first."""
+    text = """SUBSCRIPTION {0} EVENT {1} {{ {{ ?{1} <urn:x> ?{2} }} UNION {{ ?{1} a <urn:A> }} }} EVENT b : <urn:B>
+        WHEN {1} BEFORE b CONTEXT chronicle UNBOUNDED SELECT ?{2}"""
+    one, other = (parse(text.format(*names))[0] for names in (("one", "a", "x"), ("other", "z", "c")))
+    assert not shares(one, other)
+    first = EventRecord(2, "urn:a", 1, 1, frozenset({("<urn:a>", "<urn:x>", '"1"'), ("<urn:a>", RDF_TYPE, "<urn:A>")}))
+    second = EventRecord(3, "urn:b", 2, 2, frozenset({("<urn:b>", RDF_TYPE, "<urn:B>")}))
+    subscribed = [SubscribeRecord(0, one), SubscribeRecord(1, other)]
+    found = evaluate([*subscribed, first, second, TickRecord(4, END_OF_TIME)], lateness=None)
+    assert {notification.subscription: notification.bindings for notification in found} == {
+        "one": (),
+        "other": (("c", '"1"'),),
+    }
 
 
 def test_the_order_of_names_does_not_count_where_it_cannot_decide(write: Write) -> None:
