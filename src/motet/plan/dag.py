@@ -143,7 +143,7 @@ class _Walk:
     def _leaf(self, tree: Annotated, event: Event) -> _Built:
         match, names = self.builder.leaf(event)
         shown = {canonical: own for canonical, own in names.items() if own in tree.visible}
-        node = self.builder.interned(Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown)), shown)
+        node = self.builder.interned(Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown)), names)
         certain = self.builder.certain[match]
         return _Built(node, shown, frozenset(own for canonical, own in shown.items() if canonical in certain))
 

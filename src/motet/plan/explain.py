@@ -30,7 +30,7 @@ class Explanation:
         """One line: number, operator, context, and who shares it. ``names`` are those of the asking subscription."""
         node = self.plan.nodes[number]
         if node.operator.match is not None:
-            name = (names or {}).get(EVENT) or self.plan.leaf_names[node.operator.match][EVENT]
+            name = {**self.plan.names[number], **(names or {})}[EVENT]
             return f"[{number}] EVENT {name}{self._sharing(number)}"
         context = f", {node.context.value}" if node.context else ""
         return f"[{number}] {wording.operator(node)}{context}{self._sharing(number)}"
@@ -39,8 +39,7 @@ class Explanation:
         """What the node joins, filters, keeps or looks up, in the names of the subscription it was first seen in."""
         node, names = self.plan.nodes[number], self.plan.names[number]
         if node.operator.match is not None:
-            match = node.operator.match
-            return wording.matching(self.plan.leaves[match], self.plan.leaf_names[match])
+            return wording.matching(self.plan.leaves[node.operator.match], names)
         joins = (
             [f"joins on {wording.variables(node.joined, names)}"] if node.joined and node.kind is not Kind.OR else []
         )

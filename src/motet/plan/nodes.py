@@ -121,7 +121,7 @@ class Plan:
     """Children come before parents, so that the ids are a topological order.
 
     What follows the roots is for people: the subscriptions that use each node, and the names its variables had where
-    it was first seen.
+    it was first seen, of leaves also those that are not visible.
     """
 
     leaves: tuple[LeafPredicates, ...]
