@@ -21,8 +21,11 @@ generator = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(generator)
 
 OURS = "<urn:x:"
-#: owlrl takes a class to be below itself only when it is declared, and then knows equal restrictions for what they are.
-DECLARED = "".join(f"{name} a owl:Class ." for name in generator.CLASSES)
+#: owlrl takes a name to be below itself only when it is declared, and then knows equal restrictions for what they are.
+DECLARED = "".join(
+    [f"{name} a owl:Class ." for name in generator.CLASSES]
+    + [f"{name} a owl:ObjectProperty ." for name in generator.PROPERTIES]
+)
 
 
 def materialised(triples: tuple[Triple, ...]) -> set[Triple]:

@@ -20,6 +20,8 @@ Holds = Callable[[Iterable[Triple]], bool]
 #: Levels of class expressions that are shown.
 _DEEP = 20
 _PREFIXES = {RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:", XSD: "xsd:"}
+_VOCABULARY = tuple(f"<{space}" for space in _PREFIXES)
+_ANNOTATIONS = frozenset(f"<{RDFS}{name}>" for name in ("label", "comment", "seeAlso", "isDefinedBy"))
 
 
 def explain(triples: Iterable[Triple], holds: Holds, about: Iterable[str]) -> tuple[str, ...]:
@@ -27,10 +29,20 @@ def explain(triples: Iterable[Triple], holds: Holds, about: Iterable[str]) -> tu
 
     ``about`` names what the consequence is about: axioms near those names are tried first.
     """
-    axioms = axioms_of(triples)
-    near = _near(axioms, frozenset(about), holds)
+    stated = frozenset(triples)
+    near = _near(axioms_of(_telling(stated)), frozenset(about), holds)
     blamed = _smallest([], near, holds) if near is not None else []
     return tuple(sorted(show(axiom) for axiom in blamed))
+
+
+def _telling(stated: Iterable[Triple]) -> list[Triple]:
+    """The triples from which something can follow: not those whose predicate is a mere name to all the others.
+
+    Labels, sources and the like are most of a published ontology, and connect everything with everything.
+    """
+    triples = list(stated)
+    mentioned = {term for s, _, o in triples for term in (s, o)}
+    return [t for t in triples if t[1] in mentioned or (t[1].startswith(_VOCABULARY) and t[1] not in _ANNOTATIONS)]
 
 
 def axioms_of(triples: Iterable[Triple]) -> list[Axiom]:
@@ -75,7 +87,7 @@ def _near(axioms: list[Axiom], names: frozenset[str], holds: Holds) -> list[Axio
 def _names(axiom: Axiom) -> set[str]:
     """What connects an axiom to others. The vocabulary itself connects everything and counts for nothing."""
     terms = {term for triple in axiom for term in triple}
-    return {term for term in terms if not term.startswith(tuple(f"<{space}" for space in _PREFIXES))}
+    return {term for term in terms if not term.startswith((*_VOCABULARY, '"'))}
 
 
 def _smallest(fixed: list[Axiom], open_: list[Axiom], holds: Holds) -> list[Axiom]:
