@@ -7,6 +7,7 @@ subscriptions it supports, and a function from cases to notification lines.
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ class Files:
         from motet.embedded.job import Job  # noqa: PLC0415  (loads the language and Arrow)
 
         sink = io.BytesIO()
-        with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
+        with _scratch() as folder:
             paths = []
             for name, text in event_files(case.events).items():
                 paths.append(str(Path(folder) / name))
@@ -139,7 +140,7 @@ class Live:
 
         told: list[Notification] = []
         with (
-            tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder,
+            _scratch() as folder,
             Cloud(Lake.open(folder, lateness=case.lateness)) as cloud,
         ):
             if case.ontology:
@@ -244,6 +245,12 @@ def _in_pieces(case: Case) -> list[str]:
         found |= {notification: None for offset, notification in emitted if offset >= begin}
         begin = cut
     return [notification.to_line() for notification in sorted(found, key=lambda found: found.sort_key)]
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder that is gone afterwards; in memory where there is such a place, since a lake waits for its disk."""
+    memory = Path("/dev/shm")  # noqa: S108  (a fresh folder of our own is made in it)
+    return tempfile.TemporaryDirectory(prefix="motet-fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
 
 
 def _is_matched(subscription: Subscription) -> bool:

@@ -101,7 +101,7 @@ class Writer:
     events: list[Event] = field(default_factory=list)
 
     def pattern(self, depth: int) -> Pattern:
-        if depth == 0 or self.random.random() < (0.55 if self.events else 0.05):
+        if depth == 0 or self.random.random() < (0.6 if self.events else 0.05):
             return self.leaf()
         kinds: list[Callable[[int], Pattern]] = [
             *[self.pair] * 5,
@@ -138,7 +138,7 @@ class Writer:
             return And(left, right)
         if kind == 1:
             return Alongside(left, right)
-        often = (Relation.BEFORE,) * 7 + (Relation.AFTER,) * 4
+        often = (Relation.BEFORE,) * 5 + (Relation.AFTER,) * 2
         return Timed(self.random.choice((*often, *Relation)), left, right)
 
     def either(self, depth: int) -> Pattern:

@@ -2,7 +2,9 @@
 
 pyoxigraph evaluates, except where its store would change what it is given: it keeps the value of a number, boolean or
 date and loses the lexical form (`"01"^^xsd:integer` becomes `1`), so a constant would match what is another RDF term.
-Whenever a literal in the data or the query is not in the form the store gives back, rdflib evaluates instead.
+Whenever a literal in the data or the query is not in the form the store gives back, rdflib evaluates instead, held to
+what pyoxigraph does: comparisons, IN among them, are pyoxigraph's, and what is computed is written as its store writes
+it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from motet.model import terms
 
 if TYPE_CHECKING:
     import rdflib
+    from rdflib.plugins.sparql.parserutils import CompValue
 
 Triple = tuple[str, str, str]
 
@@ -74,30 +77,48 @@ def _oxigraph_select(triples: Iterable[Triple], query: str) -> frozenset[Binding
 
 def _faithful(triples: frozenset[Triple], query: str) -> bool:
     """Whether the store gives back every literal of the data and of the query as it was given."""
+    return all(_stored(literal) == literal for literal in _literals(triples, query))
+
+
+def _literals(triples: Iterable[Triple], query: str) -> frozenset[str]:
+    """Every literal of the data and of the query."""
     in_data = {term for triple in triples for term in triple if term.startswith('"')}
-    in_query = {
-        match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query) if not match[3]
-    }
-    return all(_kept(literal) for literal in in_data | in_query)
+    in_query = {match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query)}
+    return frozenset(in_data | {_parsed(literal) for literal in in_query if literal})
 
 
 @lru_cache(maxsize=4096)
-def _kept(literal: str) -> bool:
+def _parsed(literal: str) -> str:
+    """A literal as it stands in a query or in Turtle, as a term."""
     import pyoxigraph  # noqa: PLC0415  (heavy)
 
     (given,) = pyoxigraph.parse(f"<urn:s> <urn:p> {literal} .", format=pyoxigraph.RdfFormat.TURTLE)
+    return str(given.object)
+
+
+@lru_cache(maxsize=4096)
+def _stored(literal: str) -> str:
+    """What the store gives back for a literal."""
+    import pyoxigraph  # noqa: PLC0415  (heavy)
+
+    subject = pyoxigraph.NamedNode("urn:s")
     store = pyoxigraph.Store()
-    store.add(pyoxigraph.Quad(given.subject, given.predicate, given.object))
+    store.add(pyoxigraph.Quad(subject, subject, terms.to_oxigraph(literal)))
     (stored,) = store
-    return str(stored.object) == str(given.object)
+    return str(stored.object)
 
 
-def _rdflib_select(triples: Iterable[Triple], query: str) -> frozenset[Bindings]:
-    found = set()
-    for row in _rdflib_query(triples, query):
-        named = row.asdict()
-        found.add(tuple(sorted((str(name), as_term(term)) for name, term in named.items())))
-    return frozenset(found)
+def _rdflib_select(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
+    """What is neither in the data nor in the query has been computed, and is written as the store writes it."""
+    given = _literals(triples, query)
+
+    def written(term: str) -> str:
+        return term if terms.is_iri(term) or term in given else _stored(term)
+
+    return frozenset(
+        tuple(sorted((str(name), written(as_term(term))) for name, term in row.asdict().items()))
+        for row in _rdflib_query(triples, query)
+    )
 
 
 def _rdflib_ask(query: str) -> bool:
@@ -107,6 +128,8 @@ def _rdflib_ask(query: str) -> bool:
 def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
     """Evaluated at once, since the lexical forms are kept only while the switch is off."""
     import rdflib  # noqa: PLC0415  (heavy)
+    from rdflib.plugins.sparql.algebra import translateQuery, traverse  # noqa: PLC0415
+    from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
     try:
@@ -114,12 +137,53 @@ def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
         for triple in triples:
             subject, predicate, value = (_to_rdflib(term) for term in triple)
             graph.add((subject, predicate, value))
-        result = graph.query(_TOKEN.sub(_plain, query))
+        parsed = traverse(parseQuery(_TOKEN.sub(_plain, query)), visitPost=_with_our_comparisons)
+        result = graph.query(translateQuery(parsed))
         if result.type == "SELECT":
             result.bindings = list(result.bindings)
         return result
     finally:
         rdflib.NORMALIZE_LITERALS = before
+
+
+def _with_our_comparisons(node: CompValue) -> CompValue | None:
+    """A comparison evaluated by pyoxigraph; `x IN (a, b)` is `x = a || x = b`. None leaves a node as it is."""
+    from rdflib.namespace import RDF  # noqa: PLC0415  (heavy)
+    from rdflib.plugins.sparql import operators  # noqa: PLC0415
+    from rdflib.plugins.sparql.parserutils import Expr  # noqa: PLC0415
+
+    if getattr(node, "name", None) != "RelationalExpression" or node.op is None or node.other == RDF.nil:
+        return None
+    if node.op not in ("IN", "NOT IN"):
+        return Expr("RelationalExpression", _compared, expr=node.expr, op=node.op, other=node.other)
+    sign = "=" if node.op == "IN" else "!="
+    first, *others = (Expr("RelationalExpression", _compared, expr=node.expr, op=sign, other=v) for v in node.other)
+    if not others:
+        return first
+    if sign == "=":
+        return Expr("ConditionalOrExpression", operators.ConditionalOrExpression, expr=first, other=others)
+    return Expr("ConditionalAndExpression", operators.ConditionalAndExpression, expr=first, other=others)
+
+
+def _compared(node: CompValue, _: object) -> rdflib.Literal:
+    import rdflib  # noqa: PLC0415  (heavy)
+    from rdflib.plugins.sparql.sparql import SPARQLError  # noqa: PLC0415
+
+    answer = _comparison(as_term(node.expr), str(node.op), as_term(node.other))
+    if answer is None:
+        raise SPARQLError("these terms cannot be compared")
+    return rdflib.Literal(answer)
+
+
+@lru_cache(maxsize=4096)
+def _comparison(left: str, sign: str, right: str) -> bool | None:
+    """Whether a comparison of two terms holds; None: it is an error."""
+    import pyoxigraph  # noqa: PLC0415  (heavy)
+
+    results = pyoxigraph.Store().query(f"SELECT ({left} {sign} {right} AS ?answer) WHERE {{ }}")
+    assert isinstance(results, pyoxigraph.QuerySolutions)
+    (row,) = results
+    return None if row["answer"] is None else row["answer"].value == "true"
 
 
 def _plain(token: re.Match[str]) -> str:

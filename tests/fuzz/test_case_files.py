@@ -1,0 +1,39 @@
+"""Cases as files: what is written reads back the same, and `motet run` takes it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from motet.cli.main import main
+from motet.fuzz.case import expected_lines
+from motet.fuzz.compare import random_cases
+from motet.fuzz.files import read_case, read_lines, write_case
+from motet.fuzz.subscriptions import Abilities
+
+
+def test_a_case_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    """Runs and logs alike say the same after a round trip through files."""
+    for number, case in enumerate(islice(random_cases(11, Abilities()), 8)):
+        write_case(tmp_path / str(number), case, {"expected.jsonl": expected_lines(case)})
+        again = read_case(tmp_path / str(number))
+        assert (again.lateness, again.ontology, again.subscriptions) == (
+            case.lateness,
+            case.ontology,
+            case.subscriptions,
+        )
+        assert expected_lines(again) == read_lines(tmp_path / str(number) / "expected.jsonl")
+
+
+def test_motet_run_takes_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The files of a run, repeated events included, are those of `motet run`."""
+    cases = random_cases(12, Abilities(composite=False, derives=False, logs=False))
+    case = next(case for case in cases if case.ontology and len({e.id for e in case.events}) < len(case.events))
+    write_case(tmp_path, case, {})
+    events = sorted(map(str, tmp_path.glob("events*")))
+    assert len(events) == 2
+    subscriptions, ontology = str(tmp_path / "subscriptions.motet"), str(tmp_path / "ontology.ttl")
+    assert main(["run", "--subscriptions", subscriptions, "--events", *events, "--ontology", ontology]) == 0
+    assert capfd.readouterr().out.splitlines() == expected_lines(case)

@@ -1,0 +1,62 @@
+"""The generator: the same seed gives the same cases, and they are what it promises."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from motet.fuzz.case import Case, run_of
+from motet.fuzz.compare import random_cases
+from motet.fuzz.coverage import OPERATORS, operators
+from motet.fuzz.subscriptions import Abilities
+from motet.language.parse import parse
+from motet.language.printer import to_text
+from motet.language.syntax import Construct, Context
+
+SINGLE = Abilities(composite=False, derives=False, logs=False)
+
+
+def some(seed: int, abilities: Abilities, count: int, at_once: int = 1) -> list[Case]:
+    return list(islice(random_cases(seed, abilities, at_once), count))
+
+
+def test_a_seed_decides_everything() -> None:
+    """The same seed gives the same cases, another seed gives others."""
+    assert some(1, Abilities(), 5) == some(1, Abilities(), 5)
+    assert some(1, Abilities(), 5) != some(2, Abilities(), 5)
+
+
+def test_subscriptions_are_the_languages_own() -> None:
+    """Every subscription can be written and read back, so a case can be saved as files."""
+    for case in some(3, Abilities(), 5):
+        for subscription in case.subscriptions:
+            assert parse(to_text(subscription)) == (subscription,)
+
+
+def test_every_operator_and_context_occurs() -> None:
+    """A few hundred subscriptions have every operator, every context, derived events, runs and logs."""
+    cases = some(4, Abilities(), 150)
+    subscriptions = [subscription for case in cases for subscription in case.subscriptions]
+    assert {name for subscription in subscriptions for name in operators(subscription.pattern)} == set(OPERATORS)
+    assert {subscription.context for subscription in subscriptions} == set(Context)
+    assert any(isinstance(subscription.delivery, Construct) for subscription in subscriptions)
+    assert {case.is_run for case in cases} == {True, False}
+    assert any(case.ontology for case in cases)
+
+
+def test_an_engine_is_given_what_it_can_do() -> None:
+    """For an engine of single events and files: one EVENT a subscription, nothing derived, runs only."""
+    for case in some(5, SINGLE, 20):
+        assert case == run_of(case)
+        assert {len(subscription.events) for subscription in case.subscriptions} == {1}
+        assert not any(isinstance(subscription.delivery, Construct) for subscription in case.subscriptions)
+
+
+def test_cases_that_share_a_run_keep_apart() -> None:
+    """They have one ontology, their own names and ids, and a tag in every event and every leaf."""
+    cases = some(6, Abilities(composite=False, derives=False, logs=False, shares=True), 4, at_once=4)
+    assert len({case.ontology for case in cases}) == 1
+    assert len({subscription.name for case in cases for subscription in case.subscriptions}) == 24
+    for number, case in enumerate(cases):
+        tag = f"<urn:motet:fuzz:case:c{number}>"
+        assert all(any(tag in triple for triple in event.triples) for event in case.events)
+        assert all(e.body is not None and tag in e.body.text for s in case.subscriptions for e in s.events)
