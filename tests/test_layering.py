@@ -25,6 +25,7 @@ LAYERS = (
     "node",
     "client",
     "demo",
+    "fuzz",
     "cli",
 )
 

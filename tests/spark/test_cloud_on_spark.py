@@ -37,7 +37,7 @@ def publish_and_listen(cloud: Cloud) -> list[Notification]:
 
 def test_spark_and_embedded_tell_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """The same calls give the same notifications, in the same order, on both hosts."""
-    on_spark = publish_and_listen(Cloud(Lake.open(tmp_path / "spark"), derive_on(spark), background=True))
+    on_spark = publish_and_listen(Cloud(Lake.open(tmp_path / "spark"), derive_on(spark), threaded=True))
     embedded = publish_and_listen(Cloud(Lake.open(tmp_path / "embedded")))
     assert on_spark == embedded
     assert [notification.events for notification in on_spark] == [

@@ -45,8 +45,7 @@ class Envelope:
     @property
     def event(self) -> str:
         """The IRI of the event the data is when it names no graph."""
-        source, identity = (quote(self.attributes[name], safe="") for name in ("source", "id"))
-        return f"urn:cloudevents:{source}:{identity}"
+        return event_iri(self.attributes)
 
     def triples(self, event: str) -> list[Triple]:
         """What the attributes say about an event."""
@@ -54,6 +53,15 @@ class Envelope:
             return []
         stated = ((name, value) for name, value in self.attributes.items() if name not in _NOT_STATED)
         return [(terms.iri(event), terms.iri(ATTRIBUTE + name), _literal(name, value)) for name, value in stated]
+
+
+def event_iri(attributes: Mapping[str, str]) -> str:
+    """
+    >>> event_iri({"source": "/rooms", "id": "1"})
+    'urn:cloudevents:%2Frooms:1'
+    """
+    source, identity = (quote(attributes[name], safe="") for name in ("source", "id"))
+    return f"urn:cloudevents:{source}:{identity}"
 
 
 def envelopes(data: bytes) -> Iterator[Envelope | Problem]:

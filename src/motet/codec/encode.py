@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.codec.blank_nodes import Triple
-from motet.codec.cloudevents import ATTRIBUTE, WRAPPER_TYPE
+from motet.codec.cloudevents import ATTRIBUTE, WRAPPER_TYPE, event_iri
 from motet.codec.formats import Format, format_of_content_type
 from motet.model import terms
 from motet.model.errors import UsageError
@@ -95,10 +95,11 @@ def _refuse_what_xml_cannot_say(events: pa.RecordBatch) -> None:
 def _cloudevent(event: str, triples: list[Triple]) -> dict[str, str]:
     """The envelope that decodes to this event: its own attributes when they are complete, else a mere wrapper."""
     attributes = _attributes(event, triples)
-    if attributes is None:
+    others = [triple for triple in triples if not _states_attribute(event, triple)]
+    if attributes is None or (not others and event != event_iri(attributes)):  # only data can tell another name
         attributes = {"id": event, "source": WRAPPER_TYPE, "type": WRAPPER_TYPE}
     else:
-        triples = [triple for triple in triples if not _states_attribute(event, triple)]
+        triples = others
     lines = "".join(f"{s} {p} {o} {terms.iri(event)} .\n" for s, p, o in triples)
     data = {"datacontenttype": Format.N_QUADS.value, "data": lines} if lines else {}
     return {"specversion": "1.0", **attributes, **data}
