@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
+from tests.language import trees
 
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
-
-_spec = importlib.util.spec_from_file_location("language_trees", Path(__file__).parent / "trees.py")
-assert _spec is not None
-assert _spec.loader is not None
-trees = importlib.util.module_from_spec(_spec)
-sys.modules["language_trees"] = trees
-_spec.loader.exec_module(trees)
 
 PREFIXES = {"ex": "http://example.org/building#", "u": "urn:", "": "http://example.org/"}
 TREES = int(os.environ.get("MOTET_TREES", "200"))

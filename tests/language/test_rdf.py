@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.language import trees
 
 from motet.language.parse import parse
 from motet.language.rdf import from_rdf, to_rdf
 from motet.language.syntax import Subscription
 from motet.model.errors import UsageError
-
-_spec = importlib.util.spec_from_file_location("language_trees", Path(__file__).parent / "trees.py")
-assert _spec is not None
-assert _spec.loader is not None
-trees = importlib.util.module_from_spec(_spec)
-sys.modules["language_trees"] = trees
-_spec.loader.exec_module(trees)
 
 M, S = "urn:motet:ns#", "urn:motet:subscription:s"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ontology import naive_closure as naive
+from tests.ontology import random_ontologies
 
 from motet.model.errors import LimitError
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.ontology.vocabulary import Triple
 
-
-def beside(name: str) -> ModuleType:
-    """A module of this directory that holds no tests."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-naive, random_ontologies = beside("naive_closure"), beside("random_ontologies")
 triples, owl_axiom, merging = random_ontologies.triples, random_ontologies.owl_axiom, random_ontologies.merging
 
 

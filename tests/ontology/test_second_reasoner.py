@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import owlrl
 import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ontology import random_ontologies as generator
 
 from motet.ontology import vocabulary as v
 from motet.ontology.entailment import Reasoner
 from motet.ontology.vocabulary import Triple
-
-_spec = importlib.util.spec_from_file_location("random_ontologies", Path(__file__).with_name("random_ontologies.py"))
-assert _spec is not None
-assert _spec.loader is not None
-generator = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(generator)
 
 OURS = "<urn:x:"
 #: owlrl takes a name to be below itself only when it is declared, and then knows equal restrictions for what they are.
@@ -26,6 +18,10 @@ DECLARED = "".join(
     [f"{name} a owl:Class ." for name in generator.CLASSES]
     + [f"{name} a owl:ObjectProperty ." for name in generator.PROPERTIES]
 )
+
+
+#: owlrl compares all properties of a key but the last, and so takes different individuals for one.
+without_keys = generator.owl_axiom.filter(lambda axiom: "hasKey" not in axiom)
 
 
 def materialised(triples: tuple[Triple, ...]) -> set[Triple]:
@@ -48,7 +44,7 @@ def about_names(found: set[Triple]) -> set[Triple]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(generator.owl_axiom, max_size=6),
+    st.lists(without_keys, max_size=6),
     st.lists(generator.relation, max_size=3),
     st.lists(generator.relation, min_size=1, max_size=4),
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.language import trees
 
 from motet.engine.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
 from motet.language.annotate import Node as Annotated
@@ -42,12 +40,6 @@ from motet.plan.dag import build
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
 from motet.plan.sparql_names import renamed, variables_in_order
-
-_spec = importlib.util.spec_from_file_location("language_trees", Path(__file__).parent.parent / "language" / "trees.py")
-assert _spec is not None and _spec.loader is not None
-trees = importlib.util.module_from_spec(_spec)
-sys.modules["language_trees"] = trees
-_spec.loader.exec_module(trees)
 
 Write = Callable[..., Subscription]
 PAIR = "a:A room?r; b:B room?r"
