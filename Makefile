@@ -29,7 +29,7 @@ lint: $(READY)  ## ruff and mypy --strict
 	@$(BIN)/mypy
 
 test: lint  ## lint, then all tests
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n auto --dist loadfile
 
 kills: $(READY)  ## the long version of the SIGKILL test of the lake
 	@MOTET_KILLS=2000 $(BIN)/pytest tests/lake/test_kills.py
