@@ -120,7 +120,7 @@ def random_cases(seed: int, abilities: Abilities, at_once: int = 1) -> Iterator[
         ontology = random_ontology(Random(f"{seed} ontology {number // at_once}"))  # noqa: S311
         scope = f"c{number}"
         subscriptions = random_subscriptions(random, scope, abilities, TOGETHER)
-        as_log = abilities.logs and random.random() < 0.5
+        as_log = abilities.logs and random.random() < 0.4
         case = random_case(random, scope, subscriptions, as_log=as_log, tagged=abilities.shares)
         yield replace(case, ontology=ontology)
 

@@ -42,7 +42,7 @@ def random_case(
 ) -> Case:
     """A log for these subscriptions; in the shape of `motet run` unless ``as_log``."""
     intervals = random.random() < 0.55
-    events = [_event(random, scope, number, intervals, tagged) for number in range(1, random.randint(13, 19))]
+    events = [_event(random, scope, number, intervals, tagged) for number in range(1, random.randint(14, 20))]
     case = Case((), seed=random.randrange(2**32))
     begin = [SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
@@ -86,7 +86,7 @@ def _event(random: Random, scope: str, number: int, intervals: bool, tagged: boo
     triples = {(own, RDF_TYPE, iri(EX + class_)) for class_ in random.choice(("A", "B", "C", "AB", "BC", "ABC", "ABC"))}
     for property_, odds in (("room", 0.9), ("near", 0.5)):
         if random.random() < odds:
-            triples.add((own, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r1", "r2")))))
+            triples.add((own, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r2")))))
     if random.random() < 0.3:
         triples.add(random.choice(ROOMS))
     if random.random() < 0.8:
@@ -136,11 +136,11 @@ def _change_background(random: Random, records: list[Record]) -> None:
 
 def _live(random: Random, records: list[Record], begin: SubscribeRecord) -> None:
     """Most subscriptions are there first and stay; some come later, some end; a retraction may come before them."""
-    place = random.choice((0, 0, 0, 2, 5))
+    place = random.choice((0, 0, 0, 0, 0, 2, 5))
     records.insert(place, begin)
     before = [record for record in records[:place] if isinstance(record, EventRecord)]
     if before and random.random() < 0.2:
         records.insert(place, RetractRecord(0, random.choice(before).id))
         place += 1
-    if random.random() < 0.15:
+    if random.random() < 0.1:
         records.insert(random.randint(place + 1, len(records)), UnsubscribeRecord(0, begin.subscription.name))
