@@ -16,7 +16,7 @@ from types import ModuleType
 from motet import __version__
 from motet.model.errors import MotetError, UsageError
 
-COMMANDS = ("demo", "run", "explain", "ingest", "inspect", "tick", "compact", "ontology", "fuzz", "doctor")
+COMMANDS = ("demo", "run", "lint", "translate", "explain", "ingest", "inspect", "tick", "compact", "ontology", "fuzz", "doctor")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -61,19 +61,25 @@ def load_job(
 
 def load_subscriptions(paths: Sequence[str], *, syntax: str = "motet") -> tuple[Subscription, ...]:
     """The subscriptions of several files; a name belongs to one of them only."""
+    return tuple(one for _, subscriptions, _ in load_documents(paths, syntax=syntax) for one in subscriptions)
+
+
+def load_documents(paths: Sequence[str], *, syntax: str = "motet") -> list[tuple[str, tuple[Subscription, ...], str]]:
+    """For each file its text, its subscriptions and its path; a name belongs to one file only."""
     homes: dict[str, str] = {}
-    found: list[Subscription] = []
+    found: list[tuple[str, tuple[Subscription, ...], str]] = []
     for path in paths:
         text = _text(_existing(path, "subscription file"))
-        for subscription in parse(text, syntax=syntax, source=path):
+        subscriptions = parse(text, syntax=syntax, source=path)
+        for subscription in subscriptions:
             if subscription.name in homes:
                 raise UsageError(
                     f"{path}: subscription {subscription.name!r} is also in {homes[subscription.name]}",
                     advice="Give one of them another name.",
                 )
             homes[subscription.name] = path
-            found.append(subscription)
-    return tuple(found)
+        found.append((text, subscriptions, path))
+    return found
 
 
 def _existing(path: str, what: str) -> Path:

@@ -1,0 +1,258 @@
+"""Does one subscription tell at least of the same events as another? Sound and modest: no is not a proof.
+
+Pairing in every context but unrestricted depends on which other events there are, so there only the same pattern can
+cover, possibly with a filter more on top. Unrestricted pairs are all pairs: wider leaves, longer windows and fewer
+conditions give more of them. One caution: a background graph that speaks about the events themselves may say more
+about the narrower leaf than about the wider one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from motet.language import syntax
+from motet.language.algebra import EMPTY, Expr, Triple, variable_name
+from motet.language.algebra_scope import mentioned
+from motet.language.annotate import Node, annotate
+from motet.language.syntax import Context, Event, Expression, Subscription
+from motet.lint.conditions import implied
+from motet.lint.leaves import body_of, conjuncts
+from motet.lint.ontology_rules import required_triples
+from motet.model.allen import SHARING
+from motet.model.terms import RDF_TYPE, is_iri
+from motet.plan.dag import build
+from motet.plan.leaf_predicates import normalise
+from motet.plan.leaf_tests import filter_of
+from motet.plan.nodes import Kind, Plan
+from motet.plan.sparql_names import renamed
+from motet.plan.sparql_templates import expression_of
+
+#: What the wider pattern's variables are in the narrower one: a variable with its sign, or a term.
+Meaning = Mapping[str, str]
+Subsumes = Callable[[str, str], bool]  # of two classes, the wider first
+
+_FILTERS = frozenset({Kind.WITHIN, Kind.FILTER, Kind.UNLESS, Kind.WITHOUT})
+
+
+def same_class(wider: str, narrower: str) -> bool:
+    return wider == narrower
+
+
+def covers(wider: Subscription, narrower: Subscription, subsumes: Subsumes = same_class) -> bool:
+    """Whether the events of every notification of the narrower one are those of a notification of the wider one.
+
+    >>> from motet.language.parse import parse
+    >>> text = "SUBSCRIPTION {} EVENT a : <urn:C> {{ ?a <urn:level> ?l FILTER(?l > {}) }} WHEN a "
+    >>> low, high = parse(text.format("low", 3) + text.format("high", 5))
+    >>> covers(low, high), covers(high, low)
+    (True, False)
+    """
+    if wider.since != narrower.since:
+        return False
+    if _contains(build((wider, narrower))):
+        return True
+    free = wider.context is Context.UNRESTRICTED and narrower.context is not Context.CUMULATIVE
+    return _Cover(subsumes, free).everywhere(annotate(wider), annotate(narrower))
+
+
+def _contains(plan: Plan) -> bool:
+    """Whether the narrower pattern is the wider one, or one side of its OR, with filters on top."""
+    wider, narrower = (plan.nodes[root.node] for root in plan.roots)
+    offered, waiting = set(), [wider]
+    while waiting:
+        node = waiting.pop()
+        offered.add(node.id)
+        waiting += [plan.nodes[edge.child] for edge in node.children if node.kind is Kind.OR]
+    while narrower.id not in offered and narrower.kind in _FILTERS:
+        narrower = plan.nodes[narrower.children[0].child]
+    return narrower.id in offered
+
+
+class _Cover:
+    def __init__(self, subsumes: Subsumes, free: bool) -> None:
+        self._subsumes = subsumes
+        self._free = free  # all pairs are made, so that wider operands make more of them
+
+    def everywhere(self, wider: Node, narrower: Node) -> bool:
+        """Each side of an OR on top may be covered in its own way."""
+        if isinstance(narrower.node, syntax.Or):
+            return all(self.everywhere(wider, side) for side in narrower.children)
+        return next(self.meanings(wider, narrower, {}), None) is not None
+
+    def meanings(self, wider: Node, narrower: Node, known: Meaning) -> Iterator[Meaning]:
+        """How the wider pattern's variables can be read so that it covers the narrower one."""
+        match narrower.node:
+            case syntax.Or():
+                left, right = narrower.children
+                both = list(self.meanings(wider, right, known))
+                yield from (meaning for meaning in self.meanings(wider, left, known) if meaning in both)
+                return
+        yield from self._of_wider(wider, narrower, known)
+        match narrower.node:
+            case syntax.Within() | syntax.Filter() | syntax.Unless() | syntax.Without():
+                yield from self.meanings(wider, narrower.children[0], known)
+
+    def _of_wider(self, wider: Node, narrower: Node, known: Meaning) -> Iterator[Meaning]:
+        below = wider.children
+        match wider.node:
+            case syntax.Leaf() if narrower.event is not None and wider.event is not None:
+                yield from self._leaf(wider.event, narrower.event, known)
+            case syntax.Or():
+                yield from self.meanings(below[0], narrower, known)
+                yield from self.meanings(below[1], narrower, known)
+            case syntax.Within() | syntax.Filter() if wider.carried:
+                yield from self.meanings(below[0], narrower, known)
+            case syntax.Within(bound=bound) if (_longest(narrower) or bound + 1) <= bound:
+                yield from self.meanings(below[0], narrower, known)
+            case syntax.Filter(condition=condition) if (
+                isinstance(narrower.node, syntax.Filter) and not narrower.carried
+            ):
+                for meaning in self.meanings(below[0], narrower.children[0], known):
+                    yield from [meaning] if _states(condition, narrower.node.condition, meaning) else []
+            case syntax.Unless() if isinstance(narrower.node, syntax.Unless):
+                yield from self._guarded(wider, narrower, known)
+            case syntax.And() | syntax.Timed() | syntax.Alongside() if self._free:
+                yield from self._paired(wider, narrower, known)
+
+    def _paired(self, wider: Node, narrower: Node, known: Meaning) -> Iterator[Meaning]:
+        if not isinstance(narrower.node, syntax.And | syntax.Timed | syntax.Alongside):
+            return
+        if wider.bound is not None and (narrower.bound is None or narrower.bound > wider.bound):
+            return
+        for left, right in _orders(wider, narrower):
+            for first in self.meanings(wider.children[0], left, known):
+                for meaning in self.meanings(wider.children[1], right, first):
+                    if wider.condition is None or _states(wider.condition, narrower.condition, meaning):
+                        yield meaning
+
+    def _guarded(self, wider: Node, narrower: Node, known: Meaning) -> Iterator[Meaning]:
+        """UNLESS with the same single event and a window that is not longer."""
+        assert isinstance(wider.node, syntax.Unless)
+        assert isinstance(narrower.node, syntax.Unless)
+        absent, other = wider.children[1].event, narrower.children[1].event
+        if absent is None or other is None or wider.node.window > narrower.node.window:
+            return
+        for meaning in self.meanings(wider.children[0], narrower.children[0], known):
+            same = _renaming(absent, other)
+            if same is not None and _is_as_strict(meaning, same, narrower.children[0].visible):
+                yield meaning
+
+    def _leaf(self, wider: Event, narrower: Event, known: Meaning) -> Iterator[Meaning]:
+        same = _renaming(wider, narrower)
+        joined = _joined(known, same) if same is not None else None
+        if joined is not None:
+            yield joined
+        leaf, names = normalise(wider)
+        times = dict(zip(wider.times or (), (f"?{name}" for name in narrower.times or ()), strict=False))
+        if leaf.residue != EMPTY or len(times) < len(wider.times or ()):
+            return
+        begin = _joined(known, {wider.name: f"?{narrower.name}", **times})
+        tests = [renamed(filter_of(test), names.__getitem__) for test in leaf.tests()]
+        wanted, offered, body = required_triples(wider), required_triples(narrower), body_of(narrower)
+        if begin is None or (wanted and not any(f"?{wider.name}" in (t.subject, t.object) for t in wanted)):
+            return
+        for meaning in self._matched(wanted, offered, begin):
+            if all(_implied(test, meaning, body.conditions, body.certain) for test in tests):
+                yield meaning
+
+    def _matched(self, wanted: list[Triple], offered: list[Triple], known: Meaning) -> Iterator[Meaning]:
+        """All ways to find each wanted triple among the offered ones."""
+        if not wanted:
+            yield known
+            return
+        for triple in offered:
+            meaning = self._triple(wanted[0], triple, known)
+            if meaning is not None:
+                yield from self._matched(wanted[1:], offered, meaning)
+
+    def _triple(self, wanted: Triple, offered: Triple, known: Meaning) -> Meaning | None:
+        if not isinstance(wanted.predicate, str) or not isinstance(offered.predicate, str):
+            return None
+        read: dict[str, str] = {}
+        for place, term in zip(_places(wanted), _places(offered), strict=True):
+            name = variable_name(place)
+            if name is None and place != term and not self._is_wider_class(wanted, offered, place, term):
+                return None
+            if name is not None and read.setdefault(name, term) != term:
+                return None
+        return _joined(known, read)
+
+    def _is_wider_class(self, wanted: Triple, offered: Triple, wider: str, narrower: str) -> bool:
+        typed = wanted.predicate == offered.predicate == RDF_TYPE and wider == wanted.object
+        return typed and is_iri(wider) and is_iri(narrower) and self._subsumes(wider, narrower)
+
+
+def _orders(wider: Node, narrower: Node) -> Iterator[tuple[Node, Node]]:
+    """The narrower operands in the orders in which the wider operator relates them."""
+    left, right = narrower.children
+    match wider.node, narrower.node:
+        case (syntax.Timed(relation=one), syntax.Timed(relation=other)):
+            yield from [(left, right)] if one is other else []
+            yield from [(right, left)] if one is other.inverse else []
+        case (syntax.Alongside(), syntax.Timed(relation=other)) if other not in SHARING:
+            return
+        case (syntax.Alongside(), syntax.And()) | (syntax.Timed(), _):
+            return
+        case _:
+            yield from ((left, right), (right, left))
+
+
+def _longest(tree: Node) -> int | None:
+    """How long an occurrence lasts at most."""
+    match tree.node:
+        case syntax.And() | syntax.Timed() | syntax.Alongside() | syntax.Times() | syntax.Run():
+            return tree.bound
+        case syntax.Within(bound=bound):
+            return bound
+        case syntax.Filter() | syntax.Unless() | syntax.Without():
+            return _longest(tree.children[0])
+    return None
+
+
+def _states(wanted: Expression, offered: Expression | None, meaning: Meaning) -> bool:
+    """Whether all parts of a condition are, in the other's variables, parts of the other."""
+    given = conjuncts(expression_of(offered.text)) if offered is not None else ()
+    translated = [_translated(one, meaning) for one in conjuncts(expression_of(wanted.text))]
+    return all(one is not None and one in given for one in translated)
+
+
+def _implied(test: Expr, meaning: Meaning, conditions: tuple[Expr, ...], bound: frozenset[str]) -> bool:
+    translated = _translated(test, meaning)
+    return translated is not None and implied(conditions, translated, bound=bound)
+
+
+def _translated(condition: Expr, meaning: Meaning) -> Expr | None:
+    """The condition in the narrower pattern's variables; None where it would speak of a constant or of nothing."""
+    names = {name: variable_name(meaning.get(name, "")) for name in mentioned(condition)}
+    if None in names.values():
+        return None
+    return renamed(condition, lambda name: str(names.get(name, name)))
+
+
+def _renaming(wider: Event, narrower: Event) -> Meaning | None:
+    """The variables of two events that are equal up to their names."""
+    (leaf, names), (other, others) = normalise(wider), normalise(narrower)
+    if leaf != other:
+        return None
+    return {own: f"?{others[canonical]}" for canonical, own in names.items()}
+
+
+def _joined(known: Meaning, more: Meaning) -> Meaning | None:
+    if any(known.get(name, term) != term for name, term in more.items()):
+        return None
+    return {**known, **more}
+
+
+def _is_as_strict(meaning: Meaning, guard: Meaning, visible: frozenset[str]) -> bool:
+    """Whether what stands in the way of the wider pattern also stands in the way of the narrower one.
+
+    Every variable that the narrower one shares with its guard must be shared in the wider one as well.
+    """
+    shared = {name: term for name, term in guard.items() if variable_name(term) in visible}
+    return all(meaning.get(name) == term for name, term in shared.items()) and all(
+        meaning.get(name, term) == term for name, term in guard.items()
+    )
+
+
+def _places(triple: Triple) -> tuple[str, str, str]:
+    return triple.subject, str(triple.predicate), triple.object

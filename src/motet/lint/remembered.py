@@ -1,0 +1,87 @@
+"""Which patterns will hold much state, or let their state grow without end?
+
+What each operator keeps is decided in `motet.plan.state`; here it is weighed, at the place where it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from motet.language import syntax
+from motet.language.annotate import Node, annotate
+from motet.language.check import spoken
+from motet.language.syntax import Context, Subscription
+from motet.language.walk import ITERATION, PAIRING
+from motet.lint.findings import Found, Severity
+from motet.model.times import UNITS, format_duration
+
+LONG = UNITS["d"]  # windows beyond this are worth a word
+LONG_FOR_ALL_PAIRS = UNITS["h"]  # in the unrestricted context, where work grows with the square of the events
+
+
+def found(subscription: Subscription) -> Iterator[Found]:
+    """
+    >>> from motet.language.parse import parse
+    >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a BEFORE b WITHIN 3 d"
+    >>> [one.rule for one in found(parse(text)[0])]
+    ['long-window']
+    """
+    waiting = [annotate(subscription)]
+    while waiting:
+        tree = waiting.pop()
+        waiting.extend(reversed(tree.children))
+        if isinstance(tree.node, PAIRING):
+            yield from _pairing(tree, subscription.context)
+        elif isinstance(tree.node, ITERATION):
+            yield from _iteration(tree)
+        yield from _window(tree)
+
+
+def _pairing(tree: Node, context: Context) -> Iterator[Found]:
+    name, place = spoken(tree.node), tree.node.position
+    keys = " ".join(f"?{variable}" for variable in sorted(tree.shared))
+    if tree.bound is None and context is not Context.RECENT:
+        message = f"{name} has no bound in the {context.value} context: whatever finds no partner is kept for ever"
+        yield Found("unbounded-state", Severity.WARNING, place, message, "add WITHIN and a duration")
+    elif tree.bound is None and keys:
+        message = f"{name} keeps the latest event of each side for every value of {keys}, and never forgets a value"
+        yield Found("unbounded-keys", Severity.WARNING, place, message, "add WITHIN if values come and go")
+    elif tree.bound is not None and context is Context.UNRESTRICTED and tree.bound > LONG_FOR_ALL_PAIRS:
+        message = f"unrestricted pairs every event with every other inside {format_duration(tree.bound)}"
+        advice = "results grow with the square of the events: shorten the window, or use another context"
+        yield Found("many-pairs", Severity.WARNING, place, message, advice)
+    for child in tree.children:
+        event = child.event
+        if event is not None and event.class_iri is None and not (event.body and event.body.text):
+            message = f"'{event.name}' matches every event, so {name} pairs and remembers all of them"
+            yield Found(
+                "matches-everything", Severity.WARNING, child.node.position, message, "give it a class or a body"
+            )
+
+
+def _iteration(tree: Node) -> Iterator[Found]:
+    node = tree.node
+    if isinstance(node, syntax.Times) and node.gap is None and tree.bound is None and node.count > 1:
+        message = (
+            f"'{{{node.count}}}' counts without a limit of time: members may lie years apart and are kept until then"
+        )
+        yield Found("unbounded-count", Severity.WARNING, node.position, message, "add EVERY or WITHIN and a duration")
+    elif isinstance(node, syntax.Run) and tree.bound is None:
+        message = "a run without a bound grows as long as events keep coming"
+        yield Found("unbounded-state", Severity.WARNING, node.position, message, "add WITHIN and a duration")
+
+
+def _window(tree: Node) -> Iterator[Found]:
+    node = tree.node
+    match node:
+        case syntax.Within(bound=length):
+            what = "what is inside it is kept that long"
+        case syntax.Unless(window=length) | syntax.Xor(window=length):
+            what = "nothing is told before it has passed"
+        case syntax.No(duration=length):
+            what = "silence is told that long after it began"
+        case _:
+            return
+    if length > LONG:
+        message = f"a window of {format_duration(length)} is long: {what}"
+        yield Found("long-window", Severity.HINT, node.position, message, "shorten it if fewer hours will do")
