@@ -61,8 +61,14 @@ def _show_records(lake: Lake, count: int, *, as_json: bool) -> None:
     snapshot = lake.snapshot()
     columns = ["offset", "kind", "id", "start", "end", "frontier", "late"]
     batches = snapshot.records(max(0, snapshot.next_offset - count), columns=columns)
-    rows = [row for batch in batches for row in batch.to_pylist()]
+    rows = [_row(row) for batch in batches for row in batch.to_pylist()]
     if as_json:
         output.print_json(rows)
     else:
         output.print_table([[row[name] for name in columns] for row in rows], headers=columns)
+
+
+def _row(record: dict[str, object]) -> dict[str, object]:
+    """A record with its times as they are written everywhere else."""
+    times = {name: record[name] for name in ("start", "end", "frontier")}
+    return record | {name: f"{time:%Y-%m-%dT%H:%M:%S.%fZ}" if time else None for name, time in times.items()}

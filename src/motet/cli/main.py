@@ -11,18 +11,25 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 from motet import __version__
 from motet.model.errors import MotetError, UsageError
 
-COMMANDS = ("demo", "run", "lint", "translate", "explain", "ingest", "inspect", "tick", "compact", "ontology", "fuzz", "doctor")
+COMMANDS = (
+    "demo", "run", "lint", "translate", "explain", "ingest", "inspect", "tick", "compact", "ontology", "fuzz", "doctor",
+)  # fmt: skip
+WITHOUT_PANDAS = ("ingest", "inspect", "tick", "compact")  # short commands that answer at once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    whole_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     args = _parser(arguments).parse_args(arguments)
+    if whole_process and args.command in WITHOUT_PANDAS:
+        sys.meta_path.insert(0, _NoPandas())
     try:
         return int(args.run(args))
     except MotetError as error:
@@ -34,6 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output (head, less) has gone: that is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+class _NoPandas(MetaPathFinder):
+    """Arrow loads pandas at its first array, if there is one: 0.2 s that a short command does not have."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
