@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from motet.cli import output
 from motet.cli.tick import instant_of
+from motet.language.parse import SYNTAXES
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="files in the motet language")
     parser.add_argument("--events", nargs="+", metavar="FILE", required=True, help="event files, in the order to read")
     parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, with individuals")
+    parser.add_argument("--catalogue", metavar="FILE", help="JSON object from IRIs the ontology imports to paths")
+    parser.add_argument("--syntax", choices=SYNTAXES, default="motet", help="the subscriptions' language")
     parser.add_argument(
         "--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without"
     )
@@ -49,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         args.subscriptions,
         args.events,
         ontology=args.ontology,
+        catalogue=args.catalogue,
+        syntax=args.syntax,
         entailment=args.entailment,
         arrival=instant_of(args.arrival or "now"),
     )

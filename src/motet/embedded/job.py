@@ -11,6 +11,7 @@ from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.errors import UsageError
 from motet.model.tables import Triple
+from motet.ontology.catalogue import read_catalogue
 from motet.ontology.load import load
 
 
@@ -41,6 +42,7 @@ def load_job(
     events: Sequence[str],
     *,
     ontology: Sequence[str] = (),
+    catalogue: str | None = None,
     entailment: str | None = None,
     arrival: int | None = None,
     syntax: str = "motet",
@@ -51,12 +53,15 @@ def load_job(
     return Job(
         subscriptions=load_subscriptions(subscriptions, syntax=syntax),
         events=tuple(events),
-        background=frozenset(load([_existing(path, "ontology file") for path in ontology]).triples)
-        if ontology
-        else frozenset(),
+        background=_background(ontology, catalogue),
         entailment=entailment or ("owl-rl" if ontology else "none"),
         arrival=time.time_ns() // 1000 if arrival is None else arrival,
     )
+
+
+def _background(ontology: Sequence[str], catalogue: str | None) -> frozenset[Triple]:
+    files = [_existing(path, "ontology file") for path in ontology]
+    return frozenset(load(files, catalogue=read_catalogue(catalogue) if catalogue else None).triples)
 
 
 def load_subscriptions(paths: Sequence[str], *, syntax: str = "motet") -> tuple[Subscription, ...]:
