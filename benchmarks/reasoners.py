@@ -5,8 +5,8 @@ consequences lie beyond that profile; and a few from which something must not fo
 hierarchy with its individuals, and the time to close one event. Motet's own closure runs against `owlrl`, `reasonable`
 and HermiT (through `owlready2`), as far as they are installed beside it:
 
-    python -m venv /tmp/reasoners && /tmp/reasoners/bin/pip install owlrl reasonable owlready2
-    PYTHONPATH=$(echo /tmp/reasoners/lib/python3*/site-packages) .venv/bin/python benchmarks/reasoners.py
+    python -m venv .cache/reasoners && .cache/reasoners/bin/pip install owlrl reasonable owlready2
+    PYTHONPATH=$(echo .cache/reasoners/lib/python3*/site-packages) .venv/bin/python benchmarks/reasoners.py
 """
 
 from __future__ import annotations

@@ -34,4 +34,8 @@ def test_no_machine_is_mentioned() -> None:
     pattern = re.compile(r"(?<![\w.])/(?:work|root|home)/\w|index-url\s*=?\s*http", re.IGNORECASE)
     texts = [path for path in ROOT.glob("**/*") if path.suffix in (".md", ".py", ".toml", ".txt", ".ttl")]
     own = [path for path in texts if not set(path.relative_to(ROOT).parts) & {".venv", "build", ".cache", "motet-demo"}]
-    assert [str(path) for path in own if pattern.search(path.read_text(encoding="utf-8")) and path.name != Path(__file__).name] == []
+    assert [
+        str(path)
+        for path in own
+        if pattern.search(path.read_text(encoding="utf-8")) and path.name != Path(__file__).name
+    ] == []

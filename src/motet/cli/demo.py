@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HELP = "show a day in a building: events in, notifications out, on Spark"
 EXAMPLES = """\
   motet demo
-  motet demo --events 50000 --seed 7 --directory /tmp/big-day
+  motet demo --events 50000 --seed 7 --directory big-day
   motet demo --engine embedded
 """
 MARK = "made-by-motet-demo"

@@ -38,21 +38,22 @@ def same_class(wider: str, narrower: str) -> bool:
     return wider == narrower
 
 
-def covers(wider: Subscription, narrower: Subscription, subsumes: Subsumes = same_class) -> bool:
-    """Whether the events of every notification of the narrower one are those of a notification of the wider one.
+def covered(wider: Subscription, narrower: Subscription, subsumes: Subsumes = same_class) -> str | None:
+    """Why the events of every notification of the narrower one are those of a notification of the wider one.
 
     >>> from motet.language.parse import parse
     >>> text = "SUBSCRIPTION {} EVENT a : <urn:C> {{ ?a <urn:level> ?l FILTER(?l > {}) }} WHEN a "
     >>> low, high = parse(text.format("low", 3) + text.format("high", 5))
-    >>> covers(low, high), covers(high, low)
-    (True, False)
+    >>> covered(low, high), covered(high, low)
+    ('its events, windows and conditions are as wide or wider', None)
     """
     if wider.since != narrower.since:
-        return False
+        return None
     if _contains(build((wider, narrower))):
-        return True
+        return "it is the same pattern, or a wider OR, without the last conditions"
     free = wider.context is Context.UNRESTRICTED and narrower.context is not Context.CUMULATIVE
-    return _Cover(subsumes, free).everywhere(annotate(wider), annotate(narrower))
+    wide = _Cover(subsumes, free).everywhere(annotate(wider), annotate(narrower))
+    return "its events, windows and conditions are as wide or wider" if wide else None
 
 
 def _contains(plan: Plan) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from motet.language.syntax import Construct, Select, Subscription
-from motet.lint.covering import Subsumes, covers, same_class
+from motet.lint.covering import Subsumes, covered, same_class
 from motet.lint.findings import Found, Severity
 from motet.plan.dag import build
 from motet.plan.nodes import Root
@@ -56,11 +56,10 @@ def _delivered(root: Root) -> object:
 def _covered(subscriptions: Sequence[Subscription], subsumes: Subsumes) -> Iterator[tuple[Subscription, Found]]:
     for place, narrower in enumerate(subscriptions):
         for other, wider in enumerate(subscriptions):
-            if other == place or not covers(wider, narrower, subsumes):
-                continue
-            if other > place and covers(narrower, wider, subsumes):
-                continue  # equal in what they find: told at the later one
-            message = f"whenever this tells something, '{wider.name}' tells of the same events: it asks for no more"
+            why = covered(wider, narrower, subsumes) if other != place else None
+            if why is None or (other > place and covered(narrower, wider, subsumes)):
+                continue  # two that find the same are told at the later one
+            message = f"whenever this tells something, '{wider.name}' tells of the same events: {why}"
             advice = f"one of them may be enough; filter what '{wider.name}' delivers if you need this part apart"
             yield narrower, Found("covered-by-another", Severity.HINT, narrower.position, message, advice)
             break
