@@ -47,9 +47,9 @@ def random_case(
     begin = [SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
         random.shuffle(events)
-        return run_of(case.with_records([*begin, *_repeating(random, scope, events, tagged)]))
+        return run_of(case.with_records([*begin, *_repeating(random, scope, events, intervals, tagged)]))
     lateness = random.choice((None, 0, 2 * SECOND, 5 * SECOND))
-    records = _arriving(random, _repeating(random, scope, events, tagged), lateness)
+    records = _arriving(random, _repeating(random, scope, events, intervals, tagged), lateness)
     records += [TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
     _change_background(random, records)
     for subscribed in begin:
@@ -106,12 +106,14 @@ def _number(random: Random) -> str:
     return literal(text, datatype=XSD + datatypes.get(text, "integer"))
 
 
-def _repeating(random: Random, scope: str, events: Sequence[EventRecord], tagged: bool) -> list[EventRecord]:
+def _repeating(
+    random: Random, scope: str, events: Sequence[EventRecord], intervals: bool, tagged: bool
+) -> list[EventRecord]:
     """Sometimes an event is published again, with other content."""
     repeated = list(events)
     if random.random() < 0.2:
         number = random.randint(1, len(events))
-        repeated.append(_event(random, scope, number, True, tagged))
+        repeated.append(_event(random, scope, number, intervals, tagged))
     return repeated
 
 
