@@ -104,7 +104,7 @@ def conflict(limits: Iterable[Limit]) -> tuple[Limit, ...]:
         if changed is None:
             return ()
     cycle = _cycle(reached, changed or ORIGIN)
-    return tuple(limit for limit in limits if limit in cycle)
+    return tuple(limit for limit in dict.fromkeys(limits) if limit in cycle)
 
 
 def _cycle(reached: dict[Point, Limit], point: Point) -> list[Limit]:

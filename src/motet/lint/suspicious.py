@@ -51,6 +51,7 @@ def _lonely(subscription: Subscription, text: str) -> Iterator[Found]:
     written = _written(subscription)
     names = frozenset(event.name for event in subscription.events)
     delivers_all = subscription.delivery == syntax.Select()
+    told: set[str] = set()  # variables that were named as the misspelling or the meant one
     for event in subscription.events:
         times = frozenset(event.times or ())
         own = sorted(leaf_variables(event) - names - delivered_names(subscription) - times)
@@ -59,10 +60,11 @@ def _lonely(subscription: Subscription, text: str) -> Iterator[Found]:
                 continue
             close = _misspelt(name, [other for other in written if other not in names])
             place = _place(event, name, text)
-            if close:
+            if close and close not in told:
+                told.add(name)
                 message = f"?{name} is written only once, and there is a ?{close} too"
                 yield Found("similar-variables", Severity.WARNING, place, message, f"did you mean ?{close}?")
-            elif not delivers_all:
+            elif not close and not delivers_all:
                 message = f"?{name} is used nowhere else, so it only asks that there is a value"
                 advice = "deliver it, compare it, or leave it if that is meant"
                 yield Found("used-once", Severity.HINT, place, message, advice)

@@ -1,0 +1,103 @@
+"""`motet translate`: from every syntax to the motet language and to RDF, and back."""
+
+from pathlib import Path
+
+import pytest
+
+from motet.cli.main import main
+from motet.language.parse import parse
+
+TEXT = """\
+PREFIX ex: <http://example.org/>
+
+SUBSCRIPTION fire SINCE "2026-01-01T00:00:00.000000Z"
+  EVENT smoke : ex:Smoke { ?smoke ex:room ?room . FILTER ( ?room != ex:attic ) }
+  EVENT heat : ex:Heat DURING ?from ?to { ?heat ex:room ?room }
+  WHEN smoke BEFORE heat WITHIN 5 min
+  CONTEXT chronicle
+  SELECT ?room
+
+SUBSCRIPTION quiet
+  EVENT a : ex:Smoke
+  WHEN NO a FOR 10 min
+"""
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def translated(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["translate", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "expected"),
+    [
+        ("jtang", "<urn:A> & <urn:B>", "SUBSCRIPTION query EVENT A : <urn:A> EVENT B : <urn:B> WHEN A AND B"),
+        (
+            "sparql",
+            "SELECT ?g ?x WHERE { GRAPH ?g { ?g <urn:p> ?x } }",
+            "EVENT g { ?g <urn:p> ?x } WHEN g SELECT ?g ?x",
+        ),
+        ("cecube", "[and(<urn:A>/*, <urn:B>/*)]", "AND"),
+    ],
+)
+def test_other_syntaxes_become_motet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], syntax: str, text: str, expected: str
+) -> None:
+    """The output is the same subscription in the motet language."""
+    path = written(tmp_path, "in", text)
+    output = translated(capsys, "--from", syntax, "--to", "motet", path)
+    assert parse(output) == parse(text, syntax=syntax)
+    assert set(expected.split()) <= set(output.split())
+
+
+@pytest.mark.parametrize(("target", "suffix"), [("turtle", "ttl"), ("ntriples", "nt"), ("rdf", "ttl")])
+def test_rdf_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, suffix: str) -> None:
+    """Several subscriptions go to one RDF file and come back, with their prefixes."""
+    rdf = translated(capsys, "--to", target, written(tmp_path, "in.motet", TEXT))
+    path = written(tmp_path, f"out.{suffix}", rdf)
+    assert translated(capsys, "--from", "rdf", path, "--prefix", "ex=http://example.org/") == TEXT
+
+
+def test_turtle_uses_prefixes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The vocabulary and the user's own prefixes shorten it."""
+    path = written(tmp_path, "in.motet", TEXT)
+    turtle = translated(capsys, "--to", "turtle", path, "--prefix", "ex=http://example.org/")
+    assert "a m:Subscription" in turtle
+    assert "m:class ex:Smoke" in turtle
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--prefix", "ex"], "'ex' is not NAME=IRI"),
+        (["--to", "turtle", "--prefix", "ex=not an iri"], "--prefix"),
+        (["--from", "jtang"], "line 3, column 25"),
+    ],
+)
+def test_wrong_requests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    """Status 2 and a word about what is wrong."""
+    assert main(["translate", written(tmp_path, "in.motet", TEXT), *arguments]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_rdf_without_a_subscription(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A graph about something else is refused by name."""
+    path = written(tmp_path, "cats.ttl", "<urn:Tom> a <urn:Cat> .")
+    assert main(["translate", "--from", "rdf", path]) == 2
+    assert f"{path} describes no subscription" in capsys.readouterr().err
+
+
+def test_a_name_belongs_to_one_subscription(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same subscription in two RDF files is refused."""
+    rdf = translated(capsys, "--to", "ntriples", written(tmp_path, "in.motet", TEXT))
+    paths = [written(tmp_path, name, rdf) for name in ("one.nt", "two.nt")]
+    assert main(["translate", "--from", "rdf", *paths]) == 2
+    assert "another subscription" in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""Conditions that cannot be true together are found; conditions that can be are left alone."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from motet.engine import expressions
+from motet.lint.conditions import binds, contradiction, implied
+from motet.plan.sparql_templates import expression_of
+
+DATE = '"2026-01-0{}T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+
+
+def conflict(*texts: str, bound: str = "", unbound: str = "") -> list[str]:
+    """The texts of the contradicting conditions."""
+    conditions = [expression_of(text) for text in texts]
+    found = contradiction(conditions, bound=frozenset(bound.split()), unbound=frozenset(unbound.split()))
+    return [text for text, condition in zip(texts, conditions, strict=True) if condition in found]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("?x > 5", "?x < 3"),
+        ("?x > 5", "?x <= 5"),
+        ("?x = 1", "?x = 2"),
+        ("?x = 1", "?x != 1"),
+        ("?x IN ( 1 , 2 )", "?x IN ( 3 , 4 )"),
+        ("?x IN ( <urn:a> )", "?x = <urn:b>"),
+        ("?x IN ( <urn:a> , 'a' )", "?x > 3"),
+        ("?x > -3", "?x < -5"),
+        ("?x > 'm'", "?x < 'c'"),
+        ("?x = 'a'", "?x != 'a'"),
+        ("STRSTARTS( ?x , 'ab' )", "?x = 'b'"),
+        (f"?x > {DATE.format(3)}", f"?x < {DATE.format(1)}"),
+        (f"?x > {DATE.format(3)}", "?x > 3"),
+        ("?x < ?y", "?x > ?y"),
+        ("?x < ?y", "?y < ?x"),
+        ("?x = ?y", "?x < ?y"),
+        ("! ( ?x > 3 )", "?x > 4"),
+        ("BOUND( ?x )", "! BOUND( ?x )"),
+        ("?x > 3", "! BOUND( ?x )"),
+    ],
+)
+def test_a_contradiction_is_found(texts: tuple[str, ...]) -> None:
+    """Both conditions are named, and either alone can be true."""
+    assert conflict(*texts) == list(texts)
+    assert [conflict(text) for text in texts] == [[], []]
+
+
+@pytest.mark.parametrize("text", ["false", "1 > 2", "?x < ?x", "?x IN ( )", "'a' = 'b'", "! true", "?x > 5 && ?x < 5"])
+def test_a_condition_can_contradict_itself(text: str) -> None:
+    """Constants, a variable that is less than itself, an empty list."""
+    assert conflict(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("?x > 3", "?x < 5"),
+        ("?x >= 5", "?x <= 5"),
+        ("?x > 3", "?y < 2"),
+        ("?x > 3 || ?y > 3", "?x < 2"),
+        ("?x != 1", "?x != 2"),
+        ("! ( ?x > 5 )", "! ( ?x <= 5 )"),  # NaN
+        ("?x > 0.1", "?x <= 1e-1"),  # a decimal just above, rounded for the second
+        ("?x = 0.1", "?x = 0.10000000000000001"),
+        ("?x = 'a'@en", "?x = 'a'@fr"),  # not understood
+        ("?x != ?x",),  # NaN
+        ("?x <= ?y", "?x >= ?y"),
+        ("?x < ?y", "?y < ?z", "?z < ?x"),  # a cycle is not looked for
+        ("! BOUND( ?x )", "?y > 3"),
+        ("REGEX( ?x , 'a' )", "! REGEX( ?x , 'a' )"),  # not understood
+    ],
+)
+def test_what_may_be_true_is_left_alone(texts: tuple[str, ...]) -> None:
+    """Numbers are compared after rounding, NaN is not ordered, and what is not understood may be true."""
+    assert conflict(*texts) == []
+
+
+def test_a_variable_without_value_makes_comparisons_fail() -> None:
+    """An error is not true; BOUND knows the difference."""
+    assert conflict("?x > 3", unbound="x") == ["?x > 3"]
+    assert conflict("?x > 3 || ?y > 3", unbound="x") == []
+    assert conflict("! BOUND( ?x )", bound="x") == ["! BOUND( ?x )"]
+
+
+def test_what_a_condition_binds() -> None:
+    """A comparison needs a value unless another part can be true without it."""
+    assert binds([expression_of("?x > 3 && ?y > 3")], "x")
+    assert not binds([expression_of("! BOUND( ?x ) || ?x > 3")], "x")
+
+
+@pytest.mark.parametrize(
+    ("given_", "follows", "expected"),
+    [
+        (["?x > 5"], "?x > 3", True),
+        (["?x > 5"], "?x > 7", False),
+        (["?x = 4"], "?x IN ( 3 , 4 )", True),
+        (["?x = 'abc'"], "STRSTARTS( ?x , 'ab' )", True),
+        (["?y > 5"], "?x > 3", False),
+        ([], "BOUND( ?x )", True),
+        (["?x > ?y"], "?x > ?y", True),
+    ],
+)
+def test_implication(given_: list[str], follows: str, expected: bool) -> None:
+    """A narrower condition implies a wider one."""
+    found = implied([expression_of(text) for text in given_], expression_of(follows), bound=frozenset({"x"}))
+    assert found is expected
+
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_TERMS = [
+    *(f'"{n}"^^<{_XSD}{kind}>' for n, kind in product(("1", "2", "3"), ("integer", "decimal", "float", "double"))),
+    f'"1.5"^^<{_XSD}decimal>', f'"NaN"^^<{_XSD}double>', f'"x"^^<{_XSD}integer>', f'"true"^^<{_XSD}boolean>',
+    f'"2026-01-01T00:00:00Z"^^<{_XSD}dateTime>', f'"2026-01-02T00:00:00"^^<{_XSD}dateTime>',
+    '"a"', '"b"', '"a"@en', "<urn:a>", "<urn:b>", None,
+]  # fmt: skip
+_CONSTANTS = ["1", "2", "1.5", "2.0e0", "'a'", "'b'", "<urn:a>", DATE.format(1), "true", "'a'@en", "?y"]
+_atoms = st.builds("?x {} {}".format, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), st.sampled_from(_CONSTANTS))
+_others = st.sampled_from(["BOUND( ?x )", "STRSTARTS( ?x , 'a' )", "?x IN ( 1 , 'a' )", "false", "?x"])
+_trees = st.recursive(
+    _atoms | _others,
+    lambda inner: (
+        st.builds("( {} ) && ( {} )".format, inner, inner)
+        | st.builds("( {} ) || ( {} )".format, inner, inner)
+        | st.builds("! ( {} )".format, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_trees, min_size=1, max_size=3))
+def test_contradictions_are_false_for_every_value(texts: list[str]) -> None:
+    """Whatever is reported, the engine finds no values for which all conditions are true."""
+    conditions = [expression_of(text) for text in texts]
+    if contradiction(conditions):
+        tests = [expressions.test(condition) for condition in conditions]
+        for x, y in product(_TERMS, [None, _TERMS[0], _TERMS[4], '"a"', "<urn:a>"]):
+            row = {name: term for name, term in (("x", x), ("y", y)) if term is not None}
+            assert not all(holds(row) for holds in tests), (texts, row)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_trees, max_size=2), _trees)
+def test_implications_hold_for_every_value(texts: list[str], conclusion: str) -> None:
+    """Whatever is said to follow is true wherever the conditions are."""
+    conditions, follows = [expression_of(text) for text in texts], expression_of(conclusion)
+    if implied(conditions, follows, bound=frozenset({"x"})):
+        tests, then = [expressions.test(condition) for condition in conditions], expressions.test(follows)
+        for x, y in product(_TERMS[:-1], [_TERMS[0], '"a"', "<urn:a>"]):
+            row = {"x": str(x), "y": str(y)}
+            if all(holds(row) for holds in tests):
+                assert then(row), (texts, conclusion, row)

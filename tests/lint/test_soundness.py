@@ -1,0 +1,186 @@
+"""What lint is certain about is true: the reference engine finds nothing where it says that nothing can be found."""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from motet.engine.reference import evaluate
+from motet.fuzz.logs import SECOND, random_case
+from motet.fuzz.subscriptions import Abilities, Writer, read_condition, read_event
+from motet.language.check import check
+from motet.language.printer import to_text
+from motet.language.syntax import Context, Event, Filter, Leaf, Pattern, Select, Subscription, Unless, Within, Without
+from motet.language.visibility import leaf_variables
+from motet.language.walk import leaves
+from motet.lint.covering import covered
+from motet.lint.never import ways
+from motet.model.notifications import Notification
+
+BODIES = (
+    "",
+    "?{e} ex:k ?k",
+    "?{e} ex:k ?k FILTER(?k > 2)",
+    "?{e} ex:k ?k FILTER(?k < 2)",
+    "?{e} ex:k ?k FILTER(?k IN (1, 2))",
+    "OPTIONAL {{ ?{e} ex:k ?k }} FILTER(!BOUND(?k) || ?k > 2)",
+    "OPTIONAL {{ ?{e} ex:k ?k }}",
+    "?{e} ex:k ?k FILTER(?k > 1 && ?k < 2)",
+    "{{ ?{e} ex:k ?k FILTER(?k > 2) }} UNION {{ ?{e} ex:room ?room }}",
+    "VALUES ?k {{ 1 }} ?{e} ex:k ?k",
+)
+TIMES = ("", "", "", " DURING ?s_{e} ?t_{e}", " DURING ?s ?t_{e}", " DURING ?s_{e} ?s", " DURING ?s ?t")
+CONDITIONS = ("?k > 2", "?k < 2", "?k = 3 || ?k = 1", "?s < ?t", "?s > ?t", "?t = ?s", "!BOUND(?k)", "?s > 3")
+
+
+@dataclass
+class Contrary(Writer):
+    """Writes patterns that are often at odds with themselves."""
+
+    def _event(self, name: str) -> Event:
+        class_ = self.random.choice(("", "", " : ex:A"))
+        times, body = self.random.choice(TIMES).format(e=name), self.random.choice(BODIES).format(e=name)
+        return read_event(f"EVENT {name}{class_}{times} {{ {body} }}", name)
+
+    def _duration(self) -> int:
+        return self.random.choice((1, 2, SECOND, 2 * SECOND, 5 * SECOND))
+
+    def _condition(self, pattern: Pattern) -> Pattern:
+        bound = sorted(set().union(*map(leaf_variables, self.events)))
+        times = [name for name in bound if name[0] in "st"]
+        texts = [f"?{self.random.choice(times)} {sign} ?{self.random.choice(times)}" for sign in "<=>" if times]
+        texts += [f"{first} || {second}" for first in texts for second in texts] + list(CONDITIONS)
+        known = [found for text in texts if (found := read_condition(text)).variables <= set(bound)]
+        return Filter(pattern, self.random.choice(known)) if known else pattern
+
+
+def contrary(random: Random, name: str = "s") -> Subscription:
+    writer = Contrary(random, "x", Abilities(), False, False)
+    pattern = writer.pattern(random.choice((1, 2, 3)))
+    context = random.choice(tuple(Context))
+    subscription = Subscription(name, tuple(writer.events), pattern, context, True, Select())
+    check(subscription, "")
+    return subscription
+
+
+def notifications(random: Random, *subscriptions: Subscription) -> list[Notification]:
+    case = random_case(random, "x", subscriptions, as_log=False, tagged=False)
+    return list(evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_never_matches_never_does(seed: int) -> None:
+    """A pattern without any way to occur has no notification in a random log."""
+    subscription = contrary(Random(seed))
+    text = to_text(subscription)
+    found = ways(subscription, text)
+    if not found.parts:
+        assert [one.rule for one in found.found if one.severity.value == "error"]
+        assert notifications(Random(seed), subscription) == [], text
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_is_certain_is_bound(seed: int) -> None:
+    """A variable that all parts bind is in every notification, and what none can bind is in no notification."""
+    subscription = contrary(Random(seed))
+    parts = ways(subscription, "").parts
+    certain = frozenset.intersection(*(part.certain for part in parts)) if parts else frozenset()
+    possible = frozenset().union(*(part.possible for part in parts))
+    for notification in notifications(Random(seed), subscription):
+        bound = {name for name, _ in notification.bindings}
+        assert certain <= bound <= possible, to_text(subscription)
+
+
+# Each body asks for more than those before it.
+CHAIN = ("", "?{e} ex:k ?k", "?{e} ex:k ?k FILTER(?k > 1)", "?{e} ex:k ?k ; ex:room ?room FILTER(?k > 2)")
+
+
+@dataclass
+class Plain(Writer):
+    """Writes patterns without iterations, over leaves of the chain."""
+
+    def pattern(self, depth: int) -> Pattern:
+        if depth == 0:
+            return self.leaf()
+        return self.random.choice((self.pair, self.pair, self.bounded, self.either, self.unless, self.filtered))(
+            depth - 1
+        )
+
+    def _event(self, name: str) -> Event:
+        return chained(name, self.random.choice(("", " : ex:A")), self.random.randrange(3))
+
+    def _duration(self) -> int:
+        return self.random.choice((2, 4, 8)) * SECOND
+
+
+def chained(name: str, class_: str, place: int) -> Event:
+    return read_event(f"EVENT {name}{class_} {{ {CHAIN[place].format(e=name)} }}", name)
+
+
+def plain(random: Random) -> Subscription:
+    writer = Plain(random, "x", Abilities(), False, False)
+    pattern = writer.pattern(random.choice((0, 1, 2)))
+    context = random.choice((Context.UNRESTRICTED, Context.UNRESTRICTED, *Context))
+    return Subscription("wider", tuple(writer.events), pattern, context, True, Select())
+
+
+def narrowed(random: Random, wider: Subscription) -> Subscription:
+    """A subscription that mostly asks for more than another one."""
+    events = tuple(_narrowed(random, event) if random.random() < 0.4 else event for event in wider.events)
+    pattern = wider.pattern
+    if random.random() < 0.3:
+        pattern = Within(pattern, random.choice((SECOND, 3 * SECOND)))
+    if random.random() < 0.2:
+        guard = read_event("EVENT guard : ex:B { ?guard ex:room ?room }", "guard")
+        events, pattern = (*events, guard), Unless(pattern, Leaf("guard"), SECOND)
+    context = random.choice((wider.context, wider.context, *Context))
+    return replace(wider, name="narrower", events=events, pattern=pattern, context=context)
+
+
+def _narrowed(random: Random, event: Event) -> Event:
+    asked = next(place for place in range(3) if chained(event.name, "", place).body == event.body)
+    return chained(event.name, " : ex:A", min(asked + random.choice((0, 1, 2, -1)), 3) % 4)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_is_covered_tells_nothing_else(seed: int) -> None:
+    """The events of a covered subscription's notifications are those of notifications of the covering one."""
+    random = Random(seed)
+    wider = plain(random)
+    narrower = narrowed(random, wider)
+    if covered(wider, narrower):
+        told = notifications(Random(seed), wider, narrower)
+        events = {
+            name: {one.events for one in told if one.subscription == name} for name in (wider.name, narrower.name)
+        }
+        assert events["narrower"] <= events["wider"], to_text((wider, narrower))
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.integers(0, 2**32))
+def test_an_idle_guard_changes_nothing(seed: int) -> None:
+    """When what a guard that never strikes looks for does not exist at all, the notifications are the same."""
+    random = Random(seed)
+    subscription = contrary(random)
+    pattern = subscription.pattern
+    if not isinstance(pattern, Unless | Without):
+        pattern = Unless(pattern, Leaf("guard"), random.choice((1, SECOND)))
+        body = random.choice(BODIES).format(e="guard")
+        guard = read_event(f"EVENT guard {random.choice(TIMES).format(e='guard')} {{ {body} }}", "guard")
+        subscription = replace(subscription, events=(*subscription.events, guard), pattern=pattern)
+        check(subscription, "")
+    pattern = replace(pattern, position=1)  # all others have 0
+    subscription = replace(subscription, pattern=pattern)
+    if ("idle-guard", 1) in {(one.rule, one.position) for one in ways(subscription, "").found}:
+        absent = {leaf.name for leaf in leaves(pattern.absent)}
+        events = tuple(
+            replace(event, class_iri="urn:nothing") if event.name in absent else event for event in subscription.events
+        )
+        first, second = (
+            notifications(Random(seed), one) for one in (subscription, replace(subscription, events=events))
+        )
+        assert first == second, to_text(subscription)
