@@ -5,16 +5,20 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.language import trees
 
 from motet.engine.reference import evaluate
 from motet.fuzz.logs import SECOND, random_case
 from motet.fuzz.subscriptions import Abilities, Writer, read_condition, read_event
 from motet.language.check import check
+from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Context, Event, Filter, Leaf, Pattern, Select, Subscription, Unless, Within, Without
 from motet.language.visibility import leaf_variables
 from motet.language.walk import leaves
 from motet.lint.covering import covered
+from motet.lint.findings import Severity
+from motet.lint.lint import Document, lint
 from motet.lint.never import ways
 from motet.model.notifications import Notification
 
@@ -69,7 +73,7 @@ def notifications(random: Random, *subscriptions: Subscription) -> list[Notifica
     return list(evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_never_matches_never_does(seed: int) -> None:
     """A pattern without any way to occur has no notification in a random log."""
@@ -81,7 +85,7 @@ def test_what_never_matches_never_does(seed: int) -> None:
         assert notifications(Random(seed), subscription) == [], text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_certain_is_bound(seed: int) -> None:
     """A variable that all parts bind is in every notification, and what none can bind is in no notification."""
@@ -145,7 +149,7 @@ def _narrowed(random: Random, event: Event) -> Event:
     return chained(event.name, " : ex:A", min(asked + random.choice((0, 1, 2, -1)), 3) % 4)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_covered_tells_nothing_else(seed: int) -> None:
     """The events of a covered subscription's notifications are those of notifications of the covering one."""
@@ -160,7 +164,7 @@ def test_what_is_covered_tells_nothing_else(seed: int) -> None:
         assert events["narrower"] <= events["wider"], to_text((wider, narrower))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_an_idle_guard_changes_nothing(seed: int) -> None:
     """When what a guard that never strikes looks for does not exist at all, the notifications are the same."""
@@ -184,3 +188,15 @@ def test_an_idle_guard_changes_nothing(seed: int) -> None:
             notifications(Random(seed), one) for one in (subscription, replace(subscription, events=events))
         )
         assert first == second, to_text(subscription)
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees.subscriptions())
+def test_every_subscription_can_be_looked_at(subscription: Subscription) -> None:
+    """Whatever may be registered is linted, errors are exactly what leaves no way to occur, places are in the text."""
+    text = to_text(subscription)
+    parsed = parse(text)
+    findings = lint([Document(text, parsed)])
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    assert bool(errors) == (not ways(parsed[0], text).parts)
+    assert all(0 < finding.found.position < len(text) for finding in findings)

@@ -8,7 +8,8 @@ about the narrower leaf than about the wider one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from motet.language import syntax
 from motet.language.algebra import EMPTY, Expr, Triple, variable_name
@@ -21,9 +22,9 @@ from motet.lint.ontology_rules import required_triples
 from motet.model.allen import SHARING
 from motet.model.terms import RDF_TYPE, is_iri
 from motet.plan.dag import build
-from motet.plan.leaf_predicates import normalise
+from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.leaf_tests import filter_of
-from motet.plan.nodes import Kind, Plan
+from motet.plan.nodes import Kind
 from motet.plan.sparql_names import renamed
 from motet.plan.sparql_templates import expression_of
 
@@ -47,26 +48,41 @@ def covered(wider: Subscription, narrower: Subscription, subsumes: Subsumes = sa
     >>> covered(low, high), covered(high, low)
     ('its events, windows and conditions are as wide or wider', None)
     """
-    if wider.since != narrower.since:
-        return None
-    if _contains(build((wider, narrower))):
-        return "it is the same pattern, or a wider OR, without the last conditions"
-    free = wider.context is Context.UNRESTRICTED and narrower.context is not Context.CUMULATIVE
-    wide = _Cover(subsumes, free).everywhere(annotate(wider), annotate(narrower))
-    return "its events, windows and conditions are as wide or wider" if wide else None
+    return Coverage((wider, narrower), subsumes).reason(0, 1)
 
 
-def _contains(plan: Plan) -> bool:
-    """Whether the narrower pattern is the wider one, or one side of its OR, with filters on top."""
-    wider, narrower = (plan.nodes[root.node] for root in plan.roots)
-    offered, waiting = set(), [wider]
-    while waiting:
-        node = waiting.pop()
-        offered.add(node.id)
-        waiting += [plan.nodes[edge.child] for edge in node.children if node.kind is Kind.OR]
-    while narrower.id not in offered and narrower.kind in _FILTERS:
-        narrower = plan.nodes[narrower.children[0].child]
-    return narrower.id in offered
+class Coverage:
+    """Some subscriptions, prepared for being compared two by two."""
+
+    def __init__(self, subscriptions: Sequence[Subscription], subsumes: Subsumes = same_class) -> None:
+        self._subscriptions = subscriptions
+        self._subsumes = subsumes
+        self._trees = [annotate(subscription) for subscription in subscriptions]
+        self._plan = build(subscriptions)
+
+    def reason(self, wider: int, narrower: int) -> str | None:
+        """Why one of them covers another, by their places; None if it is not known to."""
+        one, other = self._subscriptions[wider], self._subscriptions[narrower]
+        if one.since != other.since:
+            return None
+        if self._contains(wider, narrower):
+            return "it is the same pattern, or a wider OR, without the last conditions"
+        free = one.context is Context.UNRESTRICTED and other.context is not Context.CUMULATIVE
+        wide = _Cover(self._subsumes, free).everywhere(self._trees[wider], self._trees[narrower])
+        return "its events, windows and conditions are as wide or wider" if wide else None
+
+    def _contains(self, wider: int, narrower: int) -> bool:
+        """Whether the narrower pattern is the wider one, or one side of its OR, with filters on top."""
+        nodes = self._plan.nodes
+        offered, waiting = set(), [nodes[self._plan.roots[wider].node]]
+        while waiting:
+            node = waiting.pop()
+            offered.add(node.id)
+            waiting += [nodes[edge.child] for edge in node.children if node.kind is Kind.OR]
+        node = nodes[self._plan.roots[narrower].node]
+        while node.id not in offered and node.kind in _FILTERS:
+            node = nodes[node.children[0].child]
+        return node.id in offered
 
 
 class _Cover:
@@ -143,7 +159,7 @@ class _Cover:
         joined = _joined(known, same) if same is not None else None
         if joined is not None:
             yield joined
-        leaf, names = normalise(wider)
+        leaf, names = _normalised(wider)
         times = dict(zip(wider.times or (), (f"?{name}" for name in narrower.times or ()), strict=False))
         if leaf.residue != EMPTY or len(times) < len(wider.times or ()):
             return
@@ -156,7 +172,7 @@ class _Cover:
             if all(_implied(test, meaning, body.conditions, body.certain) for test in tests):
                 yield meaning
 
-    def _matched(self, wanted: list[Triple], offered: list[Triple], known: Meaning) -> Iterator[Meaning]:
+    def _matched(self, wanted: Sequence[Triple], offered: Sequence[Triple], known: Meaning) -> Iterator[Meaning]:
         """All ways to find each wanted triple among the offered ones."""
         if not wanted:
             yield known
@@ -230,9 +246,14 @@ def _translated(condition: Expr, meaning: Meaning) -> Expr | None:
     return renamed(condition, lambda name: str(names.get(name, name)))
 
 
+@lru_cache(maxsize=4096)
+def _normalised(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
+    return normalise(event)
+
+
 def _renaming(wider: Event, narrower: Event) -> Meaning | None:
     """The variables of two events that are equal up to their names."""
-    (leaf, names), (other, others) = normalise(wider), normalise(narrower)
+    (leaf, names), (other, others) = _normalised(wider), _normalised(narrower)
     if leaf != other:
         return None
     return {own: f"?{others[canonical]}" for canonical, own in names.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from motet.language.algebra import (
     Algebra,
@@ -43,6 +44,7 @@ class Body:
     impossible: tuple[Expr, ...] | None = None  # the conditions to blame; none for VALUES without rows
 
 
+@lru_cache(maxsize=4096)
 def body_of(event: Event) -> Body:
     """
     >>> from motet.language.syntax import GroupPattern

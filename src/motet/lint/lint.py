@@ -46,7 +46,7 @@ def lint(documents: Iterable[Document], ontology: Ontology | None = None) -> tup
     >>> from motet.language.parse import parse
     >>> text = "SUBSCRIPTION quiet EVENT a : <urn:C> WHEN NO a FOR 10 min WITHIN 5 min"
     >>> print(lint([Document(text, parse(text))])[0])
-    line 1, column 62: error[times-never-fit] quiet: no times fit: NO a FOR 10 min lasts 10 min; WITHIN 5 min
+    line 1, column 59: error[times-never-fit] quiet: no times fit: NO a FOR 10 min lasts 10 min; WITHIN 5 min
       SUBSCRIPTION quiet EVENT a : <urn:C> WHEN NO a FOR 10 min WITHIN 5 min
                                                                 ^
       each of these can be kept alone, not all together: make a window longer, or drop one of them

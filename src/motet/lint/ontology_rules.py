@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from motet.language.algebra import (
     Alternative,
@@ -89,14 +89,15 @@ class Vocabulary:
         return sorted(name for name in self._known if not name.startswith(_NAMESPACES))
 
 
-def required_triples(event: Event) -> list[Triple]:
+@lru_cache(maxsize=4096)
+def required_triples(event: Event) -> tuple[Triple, ...]:
     """The triples every match needs, the one of the class first."""
-    typed = [Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri))] if event.class_iri else []
+    typed = (Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri)),) if event.class_iri else ()
     if event.body is None:
         return typed
     triples, rest = required(elements(peeled(group_of(event.body.text))[1]))
     paths = [element.right for element in elements(rest) if isinstance(element, Join)]
-    return [*typed, *triples, *(triple for path in paths if isinstance(path, Bgp) for triple in path.triples)]
+    return (*typed, *triples, *(triple for path in paths if isinstance(path, Bgp) for triple in path.triples))
 
 
 def _links(predicate: str | Path) -> Iterator[str]:

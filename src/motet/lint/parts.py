@@ -22,9 +22,9 @@ from motet.plan.sparql_names import renamed
 from motet.plan.sparql_text import expression_text
 from motet.plan.wording import brief
 
-MAX_LIMITS = 400  # beyond these, a part forgets what it knows of times
+MAX_LIMITS = 200  # beyond these, a part forgets what it knows of times
 MAX_OCCURRENCES = 24  # in a network of Allen relations
-MAX_CONDITIONS = 100
+MAX_CONDITIONS = 40
 
 _fresh = count()  # names for variables that no one else can see; only their being different matters
 

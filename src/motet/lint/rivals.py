@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from motet.language.syntax import Construct, Select, Subscription
-from motet.lint.covering import Subsumes, covered, same_class
+from motet.lint.covering import Coverage, Subsumes, same_class
 from motet.lint.findings import Found, Severity
 from motet.plan.dag import build
 from motet.plan.nodes import Root
 
-MAX_PAIRS = 10_000  # subscriptions are compared two by two; beyond this only equal ones are found
+MAX_PAIRS = 40_000  # subscriptions are compared two by two; beyond this only equal ones are found
 
 
 def rivals(
@@ -44,20 +44,19 @@ def _repeated(subscriptions: Sequence[Subscription]) -> Iterator[tuple[str, Foun
 
 
 def _delivered(root: Root) -> object:
-    """What is delivered, in the plan's own variables. Names of delivered variables are part of a notification."""
+    """What is delivered, in the plan's own variables; a template counts as it is written."""
     delivery, own = root.subscription.delivery, {name: variable for variable, name in root.names}
-    if isinstance(delivery, Select) and delivery.variables is None:
-        return tuple(sorted(root.names))
     if isinstance(delivery, Select):
-        return frozenset((own.get(name), name) for name in delivery.variables or ())
+        return frozenset(own.get(name) for name in (own if delivery.variables is None else delivery.variables))
     return delivery if isinstance(delivery, Construct) else type(delivery).__name__
 
 
 def _covered(subscriptions: Sequence[Subscription], subsumes: Subsumes) -> Iterator[tuple[Subscription, Found]]:
+    coverage = Coverage(subscriptions, subsumes)
     for place, narrower in enumerate(subscriptions):
         for other, wider in enumerate(subscriptions):
-            why = covered(wider, narrower, subsumes) if other != place else None
-            if why is None or (other > place and covered(narrower, wider, subsumes)):
+            why = coverage.reason(other, place) if other != place else None
+            if why is None or (other > place and coverage.reason(place, other)):
                 continue  # two that find the same are told at the later one
             message = f"whenever this tells something, '{wider.name}' tells of the same events: {why}"
             advice = f"one of them may be enough; filter what '{wider.name}' delivers if you need this part apart"
