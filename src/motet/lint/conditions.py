@@ -81,8 +81,10 @@ def _may_hold(conditions: Sequence[Expr], bound: frozenset[str], unbound: frozen
     if not _holds(conditions, fixed):
         return False
     variables = sorted(frozenset().union(*map(mentioned, conditions)) - unbound)
-    return all(_holds_somewhere(conditions, name, bound, fixed) for name in variables) and all(
-        _holds_in_some_order(conditions, pair, fixed) for pair in _compared_pairs(conditions)
+    return (
+        all(_holds_somewhere(conditions, name, bound, fixed) for name in variables)
+        and all(_holds_in_some_order(conditions, pair, fixed) for pair in _compared_pairs(conditions))
+        and not _goes_round(conditions)
     )
 
 
@@ -134,6 +136,39 @@ def _holds_in_some_order(conditions: Sequence[Expr], pair: tuple[str, str], fixe
     trials.append((Value(Kind.OTHER), Value(Kind.OTHER)))
     only = [_between_variables(condition, {first, second}) for condition in conditions]
     return any(_holds([c for c in only if c is not None], {**fixed, first: a, second: b}) for a, b in trials)
+
+
+def _goes_round(conditions: Iterable[Expr]) -> bool:
+    """Whether something would be less than itself: ``?x < ?y``, ``?y < 3`` and ``?x > 5``.
+
+    Only ``<`` and ``>`` count: what is less after rounding is less, but what is equal after rounding need not be.
+    """
+    greater: dict[object, set[object]] = {}
+    for condition in conditions:
+        match condition:
+            case Compare("<", lesser, other) | Compare(">", other, lesser):
+                one, two = _place(lesser), _place(other)
+                if one is not None and two is not None:
+                    greater.setdefault(one, set()).add(two)
+    places = {*greater, *(two for above in greater.values() for two in above)}
+    constants = [one for one in places if isinstance(one, Value)]
+    for one, two in product(constants, constants):
+        if one.kind is two.kind and _ordered("<", one, two):
+            greater.setdefault(one, set()).add(two)
+    while True:  # what has nothing greater lies on no cycle
+        ends = [one for one, above in greater.items() if not any(two in greater for two in above)]
+        if not ends:
+            return bool(greater)
+        for one in ends:
+            del greater[one]
+
+
+def _place(expression: Expr) -> object:
+    """A variable's name, or the value of a constant that has a place among others."""
+    if isinstance(expression, Variable):
+        return expression.name
+    value = _value(expression, {})
+    return value if value is not None and value.kind in _ORDERED else None
 
 
 def _between_variables(condition: Expr, pair: set[str]) -> Expr | None:
