@@ -89,19 +89,29 @@ class Visibility:
 
     def visible(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
         """The variables an occurrence of the pattern may bind and that are visible outside it."""
+        if isinstance(pattern, Leaf):
+            return self.leaf(pattern.name, outside, inside_iteration=inside_iteration)
+        if isinstance(pattern, Times | Run):
+            return self.visible(pattern.operand, outside, inside_iteration=True) & outside
+        bound = self._bound_by_parts(pattern, outside, inside_iteration=inside_iteration)
+        own = frozenset() if inside_iteration else names(pattern) - iterated(pattern)
+        return bound if self.everything else bound & (outside | own)
+
+    def _bound_by_parts(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
+        """What the parts of an operator show to it; outside of a part is what is outside of all, and the other part."""
         match pattern:
-            case Leaf(name):
-                return self.leaf(name, outside, inside_iteration=inside_iteration)
-            case No():
-                return frozenset()
-            case Times(operand) | Run(operand):
-                return self.visible(operand, outside, inside_iteration=True) & outside
-            case Filter(operand) | Within(operand) | Unless(operand) | Without(operand):
-                return self.visible(operand, outside, inside_iteration=inside_iteration)
+            case Within(operand):
+                parts = [(operand, outside)]
+            case Filter(operand, condition):
+                parts = [(operand, outside | condition.variables)]
+            case Unless(operand, absent) | Without(operand, absent):
+                parts = [(operand, outside | self.occurring(absent))]
             case And(left, right) | Alongside(left, right) | Or(left, right) | Xor(left, right) | Timed(_, left, right):
-                return self.visible(left, outside, inside_iteration=inside_iteration) | self.visible(
-                    right, outside, inside_iteration=inside_iteration
-                )
+                parts = [(left, outside | self.occurring(right)), (right, outside | self.occurring(left))]
+            case _:  # NO binds nothing
+                parts = []
+        shown = (self.visible(part, beside, inside_iteration=inside_iteration) for part, beside in parts)
+        return frozenset().union(*shown)
 
 
 def children(pattern: Pattern) -> tuple[Pattern, ...]:
