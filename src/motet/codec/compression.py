@@ -9,6 +9,7 @@ import pyarrow as pa
 from motet.model.errors import DecodeError, LimitError, UsageError
 
 CHUNK_BYTES = 4 << 20
+PIECE_BYTES = 64 << 10
 OnRead = Callable[[int], object]
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -68,9 +69,28 @@ def _chunks(raw: pa.NativeFile, name: str, chunk_bytes: int) -> Iterator[bytes]:
     with raw:
         codec = _codec(raw.read(4))
         raw.seek(0)
-        stream = pa.CompressedInputStream(raw, codec) if codec else raw
-        while chunk := _read(stream, name, chunk_bytes):
-            yield chunk
+        if codec is None:
+            while chunk := raw.read(chunk_bytes):
+                yield chunk
+        else:
+            yield from _uncompressed(pa.CompressedInputStream(raw, codec), name, chunk_bytes)
+
+
+def _uncompressed(stream: pa.NativeFile, name: str, chunk_bytes: int) -> Iterator[bytes]:
+    """Chunks joined from small pieces: of a damaged stream no more than one piece before the damage is lost."""
+    pieces: list[bytes] = []
+    try:
+        while piece := _read(stream, name, min(PIECE_BYTES, chunk_bytes)):
+            pieces.append(piece)
+            if sum(map(len, pieces)) >= chunk_bytes:
+                yield b"".join(pieces)
+                pieces.clear()
+    except DecodeError:
+        if pieces:
+            yield b"".join(pieces)
+        raise
+    if pieces:
+        yield b"".join(pieces)
 
 
 def _codec(head: bytes) -> str | None:
