@@ -118,7 +118,7 @@ def test_leaves_keep_their_names_where_they_are_hidden() -> None:
 def test_json_says_the_same_in_full(two: Plan) -> None:
     """Everything is there for programs: terms whole, times in microseconds."""
     explained = json.loads(json.dumps(as_json(two)))
-    assert list(explained) == ["subscriptions", "nodes", "leaves", "components"]
+    assert list(explained) == ["subscriptions", "nodes", "leaves", "feeds", "components"]
     pair = explained["nodes"][2]
     assert (pair["operator"], pair["bound"], pair["subscriptions"]) == (
         "BEFORE",

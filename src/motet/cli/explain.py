@@ -19,6 +19,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files; they are planned together")
+    parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help="to follow derived events through")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs; times in microseconds")
     form.add_argument("--dot", action="store_true", help="for Graphviz")
@@ -28,25 +29,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from motet.embedded.job import load_subscriptions  # noqa: PLC0415  (loads the language)
+    from motet.ontology.entailment import Reasoner  # noqa: PLC0415
+    from motet.ontology.load import load  # noqa: PLC0415
     from motet.plan.dag import build  # noqa: PLC0415
 
     plan = build(load_subscriptions(args.files, syntax=args.syntax))
+    reasoner = Reasoner(load(args.ontology).triples)
     if args.json:
         from motet.plan.explain import as_json  # noqa: PLC0415
 
-        output.print_json(as_json(plan))
+        output.print_json(as_json(plan, reasoner))
     elif args.dot:
         from motet.plan.picture import as_dot  # noqa: PLC0415
 
-        print(as_dot(plan), end="")
+        print(as_dot(plan, reasoner), end="")
     elif args.svg is not None:
         from motet.plan.picture import as_svg  # noqa: PLC0415
 
-        _write(args.svg, as_svg(plan))
+        _write(args.svg, as_svg(plan, reasoner))
     else:
         from motet.plan.explain import as_text  # noqa: PLC0415
 
-        print(as_text(plan), end="")
+        print(as_text(plan, reasoner), end="")
     return 0
 
 

@@ -10,7 +10,9 @@ from dataclasses import asdict
 
 from motet.language.algebra import Bgp
 from motet.model.times import format_duration
+from motet.ontology.entailment import Reasoner
 from motet.plan import wording
+from motet.plan.feeding import feeds
 from motet.plan.leaf_predicates import EVENT, LeafPredicates
 from motet.plan.nodes import Kind, Node, Plan, Root
 from motet.plan.partition import Component, components
@@ -21,8 +23,9 @@ from motet.plan.state import State, states
 class Explanation:
     """A plan with everything there is to say about it, computed once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, reasoner: Reasoner | None = None) -> None:
         self.plan = plan
+        self.feeds = feeds(plan, reasoner)
         self.states = states(plan)
         self.components = components(plan)
 
@@ -39,7 +42,7 @@ class Explanation:
         """What the node joins, filters, keeps or looks up, in the names of the subscription it was first seen in."""
         node, names = self.plan.nodes[number], self.plan.names[number]
         if node.operator.match is not None:
-            return wording.matching(self.plan.leaves[node.operator.match], names)
+            return [*wording.matching(self.plan.leaves[node.operator.match], names), *self._feeding(number)]
         joins = (
             [f"joins on {wording.variables(node.joined, names)}"] if node.joined and node.kind is not Kind.OR else []
         )
@@ -66,15 +69,19 @@ class Explanation:
         users = len(self.plan.users[number])
         return f", shared by {users} subscriptions" if users > 1 else ""
 
+    def _feeding(self, number: int) -> list[str]:
+        producers = dict.fromkeys((feed.producer, feed.clause) for feed in self.feeds if feed.node == number)
+        return [f"also sees what {name} derives (clause {clause})" for name, clause in producers]
+
     def _delay(self, number: int) -> list[str]:
         delay = self.states[number].delay
         below = max((self.states[edge.child].delay for edge in self.plan.nodes[number].children), default=0)
         return [f"known {format_duration(delay)} after its end"] if delay > below else []
 
 
-def as_text(plan: Plan) -> str:
-    """The plan for people to read."""
-    explanation = Explanation(plan)
+def as_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
+    """The plan for people to read; with the reasoner of an ontology, derived events are followed through it."""
+    explanation = Explanation(plan, reasoner)
     lines: list[str] = []
     shown: set[int] = set()
     for root in plan.roots:
@@ -129,13 +136,14 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def as_json(plan: Plan) -> dict[str, object]:
+def as_json(plan: Plan, reasoner: Reasoner | None = None) -> dict[str, object]:
     """The plan as values that JSON can write; times are microseconds, terms N-Triples, conditions SPARQL."""
-    explanation = Explanation(plan)
+    explanation = Explanation(plan, reasoner)
     return {
         "subscriptions": [_root_json(root) for root in plan.roots],
         "nodes": [_node_json(explanation, node) for node in plan.nodes],
         "leaves": [_leaf_json(plan, number) for number in range(len(plan.leaves))],
+        "feeds": [asdict(feed) for feed in explanation.feeds],
         "components": [_component_json(explanation, component) for component in explanation.components],
     }
 

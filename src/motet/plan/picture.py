@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from motet.ontology.entailment import Reasoner
 from motet.plan.explain import Explanation
 from motet.plan.nodes import Plan
 
@@ -18,7 +19,7 @@ _CHARACTERS = 38  # that fit into a box
 _LINES = 6
 
 
-def as_dot(plan: Plan) -> str:
+def as_dot(plan: Plan, reasoner: Reasoner | None = None) -> str:
     """The plan for Graphviz.
 
     >>> from motet.language.parse import parse
@@ -31,7 +32,7 @@ def as_dot(plan: Plan) -> str:
       s0 -> n0;
     }
     """
-    explanation = Explanation(plan)
+    explanation = Explanation(plan, reasoner)
     shared = set(explanation.shared())
     lines = ["digraph plan {", '  node [shape=box, fontname="sans-serif"];']
     for node in plan.nodes:
@@ -42,6 +43,8 @@ def as_dot(plan: Plan) -> str:
     for index, root in enumerate(plan.roots):
         name = _quoted([root.subscription.name])
         lines += [f"  s{index} [label={name}, shape=plaintext];", f"  s{index} -> n{root.node};"]
+        fed = dict.fromkeys(feed.node for feed in explanation.feeds if feed.producer == root.subscription.name)
+        lines += [f"  n{node} -> s{index} [style=dashed];" for node in fed]
     return "\n".join([*lines, "}", ""])
 
 
@@ -71,9 +74,9 @@ class _Box:
         return self.x + _WIDTH / 2
 
 
-def as_svg(plan: Plan) -> str:
+def as_svg(plan: Plan, reasoner: Reasoner | None = None) -> str:
     """The plan as an SVG document."""
-    boxes = _boxes(plan)
+    boxes = _boxes(Explanation(plan, reasoner))
     layers = _layers(boxes)
     _place(layers)
     width = max((box.x + _WIDTH for box in boxes), default=0) + _MARGIN
@@ -92,9 +95,9 @@ def as_svg(plan: Plan) -> str:
     )
 
 
-def _boxes(plan: Plan) -> list[_Box]:
+def _boxes(explanation: Explanation) -> list[_Box]:
     """Subscriptions first, then nodes, parents before children."""
-    explanation = Explanation(plan)
+    plan = explanation.plan
     shared = set(explanation.shared())
     nodes: list[_Box] = []
     for node in plan.nodes:

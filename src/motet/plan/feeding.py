@@ -1,0 +1,122 @@
+"""Which CONSTRUCT clauses feed which leaves: the edges of a plan from one subscription to another.
+
+A clause feeds a leaf when each triple that all matches of the leaf need may be one of the template's triples, or follow
+from one, or from the background (language page, sections 8 and 12). No subscription feeds itself, and circles are
+refused. In a template ``?this`` is the derived event; its other variables stand for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from motet.language.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
+from motet.language.sparql_algebra import parse_group
+from motet.language.syntax import Construct, GroupPattern
+from motet.model.errors import UsageError
+from motet.ontology.entailment import Reasoner
+from motet.plan.leaf_predicates import EVENT, LeafPredicates
+from motet.plan.nodes import Kind, Plan
+
+Offered = tuple[str, str, str]
+
+THIS = "this"
+_STAND_IN = "<urn:motet:variable:"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Feed:
+    """Events derived by a clause of one subscription are seen by a leaf of another."""
+
+    producer: str
+    clause: int  # from 1
+    consumer: str
+    node: int  # the leaf's place in the plan
+
+
+def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
+    """All feeding edges of a plan; a UsageError names the subscriptions that feed each other in a circle.
+
+    >>> from motet.language.parse import parse
+    >>> from motet.plan.dag import build
+    >>> text = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } "
+    >>> feeds(build(parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b")))
+    (Feed(producer='one', clause=1, consumer='two', node=1),)
+    """
+    found = tuple(sorted(_feeds(plan, reasoner or Reasoner(()))))
+    if circle := _circle({(feed.producer, feed.consumer) for feed in found}):
+        raise UsageError(
+            f"the CONSTRUCT clauses of {', '.join(circle)} feed each other in a circle",
+            advice="Give the derived events a class that no EVENT of these subscriptions matches.",
+        )
+    return found
+
+
+def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[Feed]:
+    leaves = [(node.id, plan.leaves[node.operator.match or 0]) for node in plan.nodes if node.kind is Kind.LEAF]
+    for root in plan.roots:
+        delivery = root.subscription.delivery
+        for clause, template in enumerate(delivery.templates if isinstance(delivery, Construct) else (), 1):
+            offered = _offered(template, reasoner)
+            for node, leaf in leaves:
+                if _fits(leaf, offered):
+                    others = (user for user in plan.users[node] if user != root.subscription.name)
+                    yield from (Feed(root.subscription.name, clause, user, node) for user in others)
+
+
+def _offered(template: GroupPattern, reasoner: Reasoner) -> frozenset[Offered]:
+    """The template's triples with all that follows, an IRI standing in for each variable."""
+    triples = [
+        (_stand_in(triple.subject), _stand_in(str(triple.predicate)), _stand_in(triple.object))
+        for triple in _needed(parse_group(template.text))
+    ]
+    return frozenset(reasoner.close(triples)) | reasoner.background
+
+
+def _stand_in(place: str) -> str:
+    name = variable_name(place)
+    return place if not name else f"{_STAND_IN}{name.lstrip('.') if is_hidden(name) else name}>"
+
+
+def _fits(leaf: LeafPredicates, offered: Iterable[Offered]) -> bool:
+    return all(any(_may_be(needed, triple) for triple in offered) for needed in _needed(leaf.algebra()))
+
+
+def _needed(pattern: Algebra) -> Iterator[Triple]:
+    """The triples that every match has."""
+    match pattern:
+        case Bgp(triples):
+            yield from triples
+        case Join(left, right):
+            yield from _needed(left)
+            yield from _needed(right)
+        case LeftJoin(left) | Minus(left):
+            yield from _needed(left)
+        case Filter(operand) | Extend(operand):
+            yield from _needed(operand)
+
+
+def _may_be(needed: Triple, offered: Offered) -> bool:
+    places = (needed.subject, needed.predicate, needed.object)
+    return all(_agrees(want, term) for want, term in zip(places, offered, strict=True))
+
+
+def _agrees(want: object, term: str) -> bool:
+    if not isinstance(want, str):  # a property path: by whatever links
+        return True
+    if want == f"?{EVENT}":
+        return term == f"{_STAND_IN}{THIS}>"
+    return bool(variable_name(want)) or term.startswith(_STAND_IN) or want == term
+
+
+def _circle(edges: set[tuple[str, str]]) -> list[str]:
+    """The subscriptions on circles, and between them; empty when there are none."""
+    while edges:
+        producers, consumers = {producer for producer, _ in edges}, {consumer for _, consumer in edges}
+        inner = {
+            (producer, consumer) for producer, consumer in edges if producer in consumers and consumer in producers
+        }
+        if inner == edges:
+            return sorted(producers | consumers)
+        edges = inner
+    return []

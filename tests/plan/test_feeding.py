@@ -1,0 +1,96 @@
+"""Which CONSTRUCT clauses feed which leaves."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
+from motet.language.parse import parse
+from motet.model.errors import UsageError
+from motet.model.terms import RDF_TYPE
+from motet.model.times import END_OF_TIME
+from motet.ontology.entailment import Reasoner
+from motet.plan.dag import build
+from motet.plan.explain import as_json, as_text
+from motet.plan.feeding import Feed, feeds
+from motet.plan.picture import as_dot
+
+MAKER = "SUBSCRIPTION maker EVENT a : <urn:A> {{ ?a <urn:room> ?r }} WHEN a CONSTRUCT {{ {0} }} "
+TAKER = "SUBSCRIPTION taker EVENT b {0} WHEN b"
+SUBCLASS = ("<urn:B>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<urn:C>")
+
+
+def fed(template: str, leaf: str, reasoner: Reasoner | None = None) -> bool:
+    found = feeds(build(parse(MAKER.format(template) + TAKER.format(leaf))), reasoner)
+    assert found in ((), (Feed("maker", 1, "taker", 1),))
+    return bool(found)
+
+
+@pytest.mark.parametrize(
+    ("template", "leaf", "expected"),
+    [
+        ("?this a <urn:B>", ": <urn:B>", True),
+        ("?this a <urn:B>", ": <urn:C>", False),
+        ("?this a <urn:B>", "", True),
+        ("?a a <urn:B>", ": <urn:B>", False),
+        ("?this a <urn:B> ; <urn:in> ?r", ": <urn:B> { ?b <urn:in> <urn:kitchen> }", True),
+        ("?this a <urn:B> ; <urn:in> <urn:attic>", ": <urn:B> { ?b <urn:in> <urn:kitchen> }", False),
+        ("?this a <urn:B>", ": <urn:B> { ?b <urn:in> ?x }", False),
+        ("?this a <urn:B>", ": <urn:B> { OPTIONAL { ?b <urn:in> ?x } }", True),
+        ("?this <urn:in> [ a <urn:Room> ]", "{ ?b <urn:in> ?x . ?x a <urn:Room> }", True),
+        ("?this a <urn:B>", "{ { ?b <urn:p> 1 } UNION { ?b <urn:p> 2 } }", True),
+    ],
+)
+def test_what_a_leaf_needs_must_be_offered(template: str, leaf: str, expected: bool) -> None:
+    """Each required triple of the leaf may be one of the template's, with the leaf's own name for the new event."""
+    assert fed(template, leaf) is expected
+
+
+def test_what_follows_is_offered_too() -> None:
+    """With the ontology, the classes above a template's class are offered, and what the background says."""
+    assert fed("?this a <urn:B>", ": <urn:C>", Reasoner([SUBCLASS]))
+    known = Reasoner([("<urn:kitchen>", RDF_TYPE, "<urn:Room>")])
+    assert fed("?this <urn:in> <urn:kitchen>", "{ ?b <urn:in> ?x . ?x a <urn:Room> }", known)
+
+
+def test_no_subscription_feeds_itself() -> None:
+    """What is derived under its own name it does not see."""
+    assert feeds(build(parse("SUBSCRIPTION s EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:A> }"))) == ()
+
+
+def test_circles_are_refused() -> None:
+    """The error names those on the circle and not those beside it."""
+    ring = "SUBSCRIPTION {0} EVENT e : <urn:{0}> WHEN e CONSTRUCT {{ ?this a <urn:{1}> }} "
+    text = ring.format("a", "b") + ring.format("b", "c") + ring.format("c", "a") + ring.format("x", "a")
+    with pytest.raises(UsageError, match="clauses of a, b, c feed each other"):
+        feeds(build(parse(text)))
+
+
+def test_the_explanation_shows_what_is_fed() -> None:
+    """In the text under the leaf, in JSON as edges, for Graphviz as dashed lines."""
+    plan = build(parse(MAKER.format("?this a <urn:B>") + TAKER.format(": <urn:B>")))
+    assert "also sees what maker derives (clause 1)" in as_text(plan)
+    assert as_json(plan)["feeds"] == [{"producer": "maker", "clause": 1, "consumer": "taker", "node": 1}]
+    assert "n1 -> s0 [style=dashed];" in as_dot(plan)
+
+
+TERMS = ("<urn:A>", "<urn:B>", "?r")
+TRIPLES = st.tuples(
+    st.sampled_from(["?this", "?a"]), st.sampled_from(["a", "<urn:room>", "<urn:q>"]), st.sampled_from(TERMS)
+)
+NEEDS = st.tuples(
+    st.sampled_from(["?b", "?x"]), st.sampled_from(["a", "<urn:room>", "<urn:q>"]), st.sampled_from(["<urn:B>", "?x"])
+)
+
+
+@given(st.lists(TRIPLES, min_size=1, max_size=3), st.lists(NEEDS, min_size=1, max_size=2))
+def test_what_the_oracle_lets_through_is_fed(template: list[tuple[str, ...]], needs: list[tuple[str, ...]]) -> None:
+    """When the reference engine finds a derived event in the second subscription, the plan has the edge."""
+    texts = (" . ".join(" ".join(triple) for triple in triples) for triples in (template, needs))
+    maker, taker = MAKER.format(next(texts)), TAKER.format("{ " + next(texts) + " }")
+    subscriptions = parse(maker + taker)
+    triples = frozenset({("<urn:e>", RDF_TYPE, "<urn:A>"), ("<urn:e>", "<urn:room>", "<urn:B>")})
+    records: list[Record] = [SubscribeRecord(i, one) for i, one in enumerate(subscriptions)]
+    records += [EventRecord(2, "urn:e", 1, 1, triples), TickRecord(3, END_OF_TIME)]
+    derived = [n for n in evaluate(records, lateness=None) if n.subscription == "taker" and "urn:e" not in n.events]
+    assert not derived or feeds(build(subscriptions))
