@@ -20,7 +20,7 @@ from motet.codec.decode import decode_bytes
 from motet.embedded.background import Background
 from motet.embedded.worker import Worker
 from motet.engine.derive import derive
-from motet.engine.leaves import LeafEngine
+from motet.engine.match.verify import leaf_of
 from motet.lake import Appended, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -91,7 +91,8 @@ class Cloud:
         A subscription that is already in force, unchanged, is taken up again where its listener left off.
         """
         subscriptions = parse(text, syntax=syntax)
-        LeafEngine(subscriptions)  # refuses what it cannot run, before anything is written
+        for subscription in subscriptions:
+            leaf_of(subscription)  # refuses what cannot be run, before anything is written
         with self._busy:
             known = self.lake.snapshot().subscriptions()
             for subscription in subscriptions:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from motet.codec.decode import decode_file
 from motet.embedded.job import Job, Summary
-from motet.engine.leaves import LeafEngine
+from motet.engine.match.matcher import Matcher
 from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
@@ -53,8 +53,8 @@ class _Intake:
 
 
 def run_embedded(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
-    """Match event by event."""
-    engine = LeafEngine(job.subscriptions, job.background, job.entailment)
+    """Match batch by batch."""
+    engine = Matcher(job.subscriptions, job.background, job.entailment)
     intake = _Intake(job, reject)
     found = [notification for events in intake for notification, _ in notification_rows(engine.notify(events))]
     return _finish(intake, found, sink)

@@ -7,8 +7,9 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.leaves import LeafEngine
+from motet.engine.match.matcher import Matcher
 from motet.model.schemas import NOTIFICATIONS, TIME
+from motet.model.tables import Triple
 from motet.plan.registry import Registry
 from motet.plan.timeline import Stretch
 
@@ -38,6 +39,14 @@ def select(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 @lru_cache(maxsize=8)
-def engine_for(registry: Registry) -> LeafEngine:
-    """The engine of a registry; with an ontology in the background it reasons, without one there is nothing to do."""
-    return LeafEngine(registry.subscriptions, registry.background, "owl-rl" if registry.background else "none")
+def engine_for(registry: Registry) -> Matcher:
+    """The matcher of a registry, made from the last one over the same background: most subscriptions stay."""
+    latest = _latest(registry.background)
+    found = latest[0] = latest[0].changed(registry.subscriptions)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _latest(background: frozenset[Triple]) -> list[Matcher]:
+    """The last matcher made; with an ontology in the background it reasons, without one there is nothing to do."""
+    return [Matcher((), background, "owl-rl" if background else "none")]

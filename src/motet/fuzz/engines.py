@@ -254,10 +254,10 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 
 
 def _is_matched(subscription: Subscription) -> bool:
-    from motet.engine.leaves import LeafEngine  # noqa: PLC0415  (loads Arrow)
+    from motet.engine.match.verify import leaf_of  # noqa: PLC0415  (loads rdflib)
 
     try:
-        LeafEngine((subscription,))
+        leaf_of(subscription)
     except EngineError:
         return False
     return True

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.embedded.job import Job, Summary
-from motet.engine.leaves import LeafEngine
+from motet.engine.match.matcher import Matcher
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.events import Parts, cut, decide
 from motet.spark.match import ORDER, Kernel, match_events
@@ -30,7 +30,7 @@ Reject = Callable[[Sequence[DecodeError]], None]
 
 def run_spark(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
     """`motet run --engine spark`, on all cores of this machine or in the session that is already running."""
-    kernel = LeafEngine(job.subscriptions, job.background, job.entailment)
+    kernel = Matcher(job.subscriptions, job.background, job.entailment)
     spark = session()
     parts = cut(job.events, spark.sparkContext.defaultParallelism)
     return run_batch(spark, kernel, parts, sink, arrival=job.arrival, reject=reject)

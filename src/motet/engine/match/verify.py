@@ -1,15 +1,12 @@
-"""Matching subscriptions of a single EVENT, event by event.
+"""The notifications of one subscription for one event, exactly: the pattern is solved over the event's closed graph.
 
-Not for patterns that combine events: those are detected, not matched, and are refused here.
+This verifies what the index has pre-selected, and alone it is the simplest matcher there can be. Patterns that combine
+events are detected, not matched, and are refused here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-
-import pyarrow as pa
 
 from motet.engine.expressions import test
 from motet.engine.graph import Graph
@@ -17,71 +14,21 @@ from motet.engine.solve import compile_group
 from motet.language.sparql_algebra import parse_expression, parse_group
 from motet.language.syntax import Construct, Event, Events, Filter, Leaf, Pattern, Select, Subscription, Within
 from motet.language.visibility import leaf_variables
-from motet.model.errors import EngineError, LimitError
+from motet.model.errors import EngineError
 from motet.model.notifications import Notification
-from motet.model.tables import EventRow, Triple, event_rows, notification_batch
+from motet.model.tables import EventRow
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import format_datetime
-from motet.ontology.entailment import Entailment, Reasoner
 
 Bindings = Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class LeafEngine:
-    """Picklable: workers compile what they need from the plain fields."""
-
-    subscriptions: tuple[Subscription, ...]
-    background: frozenset[Triple] = frozenset()
-    entailment: str = "owl-rl"
-
-    def __post_init__(self) -> None:
-        for subscription in self.subscriptions:
-            _leaf_name(subscription, subscription.pattern)
-            if isinstance(subscription.delivery, Construct):
-                raise _refusal(subscription, "derives events (CONSTRUCT)")
-
-    def __reduce__(self) -> tuple[type[LeafEngine], tuple[object, ...]]:
-        return LeafEngine, (self.subscriptions, self.background, self.entailment)
-
-    def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
-        offsets = events.column("offset").to_pylist() if "offset" in events.schema.names else range(len(events))
-        rows = zip(event_rows(events), offsets, strict=True)
-        return notification_batch((found, offset) for row, offset in rows for found in self.match(row))
-
-    def match(self, row: EventRow) -> Iterator[Notification]:
-        """The notifications of one event, each once."""
-        graph = self._closed(row)
-        for matcher in self._matchers:
-            yield from matcher.match(row, graph, self._background_graph)
-
-    def _closed(self, row: EventRow) -> Graph | None:
-        """The event with the background and all that follows; None when that is more than the limits allow."""
-        try:
-            return Graph.over(self._background_graph, self._reasoner.close(row.triples))
-        except LimitError:
-            return None
-
-    @cached_property
-    def _reasoner(self) -> Reasoner:
-        return Reasoner(self.background, Entailment(self.entailment))
-
-    @cached_property
-    def _background_graph(self) -> Graph:
-        return Graph(self._reasoner.background)
-
-    @cached_property
-    def _matchers(self) -> list[_Matcher]:
-        return [_Matcher(subscription) for subscription in self.subscriptions]
-
-
-class _Matcher:
+class Verifier:
     """One subscription, compiled."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
-        self.event = subscription.event(_leaf_name(subscription, subscription.pattern))
+        self.event = leaf_of(subscription)
         self.solve = _compiled(self.event)
         self.variables = leaf_variables(self.event)
         self.accepts = list(_conditions(subscription.pattern))
@@ -124,6 +71,18 @@ class _Matcher:
 Condition = Callable[[EventRow, Bindings], bool]
 
 
+def leaf_of(subscription: Subscription) -> Event:
+    """The EVENT of a subscription that matches single events; others are refused.
+
+    >>> from motet.language.parse import parse
+    >>> leaf_of(parse("SUBSCRIPTION s EVENT a WHEN a WITHIN 5 s")[0]).name
+    'a'
+    """
+    if isinstance(subscription.delivery, Construct):
+        raise _refusal(subscription, "derives events (CONSTRUCT)")
+    return subscription.event(_leaf_name(subscription, subscription.pattern))
+
+
 def _leaf_name(subscription: Subscription, pattern: Pattern) -> str:
     match pattern:
         case Leaf(name):
@@ -156,10 +115,10 @@ def _compiled(event: Event) -> Callable[[Graph, str], list[dict[str, str]]] | No
 
     The event's name is bound by a BIND at the beginning, so that SPARQL's own rules say where in the body it is known.
     """
+    if is_any(event):
+        return None
     typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
     body = event.body.text if event.body else ""
-    if not typed and not body.strip():
-        return None
     given = "given"
     while f"?{given}" in body or given == event.name:
         given += "_"
@@ -172,8 +131,17 @@ def _times(event: Event, row: EventRow) -> dict[str, str]:
     if event.times is None:
         return {}
     assert row.start is not None and row.end is not None, "events are stamped before they are matched"
-    instants = (literal(format_datetime(time), datatype=XSD + "dateTime") for time in (row.start, row.end))
-    return dict(zip(event.times, instants, strict=True))
+    return dict(zip(event.times, map(instant, (row.start, row.end)), strict=True))
+
+
+def is_any(event: Event) -> bool:
+    """Whether the EVENT has neither class nor body, so that every event matches, whatever the background says."""
+    return event.class_iri is None and not (event.body and event.body.text.strip())
+
+
+def instant(time: int) -> str:
+    """A time as a term."""
+    return literal(format_datetime(time), datatype=XSD + "dateTime")
 
 
 def _delivered(delivery: object, bindings: Bindings) -> Iterator[str]:

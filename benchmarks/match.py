@@ -1,0 +1,166 @@
+"""How does matching grow with the number of subscriptions, and what does a subscription cost?
+
+Subscriptions are ``k = ? and cat = ? and v in [lo, hi]``, registered in bulk from a table of template parameters. The
+same events are matched against ever more of them, with as many matches for each event: the time for an event should
+stay. Everything runs in one process on one core; the figure is the best of some rounds, since others share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.match.encode import Encoded, encode
+from motet.engine.match.index import ANY_LENGTH, Index, Leaves
+from motet.engine.match.leaf import entry
+from motet.engine.match.segment import Block
+from motet.engine.match.solutions import Batch, solutions
+from motet.engine.match.vocabulary import vocabulary
+from motet.language.parse import parse
+from motet.language.syntax import Subscription
+from motet.model.schemas import EVENTS, TIME, TRIPLE
+from motet.model.terms import XSD
+
+NS = "http://example.org/"
+SEED = 20261115
+CATEGORIES = 20
+WIDTH = 10.0
+ESPER = 6.0  # µs an event with 1 M such subscriptions (docs: measured facts)
+
+
+def template(number: int, key: str, category: str, low: float, high: float) -> Subscription:
+    body = f"?e <{NS}k> {key} ; <{NS}cat> {category} ; <{NS}v> ?v FILTER(?v >= {low} && ?v <= {high})"
+    (found,) = parse(f"SUBSCRIPTION s{number} EVENT e {{ {body} }} WHEN e SELECT ?e ?v")
+    return found
+
+
+class Parameters:
+    """A table of template parameters: ``each`` subscriptions share a key, a category and a range."""
+
+    def __init__(self, count: int, each: int) -> None:
+        random = np.random.default_rng(SEED)
+        group = np.arange(count) // each
+        self.key = self._terms("k", group // CATEGORIES)
+        self.category = self._terms("cat", group % CATEGORIES)
+        low = random.integers(0, 90, -(-count // each))[group].astype(np.float64)
+        self.low, self.high = low, low + WIDTH
+        self.names = pc.binary_join_element_wise("s", pa.array(np.arange(count)).cast(pa.string()), "")
+        self.groups = int(group[-1]) + 1
+
+    def _terms(self, name: str, numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
+        return pc.binary_join_element_wise(f"<{NS}{name}/", pa.array(numbers).cast(pa.string()), ">", "")
+
+    def subscription(self, leaf: int) -> Subscription:
+        key, category = self.key[leaf].as_py(), self.category[leaf].as_py()
+        return template(leaf, key, category, self.low[leaf], self.high[leaf])
+
+    def register(self) -> Index:
+        """All of them, in one go."""
+        like = entry(self.subscription(0))
+        assert like.form is not None, "the template needs no verifying"
+        count = len(self.names)
+        columns = {f"<{NS}k>": self.key, f"<{NS}cat>": self.category}
+        intervals = np.stack([self.low, self.high, np.zeros(count)], axis=1)[:, None]
+        terms = tuple(columns[predicate] for predicate in like.shape.parts)
+        block = Block(like.shape, terms, intervals, np.arange(count, dtype=np.int32))
+        longest = np.full(count, ANY_LENGTH)
+        leaves = Leaves(self.names, (like.form,), np.zeros(count, np.int32), longest, self.subscription)
+        return Index().plus_table([block], leaves)
+
+
+def events(parameters: Parameters, count: int) -> pa.RecordBatch:
+    """Events with key, category and value, each for a random group of subscriptions."""
+    random = np.random.default_rng(SEED + 1)
+    at = random.integers(0, parameters.groups, count)
+    first = at * (len(parameters.names) // parameters.groups)
+    ids = pc.binary_join_element_wise(f"{NS}events/", pa.array(np.arange(count)).cast(pa.string()), "")
+    subject = pc.binary_join_element_wise("<", ids, ">", "")
+    inside = pa.array(np.round(parameters.low[first] + random.random(count) * 9 + 0.5, 2)).cast(pa.string())
+    value = pc.binary_join_element_wise('"', inside, f'"^^<{XSD}decimal>', "")
+    objects = [parameters.key.take(pa.array(first)), parameters.category.take(pa.array(first)), value]
+    order = np.arange(3 * count).reshape(3, count).T.ravel()
+    predicates = pa.array(np.repeat([f"<{NS}k>", f"<{NS}cat>", f"<{NS}v>"], count).tolist(), pa.string())
+    columns = [pa.concat_arrays([subject] * 3), predicates, pa.concat_arrays(objects)]
+    triples = pa.StructArray.from_arrays([c.take(pa.array(order)) for c in columns], fields=list(TRIPLE))
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * 3, pa.int32()), triples, type=EVENTS.field(3).type)
+    times = pa.array(np.arange(count)).cast(TIME)
+    return pa.RecordBatch.from_arrays([ids, times, times, lists, pa.array(np.arange(count))], schema=EVENTS)
+
+
+def best(action: Callable[[], object], rounds: int = 5) -> float:
+    """Seconds of the quickest round."""
+    found = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        action()
+        found.append(time.perf_counter() - begin)
+    return min(found)
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def encoded(index: Index, batch: pa.RecordBatch) -> Encoded:
+    return encode(batch, vocabulary(index.predicates, set(index.compared), {}, {}))
+
+
+def measure(count: int, each: int, size: int) -> dict[str, float]:
+    """Register and match; ``size`` events."""
+    parameters = Parameters(count, each)
+    before, begin = resident(), time.perf_counter()
+    index = parameters.register()
+    registered = time.perf_counter() - begin
+    memory = resident() - before
+    batch = events(parameters, size)
+    known = vocabulary(index.predicates, set(index.compared), {}, {})
+    quads = encode(batch, known)
+    (group,) = index.groups
+    hits = group.segment.search(quads)
+    assert len(hits.event) == size * each and not hits.is_open.any(), "each event has its matches"
+    numbers = {name: number for number, name in enumerate(index.predicates)}
+    whole, leaves = Batch(batch, batch.column("line"), quads), group.leaves
+    matching = best(lambda: group.segment.search(quads))
+    telling = best(lambda: solutions(whole, hits, leaves.names, leaves.forms, leaves.form, numbers), 2)
+    return {
+        "subscriptions": count,
+        "matches per event": each,
+        "match µs/event": matching / size * 1e6,
+        "encode µs/event": best(lambda: encode(batch, known)) / size * 1e6,
+        "occurrences/s": size * each / matching,
+        "notifications/s": size * each / (matching + telling),
+        "registered/s": count / registered,
+        "bytes each": memory / count,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=1_000_000, help="subscriptions in the largest set")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    measure(1_000, 1, 1_000)  # compile
+    sizes = [size for size in (1_000, 10_000, 100_000, 1_000_000, 10_000_000) if size < options.largest]
+    rows = [measure(size, 1, 50_000) for size in [*sizes, options.largest]]
+    rows.append(measure(options.largest, 100, 10_000))
+    growth = rows[-2]["match µs/event"] / rows[0]["match µs/event"]
+    if options.json:
+        print(json.dumps({"rows": rows, "growth": growth}))
+        return
+    for row in rows:
+        print(", ".join(f"{name} {value:,.2f}" for name, value in row.items()))
+    print(f"match time grows {growth:.2f} times from {rows[0]['subscriptions']:,} to {options.largest:,} subscriptions")
+    print(f"an event with one match takes {ESPER / rows[-2]['match µs/event']:.0f} times less than in Esper")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What holds because of each event of a batch: the part of the closure that the encoder cannot compute.
+
+The encoder knows the hierarchy. Where the ontology has other rules, where an event says owl:sameAs, and where the
+background speaks of the event itself, the event's triples are replaced by its closure. Graphs are made when asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.graph import Graph
+from motet.model.errors import LimitError
+from motet.model.tables import EventRow, Triple, event_rows
+from motet.model.terms import iri, iri_value, is_iri
+from motet.ontology.entailment import Entailment, Reasoner
+from motet.ontology.vocabulary import SAME
+
+
+class Background:
+    """The closed background, with its reasoner."""
+
+    def __init__(self, triples: frozenset[Triple], entailment: str) -> None:
+        self.reasoner = Reasoner(triples, Entailment(entailment))
+        self.graph = Graph(self.reasoner.background)
+        subjects = {iri_value(s) for s, _, _ in self.reasoner.background if is_iri(s)}
+        self.subjects = pa.array(sorted(subjects), pa.string())
+
+    def over(self, row: EventRow) -> Graph | None:
+        """The event with the background and all that follows; None when that is more than the limits allow."""
+        try:
+            return Graph.over(self.graph, self.reasoner.close(row.triples))
+        except LimitError:
+            return None
+
+
+class Closing:
+    """A batch of events over a background."""
+
+    def __init__(self, events: pa.RecordBatch, background: Background) -> None:
+        self.events = events
+        self._background = background
+        self._graphs: dict[int, Graph | None] = {}
+
+    def row(self, event: int) -> EventRow:
+        (row,) = event_rows(self.events.slice(event, 1))
+        return row
+
+    def graph(self, event: int) -> Graph | None:
+        """All that holds about one event; None beyond the limits."""
+        if event not in self._graphs:
+            self._graphs[event] = self._background.over(self.row(event))
+        return self._graphs[event]
+
+    @cached_property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Which events the background speaks of, so that some of their solutions may come from it alone."""
+        return np.asarray(pc.is_in(self.events.column("id"), self._background.subjects))
+
+    @cached_property
+    def closed(self) -> pa.RecordBatch:
+        """The events with all triples that the hierarchy does not give."""
+        special = np.flatnonzero(self.known | self._needs_rules())
+        if not len(special):
+            return self.events
+        place = self.events.schema.get_field_index("triples")
+        lists = self.events.column(place)
+        replaced = pa.array([self._about(int(event)) for event in special], lists.type)
+        order = np.arange(len(self.events))
+        order[special] = len(self.events) + np.arange(len(special))
+        chosen = pa.concat_arrays([lists, replaced]).take(pa.array(order))
+        return self.events.set_column(place, self.events.schema.field(place), chosen)
+
+    def _needs_rules(self) -> npt.NDArray[np.bool_]:
+        """Which events may have more consequences than the hierarchy gives."""
+        reasoner = self._background.reasoner
+        if not reasoner.only_hierarchy:
+            return np.ones(len(self.events), np.bool_)
+        found = np.zeros(len(self.events), np.bool_)
+        if reasoner.mode is not Entailment.OWL_RL:
+            return found
+        lists = self.events.column("triples")
+        same = np.flatnonzero(pc.equal(lists.flatten().flatten()[1], SAME))
+        offsets = np.asarray(lists.offsets)
+        found[np.searchsorted(offsets - offsets[0], same, side="right") - 1] = True
+        return found
+
+    def _about(self, event: int) -> list[dict[str, str]]:
+        """What holds about the event itself."""
+        graph = self.graph(event)
+        triples = graph.match(iri(self.row(event).id), None, None) if graph is not None else []
+        return [dict(zip(("subject", "predicate", "object"), triple, strict=True)) for triple in triples]

@@ -1,0 +1,56 @@
+"""A batch of events as encoded quads: numbers, codes and values in columns, ready to be searched for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from motet.engine.match.encode_kernels import compare_values, encode_rows
+from motet.engine.match.search_kernels import KIND, REF, Rows
+from motet.engine.match.texts import Codes, Ints, Numbers, Texts, frozen, texts
+from motet.engine.match.values import comparable
+from motet.engine.match.vocabulary import Vocabulary, class_names
+
+_SLOW = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The rows of event ``i`` are ``starts[i]`` to ``starts[i + 1]``, sorted by predicate, then code, each once."""
+
+    starts: Ints
+    row: Numbers  # predicate, reference to the object among the terms, kind of its value
+    code: Codes
+    value: npt.NDArray[np.float64]
+    terms: pa.Array
+    strings: Texts  # of the terms
+
+    def rows(self) -> Rows:
+        return Rows(self.starts, self.row, self.code, self.value, *self.strings)
+
+
+def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
+    """The triples about the events themselves that the vocabulary knows, with all its hierarchy adds.
+
+    >>> from motet.engine.match.vocabulary import vocabulary
+    >>> from motet.model.schemas import EVENTS
+    >>> triple = {"subject": "<urn:e>", "predicate": "<urn:p>", "object": '"5"^^<http://www.w3.org/2001/XMLSchema#byte>'}
+    >>> event = {"id": "urn:e", "start": 0, "end": 0, "triples": [triple], "line": 1}
+    >>> found = encode(pa.RecordBatch.from_pylist([event], EVENTS), vocabulary(["<urn:p>"], {"<urn:p>"}, {}, {}))
+    >>> found.starts.tolist(), found.value.tolist()
+    ([0, 1], [5.0])
+    """
+    lists = events.column("triples")
+    offsets = np.asarray(lists.offsets, np.int64)
+    subjects, predicates, objects = lists.flatten().flatten()
+    columns = (texts(subjects), texts(predicates), texts(objects))
+    starts, row, code = encode_rows(frozen(offsets - offsets[0]), texts(events.column("id")), *columns, known)
+    row, code = row[: starts[-1]], code[: starts[-1]]
+    value = compare_values(row, columns[2], known.compared)
+    for at in np.flatnonzero(row[:, KIND] == _SLOW):
+        value[at], row[at, KIND] = comparable(objects[int(row[at, REF])].as_py())
+    terms = pa.concat_arrays([objects, class_names(known)]) if known.classes.codes.size else objects
+    return Encoded(starts, row, code, value, terms, texts(terms))

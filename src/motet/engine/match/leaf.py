@@ -1,0 +1,166 @@
+"""What of a subscription the index looks at: its constants, its ranges, what else must be there, and what it delivers.
+
+A leaf whose constants, ranges and reads say everything has a form, from which its solutions are made column by column.
+Any other leaf is only pre-selected and then verified.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+from motet.engine.match.values import Interval, interval
+from motet.engine.match.verify import is_any, leaf_of
+from motet.language.algebra import EMPTY
+from motet.language.syntax import Event, Filter, Pattern, Select, Signal, Subscription, Within
+from motet.language.visibility import leaf_variables
+from motet.model.terms import RDF_TYPE
+from motet.plan.leaf_predicates import EVENT, LeafPredicates, Read, normalise
+
+MOST_CHOICES = 32  # combinations of an IN's terms that are worth an entry each
+EVENT_SOURCE, START_SOURCE, END_SOURCE, WITNESS_SOURCE, READ_SOURCE = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What leaves that differ only in constants have in common. All are predicates of the event itself."""
+
+    parts: tuple[str, ...]  # with a constant each
+    ranges: tuple[tuple[str, int], ...]  # with the kind of their values
+    reads: tuple[str, ...]  # that must be there
+
+    def predicates(self) -> Iterator[str]:
+        yield from (*self.parts, *(predicate for predicate, _ in self.ranges), *self.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a delivered variable comes from: the event, its times, a part or range that was met, or any value read."""
+
+    kind: int
+    place: int = 0  # of the part or range
+    predicate: str = ""  # that is read
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The bindings a leaf delivers, by name."""
+
+    bindings: tuple[tuple[str, Source], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A subscription as the index keeps it."""
+
+    shape: Shape
+    terms: tuple[tuple[str, ...], ...]  # the constants of the parts; several rows for the terms of an IN
+    intervals: tuple[Interval, ...]
+    form: Form | None  # None: to be verified
+    longest: int | None  # by the WITHINs around the leaf
+
+
+def entry(subscription: Subscription) -> Entry:
+    """
+    >>> from motet.language.parse import parse
+    >>> found = entry(parse("SUBSCRIPTION s EVENT e : <urn:A> { ?e <urn:p> ?x FILTER(?x > 3) } WHEN e")[0])
+    >>> found.shape.ranges, found.intervals
+    ((('<urn:p>', 1),), (Interval(low=3.0, high=inf, flags=1),))
+    >>> [name for name, _ in found.form.bindings]
+    ['e', 'x']
+    """
+    event = leaf_of(subscription)
+    leaf, names = normalise(event)
+    found = _Reading(leaf)
+    exact = found.is_exact and (bool(leaf.triples()) or is_any(event)) and not _has_filter(subscription.pattern)
+    form = _form(subscription, event, found, names) if exact else None
+    return Entry(found.shape, found.terms, found.intervals, form, _longest(subscription.pattern))
+
+
+class _Reading:
+    """The leaf's predicates, sorted into parts, ranges and reads."""
+
+    def __init__(self, leaf: LeafPredicates) -> None:
+        self.leaf = leaf
+        variables = Counter(read.variable for read in leaf.reads)
+        own = {read.variable: read for read in leaf.reads if read.variable != EVENT}
+        choices = {choice.variable: choice.terms for choice in leaf.choices if choice.variable in own}
+        ranges = [test for test in leaf.ranges if test.variable in own]
+        spans = {v: [interval(t.operator, t.constant) for t in ranges if t.variable == v] for v in own}
+        combinations = 1
+        for terms in choices.values():
+            combinations *= len(terms)
+        chosen = sorted(choices) if combinations <= MOST_CHOICES else []
+        ranged = [v for v in own if spans[v] and v not in chosen and len({kind for kind, _ in spans[v]}) == 1]
+        self._parts = [
+            *((RDF_TYPE, (name,), "") for name in leaf.classes),
+            *((one.predicate, (one.object,), "") for one in leaf.equalities),
+            *((own[v].predicate, choices[v], v) for v in chosen),
+        ]
+        self._parts.sort(key=lambda part: part[0])
+        self._ranges = sorted(ranged, key=lambda v: (own[v].predicate, v))
+        self.intervals = tuple(reduce(Interval.meet, (span for _, span in spans[v])) for v in self._ranges)
+        tested = {*chosen, *ranged}
+        self.free = {v: read for v, read in own.items() if v not in tested}
+        rest = sorted({read.predicate for read in leaf.reads if read.variable not in tested})
+        self.shape = Shape(
+            tuple(predicate for predicate, _, _ in self._parts),
+            tuple((own[v].predicate, spans[v][0][0]) for v in self._ranges),
+            tuple(rest),
+        )
+        self.terms = tuple(product(*(terms for _, terms, _ in self._parts)))
+        answered = len(chosen) + sum(len(spans[v]) for v in ranged)
+        self.is_exact = (
+            leaf.residue == EMPTY
+            and not leaf.joins
+            and answered == len(leaf.tests())
+            and EVENT not in variables
+            and all(count == 1 for count in variables.values())
+            and variables.keys().isdisjoint(leaf.during or ())
+        )
+
+    def source(self, variable: str) -> Source | None:
+        """Where the leaf's variable comes from; None for one the leaf does not bind."""
+        if variable == EVENT:
+            return Source(EVENT_SOURCE)
+        if self.leaf.during and variable in self.leaf.during:
+            return Source(END_SOURCE if variable == self.leaf.during[1] else START_SOURCE)
+        for place, (_, _, chosen) in enumerate(self._parts):
+            if chosen == variable:
+                return Source(WITNESS_SOURCE, place)
+        if variable in self._ranges:
+            return Source(WITNESS_SOURCE, len(self._parts) + self._ranges.index(variable))
+        read: Read | None = self.free.get(variable)
+        return Source(READ_SOURCE, predicate=read.predicate) if read else None
+
+
+def _form(subscription: Subscription, event: Event, found: _Reading, names: dict[str, str]) -> Form | None:
+    match subscription.delivery:
+        case Select(None):
+            wanted = leaf_variables(event)
+        case Select(tuple(variables)):
+            wanted = leaf_variables(event) & frozenset(variables)
+        case Signal():
+            wanted = frozenset()
+        case _:
+            return None
+    sources = {own: found.source(variable) for variable, own in names.items()}
+    return Form(tuple((name, source) for name in sorted(wanted) if (source := sources.get(name)) is not None))
+
+
+def _has_filter(pattern: Pattern) -> bool:
+    return isinstance(pattern, Filter) or (isinstance(pattern, Within) and _has_filter(pattern.operand))
+
+
+def _longest(pattern: Pattern) -> int | None:
+    """The least of the bounds around the leaf."""
+    match pattern:
+        case Within(operand, bound):
+            inner = _longest(operand)
+            return bound if inner is None else min(bound, inner)
+        case Filter(operand):
+            return _longest(operand)
+    return None

@@ -1,0 +1,130 @@
+"""Matching subscriptions of a single EVENT, a batch of events at a time.
+
+The index says which subscriptions an event meets. What the index cannot decide alone (FILTERs beyond comparisons,
+OPTIONAL, joins with the background, ties between numbers that float64 cannot tell apart) is verified, subscription by
+subscription, over the event's closed graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from motet.engine.match.closing import Background, Closing
+from motet.engine.match.encode import encode
+from motet.engine.match.index import VERIFIED, Group, Index
+from motet.engine.match.segment import Hits
+from motet.engine.match.solutions import Batch, solutions
+from motet.engine.match.texts import Ints
+from motet.engine.match.verify import Verifier, leaf_of
+from motet.engine.match.vocabulary import Vocabulary, vocabulary
+from motet.language.syntax import Subscription
+from motet.model.notifications import Notification
+from motet.model.tables import Triple, notification_batch
+
+_VERIFIERS = 10_000
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """Picklable: workers build what they need from the plain fields."""
+
+    subscriptions: tuple[Subscription, ...]
+    background: frozenset[Triple] = frozenset()
+    entailment: str = "owl-rl"
+
+    def __post_init__(self) -> None:
+        for subscription in self.subscriptions:
+            leaf_of(subscription)
+
+    def __reduce__(self) -> tuple[type[Matcher], tuple[object, ...]]:
+        return Matcher, (self.subscriptions, self.background, self.entailment)
+
+    def changed(self, subscriptions: tuple[Subscription, ...]) -> Matcher:
+        """The matcher of other subscriptions over the same background; what both have in common is kept."""
+        matcher = Matcher(subscriptions, self.background, self.entailment)
+        known, wanted = set(self.subscriptions), set(subscriptions)
+        gone = {subscription.name for subscription in known - wanted}
+        index = self._index.without(gone).plus([one for one in subscriptions if one not in known])
+        matcher.__dict__.update(_index=index, _background=self._background)
+        return matcher
+
+    def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
+        closing = Closing(events, self._background)
+        offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
+        batch = Batch(events, offsets, encode(closing.closed, self._vocabulary))
+        found = [part for group in self._index.groups for part in self._parts(batch, closing, group)]
+        if not found:
+            return notification_batch(())
+        tables = pa.Table.from_batches([notifications for notifications, _ in found]).combine_chunks()
+        order = np.argsort(np.concatenate([event for _, event in found]), kind="stable")
+        (ordered,) = tables.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
+        return ordered
+
+    def _parts(self, batch: Batch, closing: Closing, group: Group) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """The notifications of a group, with their events: those the index decides, and those that are verified."""
+        hits = _sorted(group.segment.search(batch.encoded))
+        hits = _chosen(
+            hits, group.alive[hits.leaf] & (_lengths(batch.events)[hits.event] <= group.leaves.longest[hits.leaf])
+        )
+        pair = hits.event.astype(np.int64) * len(group.leaves) + hits.leaf
+        asked = hits.is_open | (group.leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
+        doubtful = np.unique(pair[asked])
+        decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
+        if len(decided.event):
+            leaves = group.leaves
+            found = solutions(batch, decided, leaves.names, leaves.forms, leaves.form, self._predicates)
+            yield found.notifications, found.event
+        if len(doubtful):
+            yield self._verified(batch, closing, group, doubtful)
+
+    def _verified(self, batch: Batch, closing: Closing, group: Group, pairs: Ints) -> tuple[pa.RecordBatch, Ints]:
+        found: list[tuple[Notification, int]] = []
+        places: list[int] = []
+        for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(group.leaves))), strict=True):
+            verifier = self._verifier(group.leaves.subscription(leaf))
+            told = list(verifier.match(closing.row(event), closing.graph(event), self._background.graph))
+            found += [(notification, batch.offsets[event].as_py()) for notification in told]
+            places += [event] * len(told)
+        return notification_batch(found), np.array(places, np.int64)
+
+    @cached_property
+    def _background(self) -> Background:
+        return Background(self.background, self.entailment)
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index().plus(self.subscriptions)
+
+    @cached_property
+    def _predicates(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self._index.predicates)}
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        schema = self._background.reasoner.schema
+        return vocabulary(self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties)
+
+    @cached_property
+    def _verifier(self) -> Callable[[Subscription], Verifier]:
+        return lru_cache(_VERIFIERS)(Verifier)
+
+
+def _sorted(hits: Hits) -> Hits:
+    return _chosen(hits, np.lexsort((hits.leaf, hits.event)))
+
+
+def _chosen(hits: Hits, rows: npt.NDArray[np.generic]) -> Hits:
+    return Hits(hits.event[rows], hits.leaf[rows], hits.is_open[rows], hits.witness[rows])
+
+
+def _lengths(events: pa.RecordBatch) -> Ints:
+    """How long each event lasts; without times as if it were a point."""
+    start, end = (np.asarray(events.column(name).cast(pa.int64()).fill_null(0), np.int64) for name in ("start", "end"))
+    return end - start

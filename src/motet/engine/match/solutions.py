@@ -1,0 +1,142 @@
+"""From hits to notifications, column by column: the bindings of leaves that need no verifying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.match.encode import Encoded
+from motet.engine.match.leaf import END_SOURCE, READ_SOURCE, START_SOURCE, Form
+from motet.engine.match.segment import Hits
+from motet.engine.match.solution_kernels import count_solutions, fill_solutions
+from motet.engine.match.texts import Ints
+from motet.engine.match.verify import instant
+from motet.model.schemas import BINDING, NOTIFICATIONS
+from motet.model.tables import micros
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events and what was encoded of them."""
+
+    events: pa.RecordBatch
+    offsets: pa.Array
+    encoded: Encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """NOTIFICATIONS, and for each its event and leaf."""
+
+    notifications: pa.RecordBatch
+    event: Ints
+    leaf: Ints
+
+
+def solutions(
+    batch: Batch,
+    hits: Hits,
+    names: pa.Array,
+    forms: Sequence[Form],
+    form: npt.NDArray[np.int32],
+    predicates: dict[str, int],
+) -> Solutions:
+    """The notifications of hits that are decided; ``form`` belongs to the leaves, as ``names`` do."""
+    sources = _Sources(forms, predicates)
+    form_of = form[hits.leaf]
+    rows = batch.encoded
+    counts = count_solutions(hits.event, form_of, sources.starts, sources.kind, sources.number, rows.starts, rows.row)
+    terms, bases = _terms(batch, sources)
+    hit, starts, binding, term = fill_solutions(
+        hits.event, form_of, hits.witness, counts, sources.starts, sources.kind, sources.number,
+        rows.starts, rows.row, bases,
+    )  # fmt: skip
+    event, leaf = hits.event[hit].astype(np.int64), hits.leaf[hit].astype(np.int64)
+    kept = _distinct(event, leaf, starts, term)
+    if kept is not None:
+        event, leaf = event[kept], leaf[kept]
+        rows_kept = _within(starts, kept)
+        starts = np.concatenate([[0], np.cumsum(np.diff(starts)[kept])])
+        binding, term = binding[rows_kept], term[rows_kept]
+    bindings = _bindings(starts, sources.names.take(pa.array(binding)), terms.take(pa.array(term)))
+    return Solutions(_notifications(batch, names.take(pa.array(leaf)), event, bindings), event, leaf)
+
+
+class _Sources:
+    """The forms' bindings as arrays: form ``i`` has those from ``starts[i]``."""
+
+    def __init__(self, forms: Sequence[Form], predicates: dict[str, int]) -> None:
+        found = [one for form in forms for one in form.bindings]
+        self.starts = np.cumsum([0, *(len(form.bindings) for form in forms)], dtype=np.int64)
+        self.names = pa.array([name for name, _ in found], pa.string())
+        self.kind = np.array([source.kind for _, source in found], np.int64)
+        numbers = (predicates[s.predicate] if s.kind == READ_SOURCE else s.place for _, s in found)
+        self.number = np.fromiter(numbers, np.int64)
+        self.has_times = bool(np.isin(self.kind, (START_SOURCE, END_SOURCE)).any())
+
+
+def _terms(batch: Batch, sources: _Sources) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """All terms that can be bound: objects, events, starts, ends; and where the latter three begin."""
+    ids = batch.events.column("id").cast(pa.string())
+    events = pc.binary_join_element_wise("<", ids, ">", "")
+    parts = [batch.encoded.terms.cast(pa.string()), events]
+    if sources.has_times:
+        for name in ("start", "end"):
+            found = (None if time is None else instant(time) for time in micros(batch.events.column(name)))
+            parts.append(pa.array(found, pa.string()))
+    first, count = len(parts[0]), len(events)
+    return pa.concat_arrays(parts), np.array([first, first + count, first + 2 * count], np.int64)
+
+
+def _distinct(event: Ints, leaf: Ints, starts: Ints, term: Ints) -> Ints | None:
+    """Which solutions to keep; None when all differ. Two of one event and leaf have the same variables."""
+    again = (event[1:] == event[:-1]) & (leaf[1:] == leaf[:-1])
+    if not again.any():
+        return None
+    repeated = np.append(False, again) | np.append(again, False)
+    several = np.flatnonzero(repeated)
+    widths = np.diff(starts)[several]
+    keys = np.full((len(several), 2 + int(widths.max(initial=0))), -1, np.int64)
+    keys[:, 0], keys[:, 1] = event[several], leaf[several]
+    for column in range(keys.shape[1] - 2):
+        has = widths > column
+        keys[has, column + 2] = term[starts[several[has]] + column]
+    _, first = np.unique(keys, axis=0, return_index=True)
+    return np.sort(np.concatenate([np.flatnonzero(~repeated), several[first]]))
+
+
+def _within(starts: Ints, kept: Ints) -> Ints:
+    """The places of the kept lists' elements."""
+    sizes = np.diff(starts)[kept]
+    first = np.repeat(starts[kept] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    return first + np.arange(len(first))
+
+
+def _bindings(starts: Ints, variables: pa.Array, terms: pa.Array) -> pa.ListArray:
+    pairs = pa.StructArray.from_arrays([variables, terms], fields=list(BINDING))
+    type_ = NOTIFICATIONS.field("bindings").type
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pairs, type=type_)
+
+
+def _notifications(batch: Batch, names: pa.Array, event: Ints, bindings: pa.ListArray) -> pa.RecordBatch:
+    chosen = pa.array(event)
+    ids = batch.events.column("id").cast(pa.string()).take(chosen)
+    singles = pa.array(np.arange(len(event) + 1), pa.int32())
+    start, end = (batch.events.column(name).take(chosen) for name in ("start", "end"))
+    assert start.null_count == end.null_count == 0, "events are stamped before they are matched"
+    columns = [
+        names,
+        start,
+        end,
+        pa.ListArray.from_arrays(singles, ids, type=NOTIFICATIONS.field("events").type),
+        bindings,
+        pa.nulls(len(event), NOTIFICATIONS.field("graphs").type),
+        pa.nulls(len(event), NOTIFICATIONS.field("construct").type),
+        batch.offsets.take(chosen),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)

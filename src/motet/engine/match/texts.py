@@ -1,0 +1,165 @@
+"""Columns of strings as plain arrays, with a 64-bit code for each string.
+
+Codes are a quick way to find equal strings and never the proof: whoever finds equal codes compares the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from motet.engine.match.compiled import compiled, inner
+
+Codes = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_SEED, _STEP, _LAST = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_HALF, _TURN = np.uint64(32), np.uint64(29)
+_S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(shift) for shift in range(8, 64, 8))
+
+
+class Texts(NamedTuple):
+    """String ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: Numbers
+    data: npt.NDArray[np.uint8]
+
+
+def texts(strings: pa.Array) -> Texts:
+    """The buffers of a column of strings, without a copy."""
+    strings = strings if strings.type == pa.string() else strings.cast(pa.string())
+    _, offsets, data = strings.buffers()
+    if len(strings) == 0 or offsets is None:
+        return Texts(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
+    places = np.frombuffer(offsets, np.int32, len(strings) + 1, strings.offset * 4)
+    return Texts(frozen(places), frozen(np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)))
+
+
+def texts_of(strings: Iterable[str]) -> Texts:
+    return texts(pa.array(list(strings), pa.string()))
+
+
+def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """The array, not to be written: so all arrays have one type for the compiler."""
+    array = np.ascontiguousarray(array).view()
+    array.flags.writeable = False
+    return array
+
+
+@inner
+def _word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+    """Eight bytes as one number; the compiler makes one load of it."""
+    return (
+        np.uint64(data[np.uint64(at)])
+        | np.uint64(data[np.uint64(at + 1)]) << _S8
+        | np.uint64(data[np.uint64(at + 2)]) << _S16
+        | np.uint64(data[np.uint64(at + 3)]) << _S24
+        | np.uint64(data[np.uint64(at + 4)]) << _S32
+        | np.uint64(data[np.uint64(at + 5)]) << _S40
+        | np.uint64(data[np.uint64(at + 6)]) << _S48
+        | np.uint64(data[np.uint64(at + 7)]) << _S56
+    )
+
+
+@inner
+def code(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """The code of the bytes from start to end."""
+    found = _SEED ^ np.uint64(end - start)
+    at = start
+    while at + 8 <= end:
+        found = (found ^ _word(data, at)) * _STEP
+        found ^= found >> _HALF
+        at += 8
+    rest = np.uint64(0)
+    while at < end:
+        rest = rest << _S8 | np.uint64(data[np.uint64(at)])
+        at += 1
+    found = (found ^ rest) * _LAST
+    return found ^ found >> _TURN
+
+
+@inner
+def mixed(left: np.uint64, right: np.uint64) -> np.uint64:
+    """One code of two, in this order."""
+    found = (left ^ right >> _TURN ^ right) * _STEP
+    return (found ^ found >> _HALF) * _LAST ^ found >> _TURN
+
+
+@inner
+def same(
+    data: npt.NDArray[np.uint8], start: int, end: int, other: npt.NDArray[np.uint8], begin: int, stop: int
+) -> bool:
+    """Whether two stretches of bytes are equal."""
+    if end - start != stop - begin:
+        return False
+    at, place = start, begin
+    while at + 8 <= end:
+        if _word(data, at) != _word(other, place):
+            return False
+        at += 8
+        place += 8
+    while at < end:
+        if data[np.uint64(at)] != other[np.uint64(place)]:
+            return False
+        at += 1
+        place += 1
+    return True
+
+
+@compiled
+def codes(strings: Texts) -> Codes:
+    """The code of each string."""
+    found = np.empty(strings.offsets.size - 1, np.uint64)
+    for place in range(found.size):
+        found[place] = code(strings.data, strings.offsets[place], strings.offsets[place + 1])
+    return found
+
+
+class Table(NamedTuple):
+    """A hash table from strings to their numbers."""
+
+    strings: Texts
+    codes: Codes
+    slots: Numbers  # a power of two of them; -1 is free
+
+
+def table(strings: Texts) -> Table:
+    """A table of distinct strings."""
+    found = codes(strings)
+    return Table(strings, frozen(found), frozen(slots(found)))
+
+
+@compiled
+def slots(keys: Codes) -> Numbers:
+    """Open addressing: where to look for each key."""
+    size = 4
+    while size < 2 * keys.size:
+        size *= 2
+    found = np.full(size, -1, np.int32)
+    for number in range(keys.size):
+        at = np.int64(keys[number] & np.uint64(size - 1))
+        while found[at] >= 0:
+            at = (at + 1) & (size - 1)
+        found[at] = number
+    return found
+
+
+@inner
+def lookup(known: Table, key: np.uint64, data: npt.NDArray[np.uint8], start: int, end: int) -> int:
+    """The number of a string, or -1."""
+    size = known.slots.size
+    at = np.int64(key & np.uint64(size - 1))
+    while known.slots[at] >= 0:
+        number = known.slots[at]
+        begin, stop = known.strings.offsets[number], known.strings.offsets[number + 1]
+        if known.codes[number] == key and same(data, start, end, known.strings.data, begin, stop):
+            return number
+        at = (at + 1) & (size - 1)
+    return -1

@@ -1,0 +1,45 @@
+"""Segments of the index: found again, merged, and few."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.engine.match.random_leaves import random_subscription
+
+from motet.engine.match.index import Index
+from motet.engine.match.segment import build
+
+
+def test_a_segment_gives_back_its_tables() -> None:
+    """What a segment is made of can be read from it, and makes the same segment."""
+    random = Random(1)
+    index = Index().plus([random_subscription(random, f"s{number}") for number in range(60)])
+    (group,) = index.groups
+    predicates = {name: number for number, name in enumerate(index.predicates)}
+    again = build(group.segment.blocks(), predicates)
+    for one, other in zip(group.segment.blocks(), again.blocks(), strict=True):
+        assert one.shape == other.shape
+        assert [column.to_pylist() for column in one.terms] == [column.to_pylist() for column in other.terms]
+        assert one.intervals.tolist() == other.intervals.tolist()
+        assert one.leaf.tolist() == other.leaf.tolist()
+
+
+def test_segments_stay_few() -> None:
+    """One subscription after the other makes no more segments than their number has binary digits."""
+    random = Random(2)
+    subscriptions = [random_subscription(random, f"s{number}") for number in range(50)]
+    index = Index()
+    for count, subscription in enumerate(subscriptions, 1):
+        index = index.plus([subscription])
+        assert len(index) == count
+        assert len(index.groups) <= count.bit_length()
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    """Leaves that are gone are left out when their segment is merged, and an empty segment is dropped."""
+    random = Random(3)
+    subscriptions = [random_subscription(random, f"s{number}") for number in range(10)]
+    index = Index().plus(subscriptions[:8]).without({f"s{number}" for number in range(7)}).plus(subscriptions)
+    assert len(index) == 11
+    assert [len(group.leaves) for group in index.groups] == [11]
+    assert Index().plus(subscriptions).without({f"s{number}" for number in range(10)}).groups == ()

@@ -1,0 +1,106 @@
+"""The matcher agrees with the verifier alone, which is the definition."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+from tests.engine.match.random_leaves import (
+    CONSTANTS,
+    LITERALS,
+    batch_of,
+    random_background,
+    random_batch,
+    random_subscription,
+)
+
+from motet.engine.match.closing import Background
+from motet.engine.match.matcher import Matcher
+from motet.engine.match.verify import Verifier
+from motet.language.parse import parse
+from motet.model.notifications import Notification
+from motet.model.tables import event_rows, notification_rows
+from motet.model.terms import RDF_TYPE
+
+Told = list[tuple[Notification, int]]
+
+
+def plainly(matcher: Matcher, events: pa.RecordBatch) -> Told:
+    """Every subscription on every event."""
+    background = Background(matcher.background, matcher.entailment)
+    verifiers = [Verifier(subscription) for subscription in matcher.subscriptions]
+    found = [
+        (notification, offset)
+        for offset, row in enumerate(event_rows(events))
+        for verifier in verifiers
+        for notification in verifier.match(row, background.over(row), background.graph)
+    ]
+    return ordered(found)
+
+
+def ordered(found: Told) -> Told:
+    return sorted(found, key=lambda pair: (pair[1], pair[0].sort_key))
+
+
+def random_case(seed: int) -> tuple[Matcher, pa.RecordBatch]:
+    random = Random(seed)
+    background = random_background(random)
+    subscriptions = tuple(random_subscription(random, f"s{number}") for number in range(random.randint(1, 12)))
+    entailment = random.choice(("none", "rdfs", "owl-rl", "owl-rl"))
+    return Matcher(subscriptions, background, entailment), random_batch(random, 6, ("urn:x", "urn:room"))
+
+
+@pytest.mark.parametrize("first", range(0, 100, 5))
+def test_it_tells_what_the_verifier_tells(first: int) -> None:
+    """Random leaves, events and ontologies give the same notifications."""
+    for seed in range(first, first + 5):
+        matcher, events = random_case(seed)
+        assert ordered(list(notification_rows(matcher.notify(events)))) == plainly(matcher, events), seed
+
+
+def test_comparisons_are_sparqls() -> None:
+    """Every kind of number and dateTime against every constant, where float64 cannot tell them apart too."""
+    operators = ("<", "<=", "=", ">=", ">")
+    tests = [f"?x {operator} {constant}" for operator in operators for constant in CONSTANTS]
+    texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x FILTER({test}) }} WHEN e" for n, test in enumerate(tests))
+    matcher = Matcher(tuple(subscription for text in texts for subscription in parse(text)))
+    events = [(f"urn:e:{number}", [(f"<urn:e:{number}>", "<urn:p>", term)]) for number, term in enumerate(LITERALS)]
+    batch = batch_of(events)
+    assert ordered(list(notification_rows(matcher.notify(batch)))) == plainly(matcher, batch)
+
+
+def test_many_values_are_found_from_either_side() -> None:
+    """An event with more values than there are constants, and the other way round."""
+    subscriptions = tuple(
+        subscription
+        for n in range(3)
+        for subscription in parse(f"SUBSCRIPTION s{n} EVENT e : <urn:C{n}> {{ ?e <urn:p> <urn:{n}>, <urn:x> }} WHEN e")
+    )
+    triples = [("<urn:e:0>", RDF_TYPE, f"<urn:C{n}>") for n in range(9)]
+    triples += [("<urn:e:0>", "<urn:p>", f"<urn:{n}>") for n in (*range(1, 80), "x")]
+    events = batch_of([("urn:e:0", triples), ("urn:e:1", [])])
+    found = ordered(list(notification_rows(Matcher(subscriptions).notify(events))))
+    assert [notification.subscription for notification, _ in found] == ["s1", "s2"]
+
+
+def test_a_part_of_a_batch_is_a_batch() -> None:
+    """A slice gives the notifications of its own events."""
+    matcher, events = random_case(4)
+    whole = [(found, offset - 2) for found, offset in notification_rows(matcher.notify(events)) if 2 <= offset < 5]
+    assert ordered(list(notification_rows(matcher.notify(events.slice(2, 3))))) == ordered(whole)
+
+
+def test_subscriptions_come_and_go() -> None:
+    """However the set of subscriptions came about, the matcher is as good as new."""
+    random = Random(7)
+    pool = [random_subscription(random, f"s{number}") for number in range(40)]
+    matcher = Matcher((), random_background(random))
+    for _ in range(30):
+        chosen = set(matcher.subscriptions) ^ set(random.sample(pool, random.choice((1, 1, 2, 9))))
+        matcher = matcher.changed(tuple(subscription for subscription in pool if subscription in chosen))
+        events = random_batch(random, 4)
+        fresh = Matcher(matcher.subscriptions, matcher.background)
+        assert ordered(list(notification_rows(matcher.notify(events)))) == ordered(
+            list(notification_rows(fresh.notify(events)))
+        )
