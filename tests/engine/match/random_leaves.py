@@ -130,7 +130,8 @@ def _filter(random: Random, variable: str) -> str:
         terms = random.sample((*NODES, *TEXTS, "5"), random.randint(1, 3))
         return f"FILTER({v} IN ({', '.join(terms)}))"
     if kind < 0.9:
-        return f'FILTER(STRSTARTS({random.choice((v, f"STR({v})"))}, "{random.choice(("fir", "urn:", "", "5"))}"))'
+        text = random.choice(("fir", "urn:", "", "5", "é", "urn:x>"))
+        return f'FILTER(STRSTARTS({random.choice((v, f"STR({v})"))}, "{text}"))'
     return random.choice((f"FILTER(!BOUND({v}))", f"FILTER({v} != 5)", f'FILTER(REGEX(STR({v}), "^f"))'))
 
 

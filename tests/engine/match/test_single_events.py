@@ -135,3 +135,23 @@ def test_only_the_values_that_pass_are_bound() -> None:
     assert match("e { ?e <urn:p> ?x FILTER(?x IN (<urn:b>, <urn:c>)) } WHEN e SELECT ?x", event) == [
         (("x", "<urn:b>"),)
     ]
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ('STRSTARTS(?x, "ab")', ['"ab"', '"abc"@en']),
+        ('STRSTARTS(STR(?x), "ab")', ['"ab"', '"abc"@en', '"abcd"^^<urn:t>', "<ab:x>"]),
+        ('STRSTARTS(STR(?x), "ab:x")', ["<ab:x>"]),
+        ('STRSTARTS(STR(?x), "ab:x>")', []),
+        (r'STRSTARTS(STR(?x), "a\"")', [r'"a\"b"']),
+        ('STRSTARTS(STR(?x), "é")', ['"éa"']),
+        ('STRSTARTS(?x, "a") && STRSTARTS(?x, "ab")', ['"ab"', '"abc"@en']),
+    ],
+)
+def test_prefixes(test: str, expected: list[str]) -> None:
+    """Of strings alone or, through STR, of every value; what a term has behind its text is no part of it."""
+    terms = ('"ab"', '"abc"@en', '"abcd"^^<urn:t>', "<ab:x>", r'"a\"b"', '"éa"', '"b"', '""')
+    event = EventRow("urn:e:1", 0, 0, tuple(("<urn:e:1>", "<urn:p>", term) for term in terms))
+    found = match(f"e {{ ?e <urn:p> ?x FILTER({test}) }} WHEN e SELECT ?x", event)
+    assert sorted(bindings[0][1] for bindings in found) == sorted(expected)

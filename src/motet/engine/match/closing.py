@@ -44,11 +44,13 @@ class Closing:
     def __init__(self, events: pa.RecordBatch, background: Background) -> None:
         self.events = events
         self._background = background
+        self._rows: dict[int, EventRow] = {}
         self._graphs: dict[int, Graph | None] = {}
 
     def row(self, event: int) -> EventRow:
-        (row,) = event_rows(self.events.slice(event, 1))
-        return row
+        if event not in self._rows:
+            (self._rows[event],) = event_rows(self.events.slice(event, 1))
+        return self._rows[event]
 
     def graph(self, event: int) -> Graph | None:
         """All that holds about one event; None beyond the limits."""
@@ -67,6 +69,8 @@ class Closing:
         special = np.flatnonzero(self.known | self._needs_rules())
         if not len(special):
             return self.events
+        if len(special) == len(self.events):
+            self._rows = dict(enumerate(event_rows(self.events)))
         place = self.events.schema.get_field_index("triples")
         lists = self.events.column(place)
         replaced = pa.array([self._about(int(event)) for event in special], lists.type)

@@ -112,6 +112,27 @@ def _put_classes(row: Numbers, codes: Codes, size: int, found: Lists, at: int, k
     return size
 
 
+@making
+def _begun(
+    row: Numbers, codes: Codes, begin: int, end: int, objects: Texts, known: Vocabulary
+) -> tuple[Numbers, Codes, int]:
+    """The rows of an event, and rows for the first bytes of values that are tested for prefixes."""
+    size, count = end, objects.offsets.size - 1
+    for at in range(begin, end):
+        ref, predicate = row[at, _REF], row[at, _PREDICATE]
+        found, terms = known.beginnings, objects if ref < count else known.classes.strings
+        place = ref if ref < count else ref - count
+        first, last = terms.offsets[place], terms.offsets[place + 1]
+        if size + _length(found, predicate) > codes.size:
+            row, codes = _grown(row, codes, 2 * (size + _length(found, predicate)))
+        for spec in range(found.starts[predicate], found.starts[predicate + 1], 3):
+            length = found.values[spec + 1]
+            is_string = terms.data[first] == _QUOTE and terms.data[last - 1] != _MORE
+            if first + 1 + length < last and (is_string or found.values[spec + 2]):
+                size = _put(row, codes, size, found.values[spec], code(terms.data, first + 1, first + 1 + length), ref)
+    return row, codes, size
+
+
 @inner
 def _length(found: Lists, at: int) -> int:
     return found.starts[at + 1] - found.starts[at]
@@ -157,6 +178,8 @@ def encode_rows(
                 size = _put_classes(row, codes, size, known.superclasses, class_, known.classes, count)
             if types and _is_event(ids, event, objects, triple):
                 size = _put_classes(row, codes, size, known.ranges, number, known.classes, count)
+        if known.beginnings.values.size:
+            row, codes, size = _begun(row, codes, begin, size, objects, known)
         _order(row, codes, begin, size)
         size = _distinct(row, codes, begin, size, objects, known.classes.strings)
         starts[event + 1] = size

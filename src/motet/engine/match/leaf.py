@@ -7,11 +7,12 @@ Any other leaf is only pre-selected and then verified.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
+from motet.engine.match.prefixes import Beginning, beginning
 from motet.engine.match.values import Interval, interval
 from motet.engine.match.verify import is_any, leaf_of
 from motet.language.algebra import EMPTY
@@ -19,6 +20,7 @@ from motet.language.syntax import Event, Filter, Pattern, Select, Signal, Subscr
 from motet.language.visibility import leaf_variables
 from motet.model.terms import RDF_TYPE
 from motet.plan.leaf_predicates import EVENT, LeafPredicates, Read, normalise
+from motet.plan.leaf_tests import Prefix
 
 MOST_CHOICES = 32  # combinations of an IN's terms that are worth an entry each
 EVENT_SOURCE, START_SOURCE, END_SOURCE, WITNESS_SOURCE, READ_SOURCE = range(5)
@@ -94,16 +96,19 @@ class _Reading:
         for terms in choices.values():
             combinations *= len(terms)
         chosen = sorted(choices) if combinations <= MOST_CHOICES else []
-        ranged = [v for v in own if spans[v] and v not in chosen and len({kind for kind, _ in spans[v]}) == 1]
+        begun = {test.variable: test for test in leaf.prefixes if test.variable in own and test.variable not in chosen}
+        pure = [v for v in own if len({kind for kind, _ in spans[v]}) == 1]
+        ranged = [v for v in pure if v not in chosen and v not in begun]
         self._parts = [
             *((RDF_TYPE, (name,), "") for name in leaf.classes),
             *((one.predicate, (one.object,), "") for one in leaf.equalities),
             *((own[v].predicate, choices[v], v) for v in chosen),
+            *((found.name, (text,), v) for v, (found, text) in _beginnings(own, begun).items()),
         ]
         self._parts.sort(key=lambda part: part[0])
         self._ranges = sorted(ranged, key=lambda v: (own[v].predicate, v))
         self.intervals = tuple(reduce(Interval.meet, (span for _, span in spans[v])) for v in self._ranges)
-        tested = {*chosen, *ranged}
+        tested = {*chosen, *begun, *ranged}
         self.free = {v: read for v, read in own.items() if v not in tested}
         rest = sorted({read.predicate for read in leaf.reads if read.variable not in tested})
         self.shape = Shape(
@@ -112,7 +117,7 @@ class _Reading:
             tuple(rest),
         )
         self.terms = tuple(product(*(terms for _, terms, _ in self._parts)))
-        answered = len(chosen) + sum(len(spans[v]) for v in ranged)
+        answered = len(chosen) + len(begun) + sum(len(spans[v]) for v in ranged)
         self.is_exact = (
             leaf.residue == EMPTY
             and not leaf.joins
@@ -135,6 +140,10 @@ class _Reading:
             return Source(WITNESS_SOURCE, len(self._parts) + self._ranges.index(variable))
         read: Read | None = self.free.get(variable)
         return Source(READ_SOURCE, predicate=read.predicate) if read else None
+
+
+def _beginnings(own: Mapping[str, Read], begun: Mapping[str, Prefix]) -> dict[str, tuple[Beginning, str]]:
+    return {variable: beginning(own[variable].predicate, test) for variable, test in sorted(begun.items())}
 
 
 def _form(subscription: Subscription, event: Event, found: _Reading, names: dict[str, str]) -> Form | None:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.match.compiled import compiled, inner, making
-from motet.engine.match.texts import Codes, Ints, Numbers, mixed, same
+from motet.engine.match.prefixes import MARK
+from motet.engine.match.texts import Codes, Ints, Numbers, Texts, code, mixed, same
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -25,6 +26,7 @@ _INSTANT = 2
 _STRICT_LOW, _STRICT_HIGH, _INEXACT_LOW, _INEXACT_HIGH = 1, 2, 4, 8
 _NO, _YES, _OPEN = 0, 1, 2
 _FEW = 16
+_MARK = ord(MARK)
 _HOURS_14 = 14 * 3_600 * 1e6
 
 # Columns of the tables below.
@@ -34,7 +36,7 @@ KEY, START = range(2)
 LOW, HIGH, FARTHEST, PACKED = range(4)
 FLAG_BITS = 4
 EVENT, HIT_LEAF, IS_OPEN, WITNESS = range(4)
-_FIRST, _LAST, _CHOSEN = range(3)
+_FIRST, _LAST, _CHOSEN, _ALL_FIRST, _ALL_LAST = range(5)
 _FLAGS = 2**FLAG_BITS - 1
 
 
@@ -61,6 +63,16 @@ class Plan(NamedTuple):
     codes: Codes  # of the constants' terms
     offsets: Numbers
     data: Bytes
+
+
+@compiled
+def constant_codes(strings: Texts) -> Codes:
+    """The codes of constants; the mark of one that is no term does not count."""
+    found = np.empty(strings.offsets.size - 1, np.uint64)
+    for place in range(found.size):
+        start, end = strings.offsets[place], strings.offsets[place + 1]
+        found[place] = code(strings.data, start + 1 if strings.data[start] == _MARK else start, end)
+    return found
 
 
 @inner
@@ -153,11 +165,12 @@ def _inside(value: float, kind: int, low: float, high: float, flags: int) -> int
 
 @inner
 def _is_term(rows: Rows, plan: Plan, term: int, row: int) -> bool:
-    """Whether a constant is the object of a row, byte by byte."""
-    ref = rows.row[row, REF]
-    return same(
-        plan.data, plan.offsets[term], plan.offsets[term + 1], rows.data, rows.offsets[ref], rows.offsets[ref + 1]
-    )
+    """Whether a constant is the object of a row, or what it begins with, byte by byte."""
+    ref, start, end = rows.row[row, REF], plan.offsets[term], plan.offsets[term + 1]
+    begin, stop = rows.offsets[ref], rows.offsets[ref + 1]
+    if plan.data[start] == _MARK:
+        return begin + end - start < stop and same(plan.data, start + 1, end, rows.data, begin + 1, begin + end - start)
+    return same(plan.data, start, end, rows.data, begin, stop)
 
 
 @inner
@@ -188,24 +201,23 @@ def _find(rows: Rows, plan: Plan, shape: int, work: Ints) -> int:
 
 
 @inner
-def _choose(rows: Rows, plan: Plan, first: int, arity: int, work: Ints) -> bool:
-    """Whether the event has the terms of a bucket; the rows that have them are chosen."""
+def _narrow(rows: Rows, plan: Plan, first: int, arity: int, work: Ints) -> bool:
+    """Whether the event may have the constants of a bucket: only rows with their codes are left to choose from."""
     for place in range(arity):
-        term = plan.terms[first + place]
-        begin, end = work[place, _FIRST], work[place, _LAST]
-        at = begin
+        wanted = plan.codes[plan.terms[first + place]]
+        begin, end, last = work[place, _ALL_FIRST], work[place, _ALL_LAST], work[place, _ALL_LAST]
         while begin < end:
-            at = (begin + end) // 2
-            if rows.code[at] < plan.codes[term]:
-                begin = at + 1
+            middle = (begin + end) // 2
+            if rows.code[middle] < wanted:
+                begin = middle + 1
             else:
-                end = at
-        at, end = begin, work[place, _LAST]
-        while at < end and rows.code[at] == plan.codes[term] and not _is_term(rows, plan, term, at):
-            at += 1
-        if at == end or rows.code[at] != plan.codes[term]:
+                end = middle
+        while end < last and rows.code[end] == wanted:
+            end += 1
+        if begin == end:
             return False
-        work[place, _CHOSEN] = at
+        work[place, _FIRST] = work[place, _CHOSEN] = begin
+        work[place, _LAST] = end
     return True
 
 
@@ -328,10 +340,27 @@ def _runs(rows: Rows, plan: Plan, event: int, shape: int, work: Ints, first: int
     begin, end = rows.starts[event], rows.starts[event + 1]
     for place in range(first, last):
         start, stop = run(rows.row, begin, end, plan.shape[shape, ASKED + place])
-        work[place, _FIRST] = work[place, _CHOSEN] = start
-        work[place, _LAST] = stop
+        work[place, _FIRST] = work[place, _CHOSEN] = work[place, _ALL_FIRST] = start
+        work[place, _LAST] = work[place, _ALL_LAST] = stop
         combinations *= stop - start
     return combinations
+
+
+@inner
+def _meet_buckets(
+    rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, shape: int, crowded: bool, work: Ints
+) -> int:
+    """The hits of all leaves of a shape, bucket by bucket: quicker when an event has many values and leaves are few."""
+    arity, begin = plan.shape[shape, ARITY], plan.shape[shape, BUCKET]
+    for bucket in range(begin, plan.shape[shape, LAST_BUCKET]):
+        first = plan.shape[shape, TERMS] + (bucket - begin) * arity
+        more = _narrow(rows, plan, first, arity, work)
+        while more and size >= 0:
+            found = _is_bucket(rows, plan, first, arity, work)
+            if found:
+                size = _meet_bucket(rows, plan, hits, size, event, shape, bucket, crowded, work)
+            more = _next(work, 0, arity) and not (found and crowded)
+    return size
 
 
 @inner
@@ -345,13 +374,9 @@ def _meet_shape(rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, sh
     values = _runs(rows, plan, event, shape, work, arity, asked)
     if values == 0:
         return size
-    crowded = values > _CROWDED
-    first, last = plan.shape[shape, BUCKET], plan.shape[shape, LAST_BUCKET]
-    if combinations > last - first:
-        for bucket in range(first, last):
-            if size >= 0 and _choose(rows, plan, plan.shape[shape, TERMS] + (bucket - first) * arity, arity, work):
-                size = _meet_bucket(rows, plan, hits, size, event, shape, bucket, crowded, work)
-        return size
+    crowded = values * combinations > _CROWDED
+    if combinations > plan.shape[shape, LAST_BUCKET] - plan.shape[shape, BUCKET]:
+        return _meet_buckets(rows, plan, hits, size, event, shape, crowded, work)
     while True:
         bucket = _find(rows, plan, shape, work)
         if bucket >= 0:
@@ -397,7 +422,7 @@ def _larger(hits: Numbers) -> Numbers:
 def search(rows: Rows, plan: Plan, starts: Ints, anchored: Ints, slots: int) -> tuple[Numbers, int]:
     """All hits of a batch, by event, and how many there are. No shape has more than ``slots`` predicates."""
     hits = np.empty((rows.starts.size + 64, WITNESS + slots), np.int32)
-    work = np.zeros((slots + 66, 3), np.int64)
+    work = np.zeros((slots + 66, 5), np.int64)
     size = 0
     for event in range(rows.starts.size - 1):
         found = _meet_event(rows, plan, starts, anchored, hits, size, event, work)

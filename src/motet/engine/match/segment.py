@@ -34,10 +34,11 @@ from motet.engine.match.search_kernels import (
     WITNESS,
     Plan,
     bucket_keys,
+    constant_codes,
     plant,
     search,
 )
-from motet.engine.match.texts import codes, frozen, slots, texts
+from motet.engine.match.texts import frozen, slots, texts
 from motet.engine.match.vocabulary import Lists, lists
 
 Floats = npt.NDArray[np.float64]
@@ -152,7 +153,7 @@ def _plan(
     tables: Sequence[tuple[Block, npt.NDArray[np.int32]]], predicates: Mapping[str, int], dictionary: pa.Array
 ) -> Plan:
     strings = texts(dictionary)
-    term_codes = codes(strings)
+    term_codes = constant_codes(strings)
     firsts = [_first_of_bucket(ids) for _, ids in tables]
     buckets = [np.ascontiguousarray(ids[first]) for first, (_, ids) in zip(firsts, tables, strict=True)]
     sizes = [np.diff(np.append(first, len(ids))) for first, (_, ids) in zip(firsts, tables, strict=True)]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from motet.engine.match.prefixes import Beginning, named_beginning
 from motet.engine.match.texts import Ints, Table, frozen, table, texts
 from motet.model.terms import RDF_TYPE
 from motet.ontology.schema import Above, Properties
@@ -35,6 +36,7 @@ class Vocabulary(NamedTuple):
     superproperties: Lists  # by predicate
     domains: Lists  # by predicate: classes of its subjects
     ranges: Lists  # by predicate: classes of its objects
+    beginnings: Lists  # by predicate, in threes: the number of a beginning, its length, whether of all values
 
 
 def vocabulary(
@@ -42,10 +44,11 @@ def vocabulary(
 ) -> Vocabulary:
     """The vocabulary of leaves with these predicates under a hierarchy."""
     asked = list(dict.fromkeys([RDF_TYPE, *predicates]))
-    wanted = set(asked)
+    beginnings = {name: found for name in asked if (found := named_beginning(name)) is not None}
+    wanted = {*asked, *(found.predicate for found in beginnings.values())}
     above = {p: [q for q in qs if q in wanted] for p, (qs, _, _) in properties.items()}
     implying = [p for p, (_, d, r) in properties.items() if (above[p] or d or r) and p not in wanted]
-    names = [*asked, *implying]
+    names = list(dict.fromkeys([*asked, *sorted(wanted), *implying]))
     classes = list(dict.fromkeys(_classes(superclasses, properties)))
     number, class_number = _numbers(names), _numbers(classes)
     return Vocabulary(
@@ -56,7 +59,15 @@ def vocabulary(
         _lists([above.get(name, []) for name in names], number),
         _lists([_plain(properties[name][1]) if name in properties else [] for name in names], class_number),
         _lists([_plain(properties[name][2]) if name in properties else [] for name in names], class_number),
+        _beginnings(names, beginnings, number),
     )
+
+
+def _beginnings(names: list[str], beginnings: Mapping[str, Beginning], number: Mapping[str, int]) -> Lists:
+    found: dict[str, list[int]] = {}
+    for name, (predicate, length, through_str) in beginnings.items():
+        found.setdefault(predicate, []).extend((number[name], length, int(through_str)))
+    return lists([found.get(name, []) for name in names])
 
 
 def class_names(known: Vocabulary) -> pa.Array:
