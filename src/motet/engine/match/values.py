@@ -2,7 +2,7 @@
 
 Rounding keeps the order, so two values that differ as float64 compare like the terms. Where they are equal, only
 exact values decide. ``WIDE`` values (xsd:float, which makes the other side lose digits; a dateTime without a zone) are
-known only within ``slack``.
+only near: inside an interval or close to it, the terms decide.
 """
 
 from __future__ import annotations
