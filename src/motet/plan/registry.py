@@ -34,6 +34,3 @@ class Registry:
 
     def without(self, name: str | None) -> tuple[Subscription, ...]:
         return tuple(subscription for subscription in self.subscriptions if subscription.name != name)
-
-    def find(self, name: str) -> Subscription | None:
-        return next((subscription for subscription in self.subscriptions if subscription.name == name), None)

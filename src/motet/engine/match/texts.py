@@ -5,7 +5,6 @@ Codes are a quick way to find equal strings and never the proof: whoever finds e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -40,10 +39,6 @@ def texts(strings: pa.Array) -> Texts:
         return Texts(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
     places = np.frombuffer(offsets, np.int32, len(strings) + 1, strings.offset * 4)
     return Texts(frozen(places), frozen(np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)))
-
-
-def texts_of(strings: Iterable[str]) -> Texts:
-    return texts(pa.array(list(strings), pa.string()))
 
 
 def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
