@@ -22,6 +22,7 @@ from motet.model.errors import LimitError
 from motet.ontology import vocabulary as v
 from motet.ontology.axioms import Axioms, owl_axioms, rdfs_axioms
 from motet.ontology.facts import Facts
+from motet.ontology.reach import Reach, mentions_type
 from motet.ontology.rules import Rules, compile_rules, enumerated
 from motet.ontology.schema import Above, Properties, Schema, close_schema
 from motet.ontology.vocabulary import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
@@ -59,13 +60,21 @@ class Reasoner:
         self._is_odd = _is_odd(self.schema)
         self._background = self._close_background(stated)
         self._merges = mode is Entailment.OWL_RL and self._background.has_same
-        self._only_hierarchy = not self._rules and not self._merges and not self._is_odd
+        merges = self._merges or (mode is Entailment.OWL_RL and _implies_same(self.schema))
+        self._only_hierarchy = not (self._rules or merges or self._is_odd)
         self._superclasses, self._properties = self._tables()
 
     @property
     def only_hierarchy(self) -> bool:
         """Whether subclass, subproperty, domain and range are all there is, so that triples follow one by one."""
         return self._only_hierarchy
+
+    @cached_property
+    def reach(self) -> Reach | None:
+        """What single triples of an event can lead to; None when anything can follow from any."""
+        if self._is_odd or self._merges or mentions_type(self.axioms):
+            return None
+        return Reach(self.axioms, self.schema, self._background)
 
     @cached_property
     def background(self) -> frozenset[Triple]:
@@ -191,6 +200,11 @@ def _hierarchy(schema: Schema) -> Iterator[Triple]:
 def _is_odd(schema: Schema) -> bool:
     """Whether rdf:type takes part in the property hierarchy, so that expanding once is not enough."""
     return TYPE in schema.properties or any(TYPE in above for above in schema.superproperties.values())
+
+
+def _implies_same(schema: Schema) -> bool:
+    """Whether some property implies owl:sameAs."""
+    return any(SAME in above for above in schema.superproperties.values())
 
 
 def _is_plain(triple: Triple) -> bool:

@@ -1,7 +1,7 @@
 """What holds because of each event of a batch: the part of the closure that the encoder cannot compute.
 
-The encoder knows the hierarchy. Where the ontology has other rules, where an event says owl:sameAs, and where the
-background speaks of the event itself, the event's triples are replaced by its closure. Graphs are made when asked for.
+The encoder knows the hierarchy. An event's triples are replaced by its closure where the background speaks of the event
+itself, and where one of them can set off a rule whose consequences a leaf asks for. Graphs are made when asked for.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.graph import Graph
+from motet.engine.match.asked import Asked
+from motet.engine.match.needs import needs_rules
 from motet.model.errors import LimitError
 from motet.model.tables import EventRow, Triple, event_rows
 from motet.model.terms import iri, iri_value, is_iri
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.ontology.vocabulary import SAME
 
 
 class Background:
@@ -41,9 +42,10 @@ class Background:
 class Closing:
     """A batch of events over a background."""
 
-    def __init__(self, events: pa.RecordBatch, background: Background) -> None:
+    def __init__(self, events: pa.RecordBatch, background: Background, asked: Asked) -> None:
         self.events = events
         self._background = background
+        self._asked = asked
         self._rows: dict[int, EventRow] = {}
         self._graphs: dict[int, Graph | None] = {}
 
@@ -66,11 +68,11 @@ class Closing:
     @cached_property
     def closed(self) -> pa.RecordBatch:
         """The events with all triples that the hierarchy does not give."""
-        special = np.flatnonzero(self.known | self._needs_rules())
+        special = np.flatnonzero(self.known | needs_rules(self.events, self._background.reasoner, self._asked))
         if not len(special):
             return self.events
-        if len(special) == len(self.events):
-            self._rows = dict(enumerate(event_rows(self.events)))
+        rows = event_rows(self.events.take(pa.array(special)))
+        self._rows |= zip(special.tolist(), rows, strict=True)
         place = self.events.schema.get_field_index("triples")
         lists = self.events.column(place)
         replaced = pa.array([self._about(int(event)) for event in special], lists.type)
@@ -78,20 +80,6 @@ class Closing:
         order[special] = len(self.events) + np.arange(len(special))
         chosen = pa.concat_arrays([lists, replaced]).take(pa.array(order))
         return self.events.set_column(place, self.events.schema.field(place), chosen)
-
-    def _needs_rules(self) -> npt.NDArray[np.bool_]:
-        """Which events may have more consequences than the hierarchy gives."""
-        reasoner = self._background.reasoner
-        if not reasoner.only_hierarchy:
-            return np.ones(len(self.events), np.bool_)
-        found = np.zeros(len(self.events), np.bool_)
-        if reasoner.mode is not Entailment.OWL_RL:
-            return found
-        lists = self.events.column("triples")
-        same = np.flatnonzero(pc.equal(lists.flatten().flatten()[1], SAME))
-        offsets = np.asarray(lists.offsets)
-        found[np.searchsorted(offsets - offsets[0], same, side="right") - 1] = True
-        return found
 
     def _about(self, event: int) -> list[dict[str, str]]:
         """What holds about the event itself."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from motet.engine.match.asked import Asked
 from motet.engine.match.closing import Background, Closing
 from motet.engine.match.encode import encode
 from motet.engine.match.index import VERIFIED, Group, Index
@@ -56,7 +57,7 @@ class Matcher:
 
     def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
-        closing = Closing(events, self._background)
+        closing = Closing(events, self._background, self._asked)
         offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
         batch = Batch(events, offsets, encode(closing.closed, self._vocabulary))
         found = [part for group in self._index.groups for part in self._parts(batch, closing, group)]
@@ -101,6 +102,10 @@ class Matcher:
     @cached_property
     def _index(self) -> Index:
         return Index().plus(self.subscriptions)
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return Asked(self._index.groups)
 
     @cached_property
     def _predicates(self) -> dict[str, int]:
