@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.engine.match.random_leaves import random_subscription
+from tests.engine.match.random_leaves import batch_of, random_subscription
 
+from motet.engine.match.encode import encode
 from motet.engine.match.index import Index
 from motet.engine.match.segment import build
+from motet.engine.match.vocabulary import vocabulary
+from motet.language.parse import parse
 
 
 def test_a_segment_gives_back_its_tables() -> None:
@@ -43,3 +46,20 @@ def test_what_is_gone_is_forgotten() -> None:
     assert len(index) == 11
     assert [len(group.leaves) for group in index.groups] == [11]
     assert Index().plus(subscriptions).without({f"s{number}" for number in range(10)}).groups == ()
+
+
+def test_hits_are_in_order_however_many() -> None:
+    """More hits than there was room for, found in another order, are told by event and leaf."""
+    subscriptions = [
+        parse(f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:{'pq'[n % 2]}> ?x FILTER(?x > {-n}) }} WHEN e")[0]
+        for n in range(300)
+    ]
+    index = Index().plus(subscriptions)
+    five = '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    events = batch_of([(f"urn:{e}", [(f"<urn:{e}>", f"<urn:{p}>", five) for p in "pq"]) for e in "ab"])
+    found = encode(events, vocabulary(index.predicates, set(index.compared), {}, {}))
+    (group,) = index.groups
+    hits = group.segment.search(found)
+    assert list(zip(hits.event.tolist(), hits.leaf.tolist(), strict=True)) == [
+        (e, n) for e in (0, 1) for n in range(300)
+    ]

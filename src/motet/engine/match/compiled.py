@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numba
 
+_HERE = Path(__file__).parent
+
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """A part of compiled functions, never called from Python, that makes no arrays: so no references are counted."""
-    return numba.njit(nogil=True, no_cpython_wrapper=True, error_model="numpy", _nrt=False)(function)
+    return numba.njit(nogil=True, no_cpython_wrapper=True, error_model="numpy", _nrt=False, forceinline=True)(function)
 
 
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,6 +25,18 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays when it is first called."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        found = numba.njit(cache=True, nogil=True)(function)
     except (RuntimeError, OSError):  # no directory to keep the code in can be written: compile in each process
         return numba.njit(nogil=True)(function)
+    found._cache._cache_file._source_stamp = sources(Path(function.__code__.co_filename).parent)
+    return found
+
+
+@lru_cache
+def sources(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """The state of everything that kernels in a folder are made of.
+
+    Numba would only look at a function's own file, and go on using what it compiled from older parts in others.
+    """
+    files = {*folder.glob("*_kernels.py"), *_HERE.glob("*_kernels.py"), _HERE / "texts.py", Path(__file__)}
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in sorted(files))

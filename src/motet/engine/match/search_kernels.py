@@ -8,14 +8,15 @@ Numbers that are looked at together lie together, in the columns of a few tables
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.compiled import compiled, inner, making
+from motet.engine.match.compiled import compiled, inner
+from motet.engine.match.plan_kernels import FREE
 from motet.engine.match.prefixes import MARK
-from motet.engine.match.texts import Codes, Ints, Numbers, Texts, code, mixed, same
+from motet.engine.match.texts import Codes, Ints, Numbers, mixed, same
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -30,13 +31,16 @@ _MARK = ord(MARK)
 
 # Columns of the tables below.
 PREDICATE, REF, KIND = range(3)
-ARITY, RANGES, READS, BUCKET, LAST_BUCKET, TERMS, ENTRY, MORE, ASKED = range(9)
-KEY, START = range(2)
+ARITY, RANGES, READS, BUCKET, LAST_BUCKET, ENTRY, MORE, ASKED = range(8)
 LOW, HIGH, FARTHEST, PACKED = range(4)
 FLAG_BITS = 4
 EVENT, HIT_LEAF, IS_OPEN, WITNESS = range(4)
 _FIRST, _LAST, _CHOSEN, _ALL_FIRST, _ALL_LAST = range(5)
+_OF_EVENT, _OF_SHAPE, _IS_CROWDED, _KEY, _AT, _NEAR = range(6)
 _FLAGS = 2**FLAG_BITS - 1
+_HALF, _PLACE = np.uint64(32), np.uint64(2**32 - 1)
+_ENOUGH = 256  # probes whose memory fits into the nearest cache
+_RUN = 16  # entries that are looked at one after the other sooner than by halves
 
 
 class Rows(NamedTuple):
@@ -54,69 +58,13 @@ class Plan(NamedTuple):
     """What leaves ask for. All tables are sorted by shape, then by bucket, then by the lower end of the first range."""
 
     shape: Ints  # numbers of parts, ranges and reads, places in the other tables, predicates, kinds of the ranges
-    slots: Numbers  # a hash table of the buckets
-    bucket: Ints  # by bucket: the bits of its key and its first entry; one row more for the end
-    terms: Numbers  # the constants of the buckets
+    slots: Codes  # a hash table: half of a bucket's key, and its place among the buckets
+    bucket: Numbers  # one behind the other: its first entry, its constants; the end of the entries behind the last
     entry: Floats  # by entry: low, high, farthest end in its subtree, leaf and flags
     more: Floats  # further intervals of the entries: low, high, flags
     codes: Codes  # of the constants' terms
     offsets: Numbers
     data: Bytes
-
-
-@compiled
-def constant_codes(strings: Texts) -> Codes:
-    """The codes of constants; the mark of one that is no term does not count."""
-    found = np.empty(strings.offsets.size - 1, np.uint64)
-    for place in range(found.size):
-        start, end = strings.offsets[place], strings.offsets[place + 1]
-        found[place] = code(strings.data, start + 1 if strings.data[start] == _MARK else start, end)
-    return found
-
-
-@inner
-def _bucket_key(shape: int, terms: Any, codes: Codes) -> np.uint64:
-    found = np.uint64(shape) + np.uint64(1)
-    for term in terms:
-        found = mixed(found, codes[term])
-    return found
-
-
-@compiled
-def bucket_keys(shape: int, terms: Any, codes: Codes) -> Codes:
-    """The key of each row of terms."""
-    found = np.empty(terms.shape[0], np.uint64)
-    for row in range(terms.shape[0]):
-        found[row] = _bucket_key(shape, terms[row], codes)
-    return found
-
-
-@compiled
-def plant(starts: Ints, high: Floats) -> Floats:
-    """The farthest end in each subtree; the middle entry of a stretch is its root."""
-    farthest = np.empty(high.size, np.float64)
-    for entry in range(high.size):
-        farthest[entry] = high[entry]
-    stack = np.empty((130, 3), np.int64)
-    for bucket in range(starts.size - 1):
-        depth = 1
-        stack[0, 0], stack[0, 1], stack[0, 2] = starts[bucket], starts[bucket + 1], 0
-        while depth:
-            begin, end, visits = stack[depth - 1, 0], stack[depth - 1, 1], stack[depth - 1, 2]
-            middle = (begin + end) // 2
-            stack[depth - 1, 2] += 1
-            if end - begin <= 1 or visits == 2:
-                if begin < middle:
-                    farthest[middle] = max(farthest[middle], farthest[(begin + middle) // 2])
-                if middle + 1 < end:
-                    farthest[middle] = max(farthest[middle], farthest[(middle + 1 + end) // 2])
-                depth -= 1
-                continue
-            left, right = (begin, middle) if visits == 0 else (middle + 1, end)
-            if left < right:
-                stack[depth, 0], stack[depth, 1], stack[depth, 2] = left, right, 0
-                depth += 1
-    return farthest
 
 
 @inner
@@ -174,37 +122,51 @@ def _is_term(rows: Rows, plan: Plan, term: int, row: int) -> bool:
 
 
 @inner
-def _is_bucket(rows: Rows, plan: Plan, first: int, arity: int, work: Ints) -> bool:
+def _is_bucket(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool:
     """Whether a bucket's constants are the objects of the chosen rows."""
     place = 0
-    while place < arity and _is_term(rows, plan, plan.terms[first + place], work[place, _CHOSEN]):
+    while place < arity and _is_term(rows, plan, plan.bucket[bucket + 1 + place], work[place, _CHOSEN]):
         place += 1
     return place == arity
 
 
 @inner
-def _find(rows: Rows, plan: Plan, shape: int, work: Ints) -> int:
-    """The bucket of the chosen rows' terms, or -1."""
-    arity, begin = plan.shape[shape, ARITY], plan.shape[shape, BUCKET]
+def _key(rows: Rows, shape: int, arity: int, work: Ints) -> np.uint64:
+    """The key of the bucket the chosen rows' terms would have."""
     key = np.uint64(shape) + np.uint64(1)
     for place in range(arity):
         key = mixed(key, rows.code[work[place, _CHOSEN]])
+    return key
+
+
+@inner
+def _slot(plan: Plan, key: np.uint64, at: int) -> int:
+    """From slot ``at`` on, the first that may be the key's, or the free one that says there is none."""
     mask = plan.slots.size - 1
-    at = np.int64(key & np.uint64(mask))
-    while plan.slots[at] >= 0:
-        bucket: int = np.int64(plan.slots[at])  # type: ignore[assignment]
-        found = plan.bucket[bucket, KEY] == np.int64(key) and begin <= bucket < plan.shape[shape, LAST_BUCKET]
-        if found and _is_bucket(rows, plan, plan.shape[shape, TERMS] + (bucket - begin) * arity, arity, work):
-            return bucket
+    while plan.slots[at] != FREE and plan.slots[at] >> _HALF != key >> _HALF:
         at = (at + 1) & mask
+    return at
+
+
+@inner
+def _find(rows: Rows, plan: Plan, shape: int, key: np.uint64, at: int, work: Ints) -> int:
+    """The bucket of the chosen rows' terms, or -1; it is not in the slots of the key before ``at``."""
+    arity, begin, end = plan.shape[shape, ARITY], plan.shape[shape, BUCKET], plan.shape[shape, LAST_BUCKET]
+    mask = plan.slots.size - 1
+    at = _slot(plan, key, at)
+    while plan.slots[at] != FREE:
+        bucket: int = np.int64(plan.slots[at] & _PLACE)  # type: ignore[assignment]
+        if begin <= bucket < end and _is_bucket(rows, plan, bucket, arity, work):
+            return bucket
+        at = _slot(plan, key, (at + 1) & mask)
     return -1
 
 
 @inner
-def _narrow(rows: Rows, plan: Plan, first: int, arity: int, work: Ints) -> bool:
+def _narrow(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool:
     """Whether the event may have the constants of a bucket: only rows with their codes are left to choose from."""
     for place in range(arity):
-        wanted = plan.codes[plan.terms[first + place]]
+        wanted = plan.codes[plan.bucket[bucket + 1 + place]]
         begin, end, last = work[place, _ALL_FIRST], work[place, _ALL_LAST], work[place, _ALL_LAST]
         while begin < end:
             middle = (begin + end) // 2
@@ -249,10 +211,11 @@ def _leaf(plan: Plan, entry: int) -> np.int64:
 
 
 @inner
-def _meet_rest(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, shape: int, entry: int, is_open: bool, work: Ints
+def _meet_rest(
+    rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, entry: int, is_open: bool, work: Ints
 ) -> int:
     """The hits of an entry whose first range is met, one for each combination of rows that meets the others."""
+    event, shape = probe[_OF_EVENT], probe[_OF_SHAPE]
     arity, ranges = plan.shape[shape, ARITY], plan.shape[shape, RANGES]
     kinds = ASKED + arity + ranges + plan.shape[shape, READS]
     first = plan.shape[shape, MORE] + (entry - plan.shape[shape, ENTRY]) * (ranges - 1)
@@ -275,50 +238,52 @@ def _meet_rest(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its s
 
 
 @inner
-def _stab(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, shape: int, bucket: int, crowded: bool, work: Ints
-) -> int:
-    """The hits of a bucket's entries whose first range holds the value of the row chosen for it."""
+def _stab(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
+    """The hits of the entries on the stack whose first range holds the value of the row chosen for it, in order."""
+    event, shape, crowded = probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
     arity, ranges = plan.shape[shape, ARITY], plan.shape[shape, RANGES]
     value, kind = rows.value[work[arity, _CHOSEN]], rows.row[work[arity, _CHOSEN], KIND]
     slack = _slack(value, kind)
-    bottom = depth = work.shape[0] - 66  # the stack lies behind the slots
-    work[depth, 0], work[depth, 1] = plan.bucket[bucket, START], plan.bucket[bucket + 1, START]
-    depth += 1
-    while depth > bottom:
+    depth = 1
+    while depth:
         depth -= 1
-        begin, end = work[depth, 0], work[depth, 1]
+        begin, end = stack[depth, 0], stack[depth, 1]
         middle = (begin + end) // 2
         if begin >= end or plan.entry[middle, FARTHEST] < value - slack:
             continue
-        work[depth, 0], work[depth, 1] = begin, middle
-        depth += 1
-        low, high = plan.entry[middle, LOW], plan.entry[middle, HIGH]
-        if low > value + slack:
+        if end - begin > _RUN:
+            if plan.entry[middle, LOW] <= value + slack:
+                stack[depth, 0], stack[depth, 1] = middle + 1, end
+                stack[depth + 1, 0], stack[depth + 1, 1] = middle, middle + 1
+                depth += 2
+            stack[depth, 0], stack[depth, 1] = begin, middle
+            depth += 1
             continue
-        work[depth, 0], work[depth, 1] = middle + 1, end
-        depth += 1
-        answer = _inside(value, kind, low, high, np.int64(plan.entry[middle, PACKED]) & _FLAGS)
-        if answer == _NO:
-            continue
-        is_open = answer == _OPEN or crowded
-        if ranges == 1 or crowded:
-            size = _put(hits, size, event, _leaf(plan, middle), is_open, work, arity + ranges)
-        else:
-            size = _meet_rest(rows, plan, hits, size, event, shape, middle, is_open, work)
-        if size < 0:
-            return -1
+        while begin < end and plan.entry[begin, LOW] <= value + slack:
+            low, high, packed = plan.entry[begin, LOW], plan.entry[begin, HIGH], np.int64(plan.entry[begin, PACKED])
+            answer = _inside(value, kind, low, high, packed & _FLAGS)
+            if answer != _NO:
+                is_open = answer == _OPEN or crowded
+                if ranges == 1 or crowded:
+                    size = _put(hits, size, event, packed >> FLAG_BITS, is_open, work, arity + ranges)
+                else:
+                    size = _meet_rest(rows, plan, hits, size, probe, begin, is_open, work)
+                if size < 0:
+                    return -1
+            begin += 1
     return size
 
 
 @inner
-def _meet_bucket(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, shape: int, bucket: int, crowded: bool, work: Ints
+def _meet_bucket(
+    rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, bucket: int, work: Ints, stack: Ints
 ) -> int:
-    """The hits of a bucket whose constants are met."""
+    """The hits of a bucket whose constants are met; -1 when there is no room for them."""
+    event, shape, crowded = probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
     arity, ranges, reads = plan.shape[shape, ARITY], plan.shape[shape, RANGES], plan.shape[shape, READS]
+    begin, end = np.int64(plan.bucket[bucket]), np.int64(plan.bucket[bucket + arity + 1])
     if ranges == 0:
-        for entry in range(plan.bucket[bucket, START], plan.bucket[bucket + 1, START]):
+        for entry in range(begin, end):
             size = _put(hits, size, event, _leaf(plan, entry), crowded, work, arity)
             if size < 0:
                 return -1
@@ -327,107 +292,148 @@ def _meet_bucket(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its
     for row in range(work[arity, _FIRST], work[arity, _LAST]):
         if rows.row[row, KIND] & _KIND == kind:
             work[arity, _CHOSEN] = row
-            size = _stab(rows, plan, hits, size, event, shape, bucket, crowded, work)
+            stack[0, 0], stack[0, 1] = begin, end
+            size = _stab(rows, plan, hits, size, probe, work, stack)
             if size < 0:
                 return -1
     return size
 
 
 @inner
-def _runs(rows: Rows, plan: Plan, event: int, shape: int, work: Ints, first: int, last: int) -> float:
-    """The rows for the predicates at some places of a shape; how many combinations they have."""
-    combinations = 1.0
-    begin, end = rows.starts[event], rows.starts[event + 1]
-    for place in range(first, last):
-        start, stop = run(rows.row, begin, end, plan.shape[shape, ASKED + place])
-        work[place, _FIRST] = work[place, _CHOSEN] = work[place, _ALL_FIRST] = start
-        work[place, _LAST] = work[place, _ALL_LAST] = stop
-        combinations *= stop - start
-    return combinations
-
-
-@inner
-def _meet_buckets(
-    rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, shape: int, crowded: bool, work: Ints
-) -> int:
+def _meet_buckets(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
     """The hits of all leaves of a shape, bucket by bucket: quicker when an event has many values and leaves are few."""
-    arity, begin = plan.shape[shape, ARITY], plan.shape[shape, BUCKET]
-    for bucket in range(begin, plan.shape[shape, LAST_BUCKET]):
-        first = plan.shape[shape, TERMS] + (bucket - begin) * arity
-        more = _narrow(rows, plan, first, arity, work)
+    shape, crowded = probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
+    arity = plan.shape[shape, ARITY]
+    for bucket in range(plan.shape[shape, BUCKET], plan.shape[shape, LAST_BUCKET], arity + 1):
+        more = _narrow(rows, plan, bucket, arity, work)
         while more and size >= 0:
-            found = _is_bucket(rows, plan, first, arity, work)
+            found = _is_bucket(rows, plan, bucket, arity, work)
             if found:
-                size = _meet_bucket(rows, plan, hits, size, event, shape, bucket, crowded, work)
+                size = _meet_bucket(rows, plan, hits, size, probe, bucket, work, stack)
             more = _next(work, 0, arity) and not (found and crowded)
     return size
 
 
 @inner
-def _meet_shape(rows: Rows, plan: Plan, hits: Numbers, size: int, event: int, shape: int, work: Ints) -> int:
-    """The hits of all leaves of a shape."""
+def _meet(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
+    """The hits of all leaves of a probe's shape; -1 when there is no room for them."""
+    shape = probe[_OF_SHAPE]
     arity = plan.shape[shape, ARITY]
-    combinations = _runs(rows, plan, event, shape, work, 0, arity)
-    if combinations == 0:
-        return size
-    asked = arity + plan.shape[shape, RANGES] + plan.shape[shape, READS]
-    values = _runs(rows, plan, event, shape, work, arity, asked)
-    if values == 0:
-        return size
-    crowded = values * combinations > _CROWDED
-    if combinations > plan.shape[shape, LAST_BUCKET] - plan.shape[shape, BUCKET]:
-        return _meet_buckets(rows, plan, hits, size, event, shape, crowded, work)
+    if probe[_AT] < 0:
+        return _meet_buckets(rows, plan, hits, size, probe, work, stack)
+    key, at = np.uint64(probe[_KEY]), probe[_AT]
+    for place in range(arity):
+        work[place, _CHOSEN] = work[place, _FIRST]
     while True:
-        bucket = _find(rows, plan, shape, work)
+        bucket = _find(rows, plan, shape, key, at, work)
         if bucket >= 0:
-            size = _meet_bucket(rows, plan, hits, size, event, shape, bucket, crowded, work)
+            size = _meet_bucket(rows, plan, hits, size, probe, bucket, work, stack)
         if size < 0 or not _next(work, 0, arity):
             return size
+        key = _key(rows, shape, arity, work)
+        at = np.int64(key & np.uint64(plan.slots.size - 1))
 
 
 @inner
-def _meet_event(
-    rows: Rows, plan: Plan, starts: Ints, anchored: Ints, hits: Numbers, size: int, event: int, work: Ints
-) -> int:
-    """The hits of one event; -1 when there is no room for them.
+def _foresee_shape(rows: Rows, plan: Plan, event: int, shape: int, probe: Ints, work: Ints) -> bool:
+    """Prepare a probe; False when the event has not all predicates of the shape."""
+    arity, begin, end = plan.shape[shape, ARITY], rows.starts[event], rows.starts[event + 1]
+    combinations = every = 1.0
+    for place in range(arity + plan.shape[shape, RANGES] + plan.shape[shape, READS]):
+        first, last = run(rows.row, begin, end, plan.shape[shape, ASKED + place])
+        if first == last:
+            return False
+        work[place, _FIRST] = work[place, _CHOSEN] = work[place, _ALL_FIRST] = first
+        work[place, _LAST] = work[place, _ALL_LAST] = last
+        every *= last - first
+        combinations *= last - first if place < arity else 1
+    key = _key(rows, shape, arity, work)
+    few = combinations * (arity + 1) <= plan.shape[shape, LAST_BUCKET] - plan.shape[shape, BUCKET]
+    probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] = event, shape, every > _CROWDED
+    probe[_KEY], probe[_AT] = np.int64(key), np.int64(key & np.uint64(plan.slots.size - 1)) if few else -1
+    return True
+
+
+@inner
+def _foresee(
+    rows: Rows, plan: Plan, starts: Ints, anchored: Ints, event: int, probes: Ints, works: Ints
+) -> tuple[int, int]:
+    """Probes for the coming events, until there are enough: how many, and the first event without.
 
     ``anchored`` from ``starts[0]`` are the shapes to try always, from ``starts[p + 1]`` those to try for predicate p.
     """
-    row, end = rows.starts[event], rows.starts[event + 1]
-    tried = np.int64(0)
-    while size >= 0:
-        if tried + 1 < starts.size:
-            for at in range(starts[tried], starts[tried + 1]):
-                if size >= 0:
-                    size = _meet_shape(rows, plan, hits, size, event, anchored[at], work)
-        if row == end:
-            break
-        tried = np.int64(rows.row[row, PREDICATE]) + 1
-        while row < end and rows.row[row, PREDICATE] + 1 == tried:
-            row += 1
-    return size
+    size = 0
+    while size < _ENOUGH and event < rows.starts.size - 1:
+        row, end = rows.starts[event], rows.starts[event + 1]
+        tried = np.int64(0)
+        while True:
+            if tried + 1 < starts.size:
+                for at in range(starts[tried], starts[tried + 1]):
+                    size += _foresee_shape(rows, plan, event, anchored[at], probes[size], works[size])
+            if row == end:
+                break
+            tried = np.int64(rows.row[row, PREDICATE]) + 1
+            while row < end and rows.row[row, PREDICATE] + 1 == tried:
+                row += 1
+        event += 1
+    return size, event
 
 
-@making
-def _larger(hits: Numbers) -> Numbers:
-    """The hits, with room for as many again."""
-    larger = np.empty((2 * hits.shape[0], hits.shape[1]), np.int32)
-    for row in range(hits.shape[0]):
-        for column in range(hits.shape[1]):
-            larger[row, column] = hits[row, column]
-    return larger
+@inner
+def _approach(plan: Plan, probes: Ints, size: int) -> None:
+    """Have the memory that the probes will look at come near: each loop's loads do not wait for each other."""
+    for probe in range(size):
+        if probes[probe, _AT] >= 0:
+            probes[probe, _AT] = _slot(plan, np.uint64(probes[probe, _KEY]), probes[probe, _AT])
+    for probe in range(size):
+        slot = plan.slots[max(probes[probe, _AT], 0)]
+        probes[probe, _NEAR] = plan.bucket[np.int64(slot & _PLACE)] if slot != FREE else 0
+    for probe in range(size):
+        probes[probe, _NEAR] = np.int64(plan.entry[probes[probe, _NEAR], PACKED])
+
+
+@inner
+def _order(hits: Numbers, begin: int, end: int) -> None:
+    """Sort an event's hits by leaf: by insertion, in ever smaller steps (Shell's sort). Most are in order already."""
+    place = begin + 1
+    while place < end and hits[place - 1, HIT_LEAF] <= hits[place, HIT_LEAF]:
+        place += 1
+    if place >= end:
+        return
+    step = 1
+    while step < (end - begin) // 3:
+        step = 3 * step + 1
+    while step:
+        for place in range(begin + step, end):
+            at = place
+            while at >= begin + step and hits[at - step, HIT_LEAF] > hits[at, HIT_LEAF]:
+                for column in range(hits.shape[1]):
+                    hits[at - step, column], hits[at, column] = hits[at, column], hits[at - step, column]
+                at -= step
+        step //= 3
 
 
 @compiled
-def search(rows: Rows, plan: Plan, starts: Ints, anchored: Ints, slots: int) -> tuple[Numbers, int]:
-    """All hits of a batch, by event, and how many there are. No shape has more than ``slots`` predicates."""
-    hits = np.empty((rows.starts.size + 64, WITNESS + slots), np.int32)
-    work = np.zeros((slots + 66, 5), np.int64)
-    size = 0
-    for event in range(rows.starts.size - 1):
-        found = _meet_event(rows, plan, starts, anchored, hits, size, event, work)
-        while found < 0:
-            hits = _larger(hits)
-            found = _meet_event(rows, plan, starts, anchored, hits, size, event, work)
-        size = found
-    return hits, size
+def search(
+    rows: Rows, plan: Plan, starts: Ints, anchored: Ints, slots: int, hits: Numbers, size: int, event: int
+) -> tuple[int, int]:
+    """Write the hits of the events from one on, by event and leaf, while there is room: how many, and the next event.
+
+    No shape has more than ``slots`` predicates.
+    """
+    room = _ENOUGH + plan.shape.shape[0]
+    probes, works = np.empty((room, 6), np.int64), np.empty((room, slots, 5), np.int64)
+    stack = np.empty((130, 2), np.int64)
+    while event < rows.starts.size - 1:
+        count, event = _foresee(rows, plan, starts, anchored, event, probes, works)
+        _approach(plan, probes, count)
+        first = size
+        for probe in range(count):
+            own = probes[probe, _OF_EVENT]
+            size = _meet(rows, plan, hits, size, probes[probe], works[probe], stack)
+            if size < 0:
+                return first, own
+            if probe + 1 == count or probes[probe + 1, _OF_EVENT] != own:
+                _order(hits, first, size)
+                first = size
+    return size, event

@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from motet.engine.match.encode import Encoded
 from motet.engine.match.leaf import Entry, Shape
+from motet.engine.match.plan_kernels import bucket_keys, constant_codes, plant, tagged_slots
 from motet.engine.match.search_kernels import (
+    ARITY,
     ASKED,
     BUCKET,
     ENTRY,
@@ -29,16 +31,11 @@ from motet.engine.match.search_kernels import (
     LOW,
     MORE,
     PACKED,
-    START,
-    TERMS,
     WITNESS,
     Plan,
-    bucket_keys,
-    constant_codes,
-    plant,
     search,
 )
-from motet.engine.match.texts import frozen, slots, texts
+from motet.engine.match.texts import frozen, texts
 from motet.engine.match.vocabulary import Lists, lists
 
 Floats = npt.NDArray[np.float64]
@@ -75,8 +72,14 @@ class Segment:
     slots: int  # the most predicates of a shape
 
     def search(self, encoded: Encoded) -> Hits:
-        """Which leaves the events meet."""
-        table, size = search(encoded.rows(), self.plan, *self.anchored, self.slots)
+        """Which leaves the events meet, by event and leaf."""
+        rows, size, event = encoded.rows(), 0, 0
+        table = np.empty((len(rows.starts) + 64, WITNESS + self.slots), np.int32)
+        while True:
+            size, event = search(rows, self.plan, *self.anchored, self.slots, table, size, event)
+            if event == len(rows.starts) - 1:
+                break
+            table = np.concatenate([table, np.empty_like(table)])
         table = table[:size]
         return Hits(table[:, EVENT], table[:, HIT_LEAF], table[:, IS_OPEN].astype(np.bool_), table[:, WITNESS:])
 
@@ -86,11 +89,12 @@ class Segment:
 
     def _block(self, number: int) -> Block:
         shape, plan, place = self.shapes[number], self.plan, self.plan.shape[number]
-        sizes = np.diff(plan.bucket[place[BUCKET] : place[LAST_BUCKET] + 1, START])
-        count, parts, further = int(sizes.sum()), len(shape.parts), max(len(shape.ranges) - 1, 0)
+        parts, further = len(shape.parts), max(len(shape.ranges) - 1, 0)
+        buckets = plan.bucket[place[BUCKET] : place[LAST_BUCKET]].reshape(-1, parts + 1)
+        sizes = np.diff(np.append(buckets[:, 0], plan.bucket[place[LAST_BUCKET]]))
+        count = int(sizes.sum())
         entries = slice(place[ENTRY], place[ENTRY] + count)
-        terms = plan.terms[place[TERMS] : place[TERMS] + len(sizes) * parts].reshape(len(sizes), parts)
-        repeated = np.repeat(terms, sizes, axis=0)
+        repeated = np.repeat(buckets[:, 1:], sizes, axis=0)
         leaf, flags = np.divmod(plan.entry[entries, PACKED], 2**FLAG_BITS)
         first = np.stack([plan.entry[entries, LOW], plan.entry[entries, HIGH], flags], axis=1)
         more = plan.more[place[MORE] : place[MORE] + count * further].reshape(count, further, 3)
@@ -153,26 +157,29 @@ def _plan(
     tables: Sequence[tuple[Block, npt.NDArray[np.int32]]], predicates: Mapping[str, int], dictionary: pa.Array
 ) -> Plan:
     strings = texts(dictionary)
-    term_codes = constant_codes(strings)
-    firsts = [_first_of_bucket(ids) for _, ids in tables]
-    buckets = [np.ascontiguousarray(ids[first]) for first, (_, ids) in zip(firsts, tables, strict=True)]
-    sizes = [np.diff(np.append(first, len(ids))) for first, (_, ids) in zip(firsts, tables, strict=True)]
-    keys = _stacked([bucket_keys(n, terms, term_codes) for n, terms in enumerate(buckets)], np.uint64)
-    starts = _starts(_stacked(sizes, np.int64))
+    codes = constant_codes(strings)
     blocks = [block for block, _ in tables]
+    firsts = [_first_of_bucket(ids) for _, ids in tables]
+    constants = [np.ascontiguousarray(ids[first]) for first, (_, ids) in zip(firsts, tables, strict=True)]
+    keys = _stacked([bucket_keys(number, terms, codes) for number, terms in enumerate(constants)], np.uint64)
+    shape = _shape_table(blocks, predicates, [len(found) for found in constants])
+    places = [np.arange(row[BUCKET], row[LAST_BUCKET], row[ARITY] + 1) for row in shape]
+    buckets = [
+        np.column_stack([row[ENTRY] + first, terms]) for row, first, terms in zip(shape, firsts, constants, strict=True)
+    ]
+    end = np.array([sum(len(block.leaf) for block in blocks)])
+    starts = _stacked([*(found[:, 0] for found in buckets), end], np.int64)
     first = _stacked([_first(block) for block in blocks], np.float64, 3)
     packed = _stacked([block.leaf for block in blocks], np.int32) * float(2**FLAG_BITS) + first[:, 2]
     farthest = plant(starts, np.ascontiguousarray(first[:, 1]))
-    bucket = np.column_stack([np.append(keys, np.uint64(0)).view(np.int64), starts])
     more = _stacked([block.intervals[:, 1:].reshape(-1, 3) for block in blocks], np.float64, 3)
     return Plan(
-        frozen(_shape_table(blocks, predicates, [len(found) for found in buckets])),
-        frozen(slots(keys)),
-        frozen(bucket),
-        frozen(_stacked([terms.ravel() for terms in buckets], np.int32)),
+        frozen(shape),
+        frozen(tagged_slots(keys, _stacked(places, np.int64))),
+        frozen(_stacked([*(found.ravel() for found in buckets), end], np.int32)),
         frozen(np.column_stack([first[:, 0], first[:, 1], farthest, packed])),
         frozen(more),
-        frozen(term_codes),
+        frozen(codes),
         *strings,
     )
 
@@ -186,20 +193,16 @@ def _stacked(parts: Sequence[npt.NDArray[Any]], kind: type[Any], width: int = 0)
     return np.concatenate([np.empty((0, width) if width else 0, kind), *parts]).astype(kind, copy=False)
 
 
-def _starts(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-
-
 def _shape_table(blocks: Sequence[Block], predicates: Mapping[str, int], buckets: list[int]) -> npt.NDArray[np.int64]:
     """A row for each shape: see the columns in ``search_kernels``."""
-    rows, bucket, terms, entry, more = [], 0, 0, 0, 0
+    rows, bucket, entry, more = [], 0, 0, 0
     for block, count in zip(blocks, buckets, strict=True):
         shape = block.shape
         numbers = [predicates[predicate] for predicate in shape.predicates()]
-        places = [bucket, bucket + count, terms, entry, more]
+        last = bucket + count * (len(shape.parts) + 1)
         lengths = [len(shape.parts), len(shape.ranges), len(shape.reads)]
-        rows.append([*lengths, *places, *numbers, *(kind for _, kind in shape.ranges)])
-        bucket, terms, entry = bucket + count, terms + count * len(shape.parts), entry + len(block.leaf)
+        rows.append([*lengths, bucket, last, entry, more, *numbers, *(kind for _, kind in shape.ranges)])
+        bucket, entry = last, entry + len(block.leaf)
         more += len(block.leaf) * max(len(shape.ranges) - 1, 0)
     table = np.zeros((len(rows), max(map(len, rows), default=ASKED)), np.int64)
     for number, row in enumerate(rows):

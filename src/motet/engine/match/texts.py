@@ -64,19 +64,26 @@ def _word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @inner
+def _rest(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """Up to eight bytes as one number: after the first eight, together with bytes before them, which is quicker."""
+    if end - start >= 8:
+        return _word(data, end - 8)
+    found = np.uint64(0)
+    for at in range(start, end):
+        found = found << _S8 | np.uint64(data[np.uint64(at)])
+    return found
+
+
+@inner
 def code(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """The code of the bytes from start to end."""
     found = _SEED ^ np.uint64(end - start)
     at = start
-    while at + 8 <= end:
+    while at + 8 < end:
         found = (found ^ _word(data, at)) * _STEP
         found ^= found >> _HALF
         at += 8
-    rest = np.uint64(0)
-    while at < end:
-        rest = rest << _S8 | np.uint64(data[np.uint64(at)])
-        at += 1
-    found = (found ^ rest) * _LAST
+    found = (found ^ _rest(data, start, end)) * _LAST
     return found ^ found >> _TURN
 
 
@@ -95,17 +102,12 @@ def same(
     if end - start != stop - begin:
         return False
     at, place = start, begin
-    while at + 8 <= end:
+    while at + 8 < end:
         if _word(data, at) != _word(other, place):
             return False
         at += 8
         place += 8
-    while at < end:
-        if data[np.uint64(at)] != other[np.uint64(place)]:
-            return False
-        at += 1
-        place += 1
-    return True
+    return bool(_rest(data, start, end) == _rest(other, begin, stop))
 
 
 @compiled
