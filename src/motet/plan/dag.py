@@ -23,6 +23,7 @@ from motet.language.algebra import Expr
 from motet.language.annotate import Node as Annotated
 from motet.language.annotate import annotate
 from motet.language.syntax import Context, Event, Subscription
+from motet.language.walk import children as children_of
 from motet.model.intervals import Relation
 from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Start
@@ -55,13 +56,10 @@ def build(subscriptions: Iterable[Subscription], *, start_offsets: Mapping[str, 
     >>> [node.kind.value for node in plan.nodes], [root.node for root in plan.roots]
     (['EVENT', 'EVENT', 'AND'], [2, 2])
     """
-    builder = _Builder()
-    roots = tuple(
-        builder.root(subscription, (start_offsets or {}).get(subscription.name, 0)) for subscription in subscriptions
-    )
-    nodes = tuple(builder.nodes)
-    return Plan(
-        tuple(builder.leaves), nodes, roots, _users(nodes, roots), tuple(builder.names), tuple(builder.leaf_names)
+    builder = Builder()
+    return builder.plan(
+        builder.root(subscription, Start((start_offsets or {}).get(subscription.name, 0), subscription.since))
+        for subscription in subscriptions
     )
 
 
@@ -76,8 +74,11 @@ class _Built:
 
 
 @dataclass
-class _Builder:
-    """Numbers nodes as they are first seen. Two nodes are one when all but their ids are equal."""
+class Builder:
+    """Numbers nodes as they are first seen. Two nodes are one when all but their ids are equal.
+
+    Subscriptions can be added one by one: the numbers of nodes never change.
+    """
 
     leaves: dict[LeafPredicates, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
@@ -87,11 +88,27 @@ class _Builder:
     normalised: dict[Event, tuple[LeafPredicates, dict[str, str]]] = field(default_factory=dict)
     certain: list[frozenset[str]] = field(default_factory=list)  # of each leaf
     given: list[frozenset[str]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)  # of each leaf
 
-    def root(self, subscription: Subscription, offset: int) -> Root:
-        start = Start(offset, subscription.since)
-        built = _Walk(self, subscription.context, start).built(annotate(subscription))
+    def root(self, subscription: Subscription, start: Start, *, alone: bool = False) -> Root:
+        """Add a subscription; ``alone`` it shares nothing with others."""
+        with_members = _fills_members(subscription)
+        owner = subscription.name if alone or with_members else None
+        walk = _Walk(self, subscription.context, start, owner, with_members)
+        built = walk.built(annotate(subscription))
         return Root(subscription, built.node.id, tuple(built.names.items()), start)
+
+    def plan(self, roots: Iterable[Root]) -> Plan:
+        found, nodes = tuple(roots), tuple(self.nodes)
+        return Plan(
+            tuple(self.leaves),
+            nodes,
+            found,
+            tuple(self.events),
+            _users(nodes, found),
+            tuple(self.names),
+            tuple(self.leaf_names),
+        )
 
     def interned(self, node: Node, names: dict[str, str]) -> Node:
         """The plan's node that is equal to this one, which has no number yet."""
@@ -111,6 +128,7 @@ class _Builder:
             self.certain.append(leaf.certain())
             self.given.append(leaf.given())
             self.leaf_names.append(names)
+            self.events.append(event)
         return place, names
 
 
@@ -118,9 +136,11 @@ class _Builder:
 class _Walk:
     """Builds the nodes of one subscription."""
 
-    builder: _Builder
+    builder: Builder
     context: Context
     start: Start
+    owner: str | None
+    with_members: bool
 
     def built(self, tree: Annotated, *, below_without: bool = False) -> _Built:
         if tree.event is not None:
@@ -132,7 +152,8 @@ class _Walk:
         ]
         if tree.carried:
             return children[0]
-        draft = self._draft(tree, [child.node for child in children])
+        pairs = below_without and (passes or isinstance(tree.node, syntax.Pairing))
+        draft = replace(self._draft(tree, [child.node for child in children]), pairs=pairs)
         condition = _condition(tree)
         orders = [children, children[::-1]] if self._commutes(draft, children, below_without) else [children]
         named = [self._named(draft, order, condition, tree.visible) for order in orders]
@@ -143,7 +164,9 @@ class _Walk:
     def _leaf(self, tree: Annotated, event: Event) -> _Built:
         match, names = self.builder.leaf(event)
         shown = {canonical: own for canonical, own in names.items() if own in tree.visible}
-        node = self.builder.interned(Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown)), names)
+        draft = Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown))
+        owner = f"{self.owner} {event.name}" if self.with_members else self.owner  # members know events by name
+        node = self.builder.interned(replace(draft, with_members=self.with_members, owner=owner), names)
         certain = self.builder.certain[match]
         return _Built(node, shown, frozenset(own for canonical, own in shown.items() if canonical in certain))
 
@@ -159,6 +182,8 @@ class _Walk:
             bound=tree.bound if paired or operator.kind in ITERATION else None,
             context=self.context if paired or operator.kind is Kind.TIMES else None,
             start=None if filterable else self.start,
+            with_members=self.with_members,
+            owner=self.owner,
         )
 
     def _commutes(self, draft: Node, children: list[_Built], below_without: bool) -> bool:
@@ -182,6 +207,7 @@ class _Walk:
             variables=tuple(number.values()),
             condition=_canonical_condition(condition, number),
             order=self._order(draft, children, number),
+            keys=_keys(children, number),
         )
         return node, {canonical: own for own, canonical in number.items()}
 
@@ -204,6 +230,24 @@ class _Walk:
         same = self.builder.given[match] if match is not None else frozenset()
         deciding = [own for canonical, own in child.names.items() if canonical not in same and own not in joined]
         return deciding if len(deciding) > 1 else []
+
+
+def _keys(children: list[_Built], number: Mapping[str, str]) -> tuple[str, ...]:
+    """The node's variables that both operands certainly bind."""
+    if len(children) != 2:
+        return ()
+    both = children[0].certain & children[1].certain
+    return tuple(canonical for own, canonical in number.items() if own in both)
+
+
+def _fills_members(subscription: Subscription) -> bool:
+    """Whether a CONSTRUCT template is filled with the members of an occurrence, not with its bindings."""
+    cumulative = subscription.context is Context.CUMULATIVE
+    return isinstance(subscription.delivery, syntax.Construct) and (cumulative or _iterates(subscription.pattern))
+
+
+def _iterates(pattern: syntax.Pattern) -> bool:
+    return isinstance(pattern, syntax.Times | syntax.Run) or any(map(_iterates, children_of(pattern)))
 
 
 def _certain(node: Node, names: Mapping[str, str], children: list[_Built]) -> frozenset[str]:

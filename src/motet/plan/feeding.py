@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from motet.language.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
 from motet.language.sparql_algebra import parse_group
-from motet.language.syntax import Construct, GroupPattern
+from motet.language.syntax import Construct, GroupPattern, Subscription
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Reasoner
-from motet.plan.leaf_predicates import EVENT, LeafPredicates
+from motet.plan.leaf_predicates import EVENT, LeafPredicates, normalise
 from motet.plan.nodes import Kind, Plan
 
 Offered = tuple[str, str, str]
@@ -52,6 +52,13 @@ def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
     return found
 
 
+def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
+    """Whether a subscription's events would match its own leaves, if it saw them."""
+    leaves = [normalise(event)[0] for event in subscription.events]
+    templates = subscription.delivery.templates if isinstance(subscription.delivery, Construct) else ()
+    return any(_fits(leaf, _offered(template, reasoner)) for template in templates for leaf in leaves)
+
+
 def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[Feed]:
     leaves = [(node.id, plan.leaves[node.operator.match or 0]) for node in plan.nodes if node.kind is Kind.LEAF]
     for root in plan.roots:
@@ -60,7 +67,7 @@ def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[Feed]:
             offered = _offered(template, reasoner)
             for node, leaf in leaves:
                 if _fits(leaf, offered):
-                    others = (user for user in plan.users[node] if user != root.subscription.name)
+                    others = (user for user in plan.users.get(node, ()) if user != root.subscription.name)
                     yield from (Feed(root.subscription.name, clause, user, node) for user in others)
 
 

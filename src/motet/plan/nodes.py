@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from motet.language.algebra import Expr
-from motet.language.syntax import Context, Subscription
+from motet.language.syntax import Context, Event, Subscription
 from motet.model.intervals import Relation
 from motet.plan.leaf_predicates import LeafPredicates
 
@@ -87,6 +87,10 @@ class Node:
     context: Context | None = None
     start: Start | None = None
     order: tuple[tuple[str, ...], ...] = ()
+    keys: tuple[str, ...] = ()  # of the joined variables those that every occurrence of either operand binds
+    pairs: bool = False  # WITHOUT looks between the sides of its occurrences
+    with_members: bool = False  # a CONSTRUCT template is filled once for every member
+    owner: str | None = None  # the only subscription it serves; None: whoever has an equal one
 
     @property
     def kind(self) -> Kind:
@@ -127,6 +131,7 @@ class Plan:
     leaves: tuple[LeafPredicates, ...]
     nodes: tuple[Node, ...]
     roots: tuple[Root, ...]
+    events: tuple[Event, ...] = ()  # of each leaf, as it was first written
     users: Mapping[int, tuple[str, ...]] = field(compare=False, default_factory=dict)
     names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
     leaf_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())

@@ -83,6 +83,14 @@ def leaf_of(subscription: Subscription) -> Event:
     return subscription.event(_leaf_name(subscription, subscription.pattern))
 
 
+def is_single(subscription: Subscription) -> bool:
+    """Whether a subscription can be matched event by event."""
+    pattern = subscription.pattern
+    while isinstance(pattern, Within | Filter):
+        pattern = pattern.operand
+    return isinstance(pattern, Leaf) and not isinstance(subscription.delivery, Construct)
+
+
 def _leaf_name(subscription: Subscription, pattern: Pattern) -> str:
     match pattern:
         case Leaf(name):

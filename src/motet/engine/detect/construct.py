@@ -1,0 +1,94 @@
+"""Derived events: what the CONSTRUCT clauses of a notification make (language page, sections 8 and 12).
+
+A template is filled once for every member of the occurrence. As in SPARQL a triple with an unbound or misplaced term is
+left out, and blank nodes are new for each member; they get the names that blank nodes of a published event would get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from motet.codec.blank_nodes import canonical_labels
+from motet.language.algebra import Bgp, Join, is_hidden, variable_name
+from motet.language.algebra import Triple as TriplePattern
+from motet.language.sparql_algebra import parse_group
+from motet.language.syntax import GroupPattern
+from motet.model.tables import Triple
+from motet.model.terms import iri, is_iri
+
+THIS = "this"
+_MOST_WORK = 100_000  # steps of labelling blank nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """An event made by a clause, counted from 1."""
+
+    id: str
+    clause: int
+    triples: tuple[Triple, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{s} {p} {o} ." for s, p, o in self.triples]
+
+
+class Templates:
+    """The CONSTRUCT clauses of a subscription, compiled."""
+
+    def __init__(self, templates: Sequence[GroupPattern]) -> None:
+        self._templates = [tuple(_triples(template)) for template in templates]
+
+    def derived(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[Derived]:
+        """The events of one notification; a clause without triples makes none."""
+        solutions = sorted(members, key=lambda member: sorted(member.items()))
+        found = []
+        for clause, patterns in enumerate(self._templates, 1):
+            id_ = f"urn:motet:derived:{notification_id}:{clause}"
+            triples = _filled(patterns, solutions, id_)
+            if triples:
+                found.append(Derived(id_, clause, tuple(sorted(triples))))
+        return found
+
+
+def _triples(template: GroupPattern) -> Iterable[TriplePattern]:
+    waiting = [parse_group(template.text)]
+    while waiting:
+        match waiting.pop():
+            case Bgp(triples):
+                yield from triples
+            case Join(left, right):
+                waiting += [left, right]
+
+
+def _filled(patterns: Sequence[TriplePattern], members: Sequence[Mapping[str, str]], id_: str) -> set[Triple]:
+    found: set[Triple] = set()
+    for number, member in enumerate(members):
+        values = {THIS: iri(id_), **member}
+        for pattern in patterns:
+            places = (pattern.subject, str(pattern.predicate), pattern.object)
+            subject, predicate, value = (_term(place, values, number) for place in places)
+            if subject and predicate and value and not subject.startswith('"') and is_iri(predicate):
+                found.add((subject, predicate, value))
+    return _named(found, id_)
+
+
+def _term(place: str, values: Mapping[str, str], member: int) -> str | None:
+    name = variable_name(place)
+    if not name:
+        return place
+    return f"_:{name.strip('.')}x{member}" if is_hidden(name) else values.get(name)
+
+
+def _named(triples: set[Triple], id_: str) -> set[Triple]:
+    """Blank nodes get IRIs from the event's and their canonical labels."""
+    if not any(term.startswith("_:") for triple in triples for term in triple):
+        return triples
+    labels = canonical_labels(triples, max_work=_MOST_WORK)
+    stem = f"{id_}-genid-" if "#" in id_ else f"{id_}#genid-"
+
+    def named(term: str) -> str:
+        return iri(f"{stem}{labels[term]}") if term.startswith("_:") else term
+
+    return {(named(s), named(p), named(o)) for s, p, o in triples}

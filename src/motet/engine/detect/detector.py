@@ -1,0 +1,165 @@
+"""The operators of a plan with their state, driven batch by batch: `detect` in the design.
+
+A node is advanced when an operand has found something or the frontier has passed what it waits for. Nodes that nobody
+uses any more are dropped with their state; new ones begin empty. Occurrences of nodes that serve every subscription are
+kept from those that began after one of their events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from motet.engine.detect.absence import Either, Guard, Silence
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.distinct import Distinct
+from motet.engine.detect.frontier import Frontier
+from motet.engine.detect.iteration import Run, Times
+from motet.engine.detect.occurrences import FIRST, Occurrences, concatenated, none
+from motet.engine.detect.operator import NEVER, Now, Operator
+from motet.engine.detect.pairing import Pairing
+from motet.engine.detect.passing import Filter, Union, Within
+from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start
+
+Found = Mapping[int, Occurrences]  # by node
+
+
+@dataclass
+class Running:
+    """A node with its operator."""
+
+    node: Node
+    operator: Operator
+    distinct: Distinct | None
+    mappings: list[list[int]]  # for each operand: its variable, for each of the node's
+    starts: list[Start | None]  # for each operand: which occurrences the node may see; None: all
+    lags: list[int] = field(default_factory=list)
+    lag: int = 0
+    due: int = NEVER
+
+    def tables(self) -> dict[str, Occurrences]:
+        """All that is remembered."""
+        seen = {"distinct": self.distinct.seen} if self.distinct else {}
+        return {**self.operator.tables(), **seen}
+
+    def load(self, tables: Mapping[str, Occurrences]) -> None:
+        self.operator.load(tables)
+        if self.distinct:
+            self.distinct.seen = tables["distinct"]
+        self.due = -NEVER
+
+
+class Detector:
+    """Nodes are given in an order in which operands come first; those of leaves are not run but fed."""
+
+    def __init__(self, names: Dictionary) -> None:
+        self.names = names
+        self.running: dict[int, Running] = {}
+        self._order: list[int] = []  # of all nodes, leaves included
+        self._lags: Sequence[int] = ()
+
+    def change(self, nodes: Sequence[Node], repeating: set[int], lags: Sequence[int]) -> None:
+        """Run these nodes from now on, and no others."""
+        known = {node.id: node for node in nodes}
+        before, self.running = self.running, {}
+        self._order, self._lags = [node.id for node in nodes], lags
+        for node in nodes:
+            if node.kind is Kind.LEAF:
+                continue
+            running = before.get(node.id) or _started(node, known, node.id in repeating)
+            below = [lags[edge.child] for edge in node.children]
+            if (running.lags, running.lag) != (below, lags[node.id]):
+                running.lags, running.lag = below, lags[node.id]
+                running.due = -NEVER  # something else may be due now
+            self.running[node.id] = running
+
+    def advance(self, leaves: Found, frontier: Frontier, at: Callable[[int, Occurrences], Found]) -> None:
+        """Given what the leaves have newly found, find what follows.
+
+        ``at`` is told of every node that has found something, leaves included, before the next one is run; it returns
+        what that adds to leaves further on.
+        """
+        found = dict(leaves)
+        for id_ in self._order:
+            running = self.running.get(id_)
+            if running is not None and self._has_work(running, found, frontier):
+                found[id_] = self._advanced(running, found, frontier)
+            if id_ in found and len(found[id_]):
+                for leaf, more in at(id_, found[id_]).items():
+                    found[leaf] = concatenated([found[leaf], more]) if leaf in found else more
+
+    def sweep(self, frontier: Frontier) -> None:
+        """Let every node forget what cannot matter any more, also those that have had nothing to do."""
+        for running in self.running.values():
+            self._advanced(running, {}, frontier)
+
+    def lag_of(self, id_: int) -> int:
+        return self._lags[id_]
+
+    def _has_work(self, running: Running, found: Found, frontier: Frontier) -> bool:
+        if frontier.now > running.due:
+            return True
+        return any(len(found[edge.child]) for edge in running.node.children if edge.child in found)
+
+    def _advanced(self, running: Running, found: Found, frontier: Frontier) -> Occurrences:
+        now = Now(frontier, self.names, running.lags, running.lag)
+        result = running.operator.advance([*self._inputs(running, found)], now)
+        if running.distinct is not None:
+            result = running.distinct.advance(result, now)
+        running.due = running.operator.due(now)
+        return result
+
+    def _inputs(self, running: Running, found: Found) -> Iterable[Occurrences]:
+        for edge, mapping, start in zip(running.node.children, running.mappings, running.starts, strict=True):
+            if edge.child in found:
+                table = found[edge.child]
+                seen = table if start is None else table.take(table.rows[:, FIRST] > start.offset)
+                yield seen.renamed(mapping)
+            else:
+                yield none(len(mapping), with_members=running.node.with_members)
+
+
+def _started(node: Node, known: Mapping[int, Node], repeats: bool) -> Running:
+    width = len(node.variables)
+    distinct = Distinct(width, pairs=node.pairs, with_members=node.with_members) if repeats else None
+    children = [known[edge.child] for edge in node.children]
+    mappings = [_mapping(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
+    starts = [node.start if child.start is None and node.owner is None else None for child in children]
+    return Running(node, _operator(node, known), distinct, mappings, starts)
+
+
+def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
+    if node.kind in PAIRING:
+        return Pairing(node)
+    match node.kind:
+        case Kind.UNLESS | Kind.WITHOUT:
+            return Guard(node, _pair_bound(node, known))
+        case Kind.XOR:
+            return Either(node)
+        case Kind.NO:
+            return Silence(node)
+        case Kind.TIMES:
+            return Times(node)
+        case Kind.RUN:
+            return Run(node)
+        case Kind.WITHIN:
+            return Within(node)
+        case Kind.FILTER:
+            return Filter(node)
+    return Union()
+
+
+def _pair_bound(node: Node, known: Mapping[int, Node]) -> int | None:
+    """The bound of the pairs a WITHOUT looks into."""
+    bounds = []
+    while node.kind not in PAIRING and node.children:
+        if node.kind is Kind.WITHIN:
+            bounds.append(node.operator.window)
+        node = known[node.children[0].child]
+    return min((bound for bound in (*bounds, node.bound) if bound is not None), default=None)
+
+
+def _mapping(node: Node, edge: Edge, child: Node) -> list[int]:
+    """For each of the node's variables its place among the operand's; -1 for those the operand does not bind."""
+    source = {parent: child.variables.index(name) for name, parent in edge.names}
+    return [source.get(name, -1) for name in node.variables]

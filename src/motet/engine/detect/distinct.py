@@ -1,0 +1,63 @@
+"""Each occurrence once: the way that was final first counts, and later ways are recognised (language page, 4 and 5).
+
+No occurrence that ends at an instant can be new once the frontier has passed that instant and the lag of the pattern,
+so that much has to be remembered and no more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from motet.engine.detect.grouping_kernels import first_equal
+from motet.engine.detect.occurrences import (
+    EMITTED,
+    END,
+    LEFT_END,
+    RIGHT_START,
+    START,
+    VALUES,
+    Ints,
+    Occurrences,
+    concatenated,
+    member_sets,
+    none,
+)
+from motet.engine.detect.operator import Now
+
+
+class Distinct:
+    """``pairs``: two ways with sides that leave different instants free between them are different."""
+
+    def __init__(self, width: int, *, pairs: bool = False, with_members: bool = False) -> None:
+        sides = (LEFT_END, RIGHT_START) if pairs else ()
+        self._columns = np.array([START, END, *sides, *range(VALUES, VALUES + width)], np.int64)
+        self.seen = none(width, with_members=with_members)
+
+    def advance(self, new: Occurrences, now: Now) -> Occurrences:
+        """What has not been seen before."""
+        if not len(new) and not len(self.seen):
+            return new
+        ordered = new.take(np.argsort(new.rows[:, EMITTED], kind="stable"))
+        table = concatenated([self.seen, ordered])
+        first = first_equal(table.rows, self._columns, table.starts, table.events)
+        kept = first == np.arange(len(table))
+        table = _with_members(table, first)
+        fresh = kept.copy()
+        fresh[: len(self.seen)] = False
+        found = table.take(fresh)
+        may_come_again = ~now.frontier.passed(table.rows[:, END] + now.lag)
+        self.seen = table.take(kept & may_come_again)
+        return found
+
+
+def _with_members(table: Occurrences, first: Ints) -> Occurrences:
+    """Ways that are final with the same record share their members."""
+    again: npt.NDArray[np.int64] = np.flatnonzero(first != np.arange(len(table)))
+    if table.members is None or not len(again):
+        return table
+    members = list(table.members)
+    for row in again.tolist():
+        if table.rows[row, EMITTED] == table.rows[first[row], EMITTED]:
+            members[first[row]] |= members[row]
+    return Occurrences(table.rows, table.starts, table.events, member_sets(members))

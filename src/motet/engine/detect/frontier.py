@@ -1,0 +1,55 @@
+"""The frontier along a batch of records: which record was the first to pass an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from motet.engine.detect.occurrences import Ints
+from motet.model.times import END_OF_TIME
+
+NOWHERE = np.iinfo(np.int64).min // 4  # before anything has moved the frontier
+PASSED_ALL = np.iinfo(np.int64).max // 4  # once the end of time has come
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Records that moved the frontier, with where it stood once they were there.
+
+    >>> frontier = Frontier.along(np.array([3, 4, 7]), np.array([5, 5, 9]), NOWHERE)
+    >>> frontier.known(np.array([4, 5])), frontier.now
+    (array([3, 7]), 9)
+    """
+
+    offsets: Ints
+    instants: Ints
+    before: int  # where it stood before the batch
+    first: int  # the offset of the batch's first record
+
+    @classmethod
+    def along(cls, offsets: Ints, instants: Ints, before: int) -> Frontier:
+        """Of all records of a batch; a frontier at the end of time has passed everything."""
+        reached = np.where(instants >= END_OF_TIME, PASSED_ALL, instants)
+        reached = np.maximum.accumulate(np.maximum(reached, before)) if len(reached) else reached
+        moved = np.flatnonzero(np.diff(reached, prepend=np.int64(before)) > 0)
+        return cls(offsets[moved], reached[moved], before, int(offsets[0]) if len(offsets) else 0)
+
+    @property
+    def now(self) -> int:
+        """Where the frontier stands at the end."""
+        return int(self.instants[-1]) if len(self.instants) else self.before
+
+    def passed(self, instants: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = instants < self.now
+        return found
+
+    def known(self, instants: npt.NDArray[Any]) -> Ints:
+        """The offsets of the records that passed these instants, which are passed.
+
+        What was passed before is known with the batch's first record: only that can have shortened a lag.
+        """
+        found = np.append(self.offsets, self.first)[np.searchsorted(self.instants, instants, side="right")]
+        return np.where(instants < self.before, self.first, found)

@@ -1,0 +1,166 @@
+"""A{n} and A+ over the successive members of each key (language page, section 5).
+
+Members wait until the frontier has passed their end, so that they can be counted in completion order. A run waits until
+nothing can prolong it any more; an open run is kept as one occurrence, however long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from motet.engine.detect.distinct import Distinct
+from motet.engine.detect.grouping_kernels import first_equal, merged
+from motet.engine.detect.iteration_kernels import hopeful, runs, sliding, tumbling
+from motet.engine.detect.occurrences import (
+    EMITTED,
+    END,
+    START,
+    VALUES,
+    Ints,
+    Occurrences,
+    concatenated,
+    member_sets,
+    none,
+)
+from motet.engine.detect.operator import NEVER, Now, Tables
+from motet.engine.detect.order import completion_order
+from motet.language.syntax import Context
+from motet.plan.nodes import Node
+
+_SLIDING = (Context.UNRESTRICTED, Context.RECENT)
+
+
+class _Members:
+    """The members of an iteration: each once, in completion order, when the frontier has passed them."""
+
+    def __init__(self, node: Node) -> None:
+        self._width = len(node.variables)
+        self._bound = node.bound
+        self.distinct = Distinct(self._width, with_members=node.with_members)
+        self.waiting = none(self._width, with_members=node.with_members)
+
+    def advance(self, new: Occurrences, now: Now) -> Occurrences:
+        fresh = self.distinct.advance(new, replace(now, lag=now.lags[0]))
+        if self._bound is not None:
+            fresh = fresh.take(fresh.rows[:, END] - fresh.rows[:, START] <= self._bound)
+        waiting = concatenated([self.waiting, fresh])
+        ready = now.frontier.passed(waiting.rows[:, END] + now.lags[0])
+        self.waiting = waiting.take(~ready)
+        complete = waiting.take(ready)
+        return complete.take(completion_order(complete, now.names).places)
+
+    def due(self, now: Now) -> int:
+        return int(self.waiting.rows[:, END].min()) + now.lags[0] if len(self.waiting) else NEVER
+
+    def by_key(self, counted: Occurrences, complete: Occurrences) -> tuple[Occurrences, Ints, Ints]:
+        """What is counted already and what is new, key by key; the keys; and which are new."""
+        table = concatenated([counted, complete])
+        columns = np.arange(VALUES, VALUES + self._width)
+        keys = first_equal(table.rows, columns, np.zeros(len(table) + 1, np.int64), np.empty(0, np.int64))
+        order = np.argsort(keys, kind="stable")
+        is_new = (order >= len(counted)).astype(np.int64)
+        return table.take(order), keys[order], is_new
+
+
+class Times:
+    """A{n} and A{n} EVERY d: windows that slide, or groups that tumble."""
+
+    def __init__(self, node: Node) -> None:
+        self._count = node.operator.count or 1
+        self._gap = -1 if node.operator.gap is None else node.operator.gap
+        self._bound = -1 if node.bound is None else node.bound
+        self._slides = node.context in _SLIDING
+        self._members = _Members(node)
+        self._counted = self._members.waiting
+
+    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
+        table, keys, is_new = self._members.by_key(self._counted, self._members.advance(inputs[0], now))
+        if self._slides:
+            ends, stays = sliding(table.rows, keys, is_new, self._count, self._gap, self._bound)
+        else:
+            ends, stays = tumbling(table.rows, keys, self._count, self._gap, self._bound)
+        self._counted = table.take(np.flatnonzero(stays))
+        self._forget(now)
+        groups = np.arange(0, self._count * len(ends) + 1, self._count)
+        places = (ends[:, None] + np.arange(1 - self._count, 1)).ravel()
+        found = whole(table, groups, places)
+        known = now.frontier.known(found.rows[:, END] + now.lags[0])
+        return found.with_column(EMITTED, np.maximum(found.rows[:, EMITTED], known))
+
+    def due(self, now: Now) -> int:
+        return self._members.due(now)
+
+    def tables(self) -> Tables:
+        members = self._members
+        return {"waiting": members.waiting, "counted": self._counted, "seen": members.distinct.seen}
+
+    def load(self, tables: Tables) -> None:
+        self._members.waiting, self._counted = tables["waiting"], tables["counted"]
+        self._members.distinct.seen = tables["seen"]
+
+    def _forget(self, now: Now) -> None:
+        """What cannot be counted with the next member, which ends no earlier than the frontier less its lag."""
+        following = now.frontier.now - now.lags[0]
+        hopes = hopeful(self._counted.rows, following, self._gap, self._bound, self._slides)
+        if not hopes.all():
+            self._counted = self._counted.take(hopes)
+
+
+class Run:
+    """A+ EVERY d: maximal runs."""
+
+    def __init__(self, node: Node) -> None:
+        self._gap = -1 if node.operator.gap is None else node.operator.gap
+        self._bound = -1 if node.bound is None else node.bound
+        self._members = _Members(node)
+        self._open = self._members.waiting  # one for each key
+        self._closed = self._members.waiting  # another member came, but might have belonged to it
+
+    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
+        table, keys, _ = self._members.by_key(self._open, self._members.advance(inputs[0], now))
+        begins, is_open = runs(table.rows, keys, self._gap, self._bound)
+        found = whole(table, np.append(begins, len(table)), np.arange(len(table)))
+        found = concatenated([self._closed, found])
+        goes_on = np.append(np.zeros(len(self._closed), np.bool_), is_open.astype(np.bool_))
+        last_chance = self._last_chance(found.rows) + now.lags[0]
+        final = now.frontier.passed(last_chance)
+        self._open, self._closed = found.take(goes_on & ~final), found.take(~goes_on & ~final)
+        known = now.frontier.known(last_chance[final])
+        ready = found.take(final)
+        return ready.with_column(EMITTED, np.maximum(ready.rows[:, EMITTED], known))
+
+    def due(self, now: Now) -> int:
+        ends = [self._last_chance(table.rows) for table in (self._open, self._closed) if len(table)]
+        first = min((int(end.min()) + now.lags[0] for end in ends), default=NEVER)
+        return min(first, self._members.due(now))
+
+    def tables(self) -> Tables:
+        members = self._members
+        return {
+            "waiting": members.waiting, "open": self._open, "closed": self._closed, "seen": members.distinct.seen
+        }  # fmt: skip
+
+    def load(self, tables: Tables) -> None:
+        self._members.waiting, self._members.distinct.seen = tables["waiting"], tables["seen"]
+        self._open, self._closed = tables["open"], tables["closed"]
+
+    def _last_chance(self, rows: Ints) -> Ints:
+        """The last instant at which a member that prolongs the run can end."""
+        by_bound = rows[:, START] + self._bound if self._bound >= 0 else np.full(len(rows), NEVER)
+        by_gap = rows[:, END] + self._gap if self._gap >= 0 else np.full(len(rows), NEVER)
+        return np.minimum(by_bound, by_gap)
+
+
+def whole(table: Occurrences, groups: Ints, places: Ints) -> Occurrences:
+    """One occurrence of each group of members: all events, the hull, the key's bindings."""
+    found = Occurrences(*merged(table.rows, table.starts, table.events, groups, places))
+    if table.members is None:
+        return found
+    sets = [
+        frozenset[tuple[tuple[str, int], ...]]().union(*table.members[places[begin:end]])
+        for begin, end in zip(groups[:-1].tolist(), groups[1:].tolist(), strict=True)
+    ]
+    return replace(found, members=member_sets(sets))

@@ -1,0 +1,128 @@
+"""Completion order: by end, start and sorted event ids, then left before right, then bindings (language page, 4 and 7).
+
+Strings are compared only between occurrences with equal times: those get ranks, the others never need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences
+
+_NOTHING_FOLLOWS, _SOMETHING_FOLLOWS = -1, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """``places`` are the rows in completion order; ``together``: which have times and events of the one before."""
+
+    places: Ints
+    together: npt.NDArray[np.bool_]  # by place; never for occurrences without events
+
+
+def completion_order(
+    table: Occurrences,
+    names: Dictionary,
+    *,
+    is_right: npt.NDArray[np.bool_] | None = None,
+    variables: Sequence[Sequence[int]] = ((), ()),
+) -> Order:
+    """The order of a table; ``variables`` are those whose values decide, for the left and the right side."""
+    start, end = table.rows[:, START], table.rows[:, END]
+    places = _by_time(start, end)
+    start, end = start[places], end[places]
+    again = (start[1:] == start[:-1]) & (end[1:] == end[:-1])
+    together = np.zeros(len(table), np.bool_)
+    if not again.any():
+        return Order(places, together)
+    tied = np.append(False, again) | np.append(again, False)
+    rows = places[tied]
+    keys = _tie_keys(table.take(rows), names, None if is_right is None else is_right[rows], variables)
+    group = np.cumsum(np.append(True, ~again))[tied]
+    order = np.lexsort([*reversed(list(keys.T)), group])
+    places[tied] = rows[order]
+    together[np.flatnonzero(tied)] = _same_events(table.take(rows[order]), group)
+    return Order(places, together)
+
+
+def _by_time(start: Ints, end: Ints) -> Ints:
+    """Streams are mostly in order already."""
+    before, after = slice(None, -1), slice(1, None)
+    if np.all((end[before] < end[after]) | ((end[before] == end[after]) & (start[before] <= start[after]))):
+        return np.arange(len(end))
+    return np.lexsort([start, end])
+
+
+def _tie_keys(
+    table: Occurrences, names: Dictionary, is_right: npt.NDArray[np.bool_] | None, variables: Sequence[Sequence[int]]
+) -> Ints:
+    """By row: the ranks of its sorted event ids, its side, the ranks of its values."""
+    keys = [_event_ranks(table, names)]
+    if is_right is None:
+        keys.append(_value_ranks(table, names, variables[0]))
+    else:
+        keys.append(is_right[:, None].astype(np.int64))
+        sides = [_value_ranks(table, names, order) for order in variables]
+        keys.append(np.where(is_right[:, None], sides[1], sides[0]))
+    return np.concatenate(keys, axis=1)
+
+
+def _event_ranks(table: Occurrences, names: Dictionary) -> Ints:
+    """A shorter list that begins another one comes first, hence the padding with -1."""
+    distinct, places = np.unique(table.events, return_inverse=True)
+    rank = ranks(names.events.ids(distinct))[places]
+    sizes = np.diff(table.starts)
+    most = int(sizes.max(initial=0))
+    matrix = np.full((len(table), most), np.iinfo(np.int64).max, np.int64)
+    row = np.repeat(np.arange(len(table)), sizes)
+    matrix[row, np.arange(len(rank)) - np.repeat(table.starts[:-1], sizes)] = rank
+    matrix.sort(axis=1)
+    matrix[np.arange(most)[None, :] >= sizes[:, None]] = -1
+    return matrix
+
+
+def _value_ranks(table: Occurrences, names: Dictionary, first: Sequence[int]) -> Ints:
+    """All variables, those that decide first. An unbound one is left out of the pairs that are compared."""
+    columns = [*first, *(other for other in range(table.width) if other not in first)]
+    values = table.rows[:, [VALUES + column for column in columns]]
+    bound = values != UNBOUND
+    distinct, places = np.unique(values[bound], return_inverse=True)
+    found = np.empty(values.shape, np.int64)
+    found[bound] = ranks(names.strings(distinct))[places]
+    follows = np.zeros(len(table), np.bool_)
+    for column in reversed(range(len(columns))):
+        missing = np.where(follows, _SOMETHING_FOLLOWS, _NOTHING_FOLLOWS)
+        found[:, column] = np.where(bound[:, column], found[:, column], missing)
+        follows |= bound[:, column]
+    return found
+
+
+def ranks(strings: pa.Array) -> Ints:
+    """Equal strings have equal ranks, by code point.
+
+    >>> ranks(pa.array(["b", "a", "b"])).tolist()
+    [1, 0, 1]
+    """
+    encoded = strings.dictionary_encode()
+    order = np.asarray(pc.sort_indices(encoded.dictionary))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[np.asarray(encoded.indices)]
+
+
+def _same_events(table: Occurrences, group: Ints) -> npt.NDArray[np.bool_]:
+    """Which rows have the group and the events, at least one, of the row before."""
+    sizes = np.diff(table.starts)
+    same = np.zeros(len(table), np.bool_)
+    same[1:] = (group[1:] == group[:-1]) & (sizes[1:] == sizes[:-1]) & (sizes[1:] > 0)
+    for row in np.flatnonzero(same):
+        first, begin, end = table.starts[row - 1], table.starts[row], table.starts[row + 1]
+        same[row] = np.array_equal(table.events[first:begin], table.events[begin:end])
+    return same

@@ -1,0 +1,510 @@
+"""The kernel: a log goes in, record by record in batches of any size; the notifications it means come out.
+
+Subscriptions of a single EVENT are matched and forgotten; all others are detected, with state. Control records take
+effect at their place. The same object serves the embedded host and Spark; it does no I/O: the records a SINCE reaches
+back to are asked for through `history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.detect.construct import Derived, Templates
+from motet.engine.detect.deliver import Delivery, delivery, in_order, notifications, with_constructs, with_graphs
+from motet.engine.detect.detector import Detector
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.frontier import NOWHERE, Frontier
+from motet.engine.detect.leaves import Leaves, leaf_nodes
+from motet.engine.detect.occurrences import (
+    EMITTED,
+    END,
+    FIRST,
+    START,
+    UNBOUND,
+    VALUES,
+    Ints,
+    Occurrences,
+    concatenated,
+    none,
+)
+from motet.engine.detect.operator import Now
+from motet.engine.match.matcher import Matcher
+from motet.engine.match.verify import is_single
+from motet.language.parse import parse
+from motet.language.syntax import Construct, Events, Subscription
+from motet.model.schemas import RECORDS, TIME
+from motet.model.tables import Triple, notification_rows
+from motet.ontology.entailment import Entailment, Reasoner
+from motet.plan.dag import Builder
+from motet.plan.feeding import Feed, feeds, feeds_itself
+from motet.plan.lags import lags
+from motet.plan.nodes import Node, Root, Start
+from motet.plan.repeats import repeating
+
+DERIVED = 1 << 61  # set in the number of an event that is not in the log
+
+History = Callable[[int], Iterable[pa.RecordBatch]]
+
+
+@dataclass
+class Life:
+    """A subscription in force. ``root`` is None while it is only matched."""
+
+    subscription: Subscription
+    offset: int
+    start: Start
+    is_alone: bool
+    frontier: int  # where it stood when the subscription began
+    root: Root | None = None
+    delivery: Delivery | None = None
+    templates: Templates | None = None
+    told: Occurrences | None = None  # of the past, to be delivered with the subscribe record
+
+
+@dataclass
+class _Past:
+    """A subscription that is shown the events before it, from an instant on, without those retracted since."""
+
+    life: Life
+    since: int
+    retracted: dict[str, int]  # by event: the offset of its retraction
+    own: set[int] = field(default_factory=set)  # its nodes
+    found: list[Occurrences] = field(default_factory=list)
+
+    def visible(self, id_: int, table: Occurrences, names: Dictionary, *, always: bool = False) -> Occurrences:
+        """Of a leaf's occurrences those the subscription sees; other leaves see all."""
+        if id_ not in self.own and not always:
+            return table
+        seen = table.rows[:, START] >= self.since
+        if self.retracted:
+            ids = names.events.ids(table.events).to_pylist()
+            offsets = table.rows[:, FIRST].tolist()
+            seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
+        return table.take(seen)
+
+
+@dataclass
+class _Sharing:
+    """What kernels that work on one log have in common."""
+
+    builder: Builder = field(default_factory=Builder)
+    names: Dictionary = field(default_factory=Dictionary)
+    detectors: list[Detector] = field(default_factory=list)
+    derived: int = 0  # how many events were derived so far
+
+
+class Kernel:
+    """
+    >>> from motet.model.schemas import RECORDS
+    >>> kernel = Kernel(lateness=0)
+    >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
+    >>> subscribe = {"offset": 0, "kind": "subscribe", "id": "s", "late": False, "text": text, "triples": []}
+    >>> events = [
+    ...     {"offset": i, "kind": "event", "id": f"urn:{i}", "start": i, "end": i, "late": False, "triples": []}
+    ...     for i in (1, 2, 3)
+    ... ]
+    >>> found = kernel.advance(pa.RecordBatch.from_pylist([subscribe, *events], RECORDS))
+    >>> found.column("events").to_pylist(), found.column("offset").to_pylist()
+    ([['urn:1', 'urn:2']], [3])
+    """
+
+    def __init__(
+        self,
+        *,
+        lateness: int | None,
+        background: frozenset[Triple] = frozenset(),
+        entailment: str | None = None,
+        history: History | None = None,
+        sharing: _Sharing | None = None,
+    ) -> None:
+        self._lateness = lateness
+        self._background = background
+        self._asked_entailment = entailment
+        self._history = history
+        self._shared = sharing or _Sharing()
+        self._given = background
+        self._feeding: Reasoner | None = None  # the background before the first subscription decides who feeds whom
+        self._lives: dict[str, Life] = {}
+        self._deriving: set[int] = set()  # the offsets of all subscriptions that ever derived events
+        self._retracted: dict[str, int] = {}
+        self._feeds: dict[tuple[str, int], list[Feed]] = {}
+        self._at: dict[int, list[Life]] = {}
+        self._frontier = NOWHERE
+        self._last = -1  # the last record that is not merely a subscription
+        self._has_events = False
+        self._is_changed = False
+        self._past: _Past | None = None
+        self._only: set[int] | None = None  # of the past: the subscriptions that matter
+        self._matcher = Matcher((), background, self._entailment)
+        self._leaves = Leaves(background, self._entailment)
+        self._detector = Detector(self._shared.names)
+        self._shared.detectors.append(self._detector)
+
+    @property
+    def _entailment(self) -> str:
+        return self._asked_entailment or ("owl-rl" if self._background else "none")
+
+    def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The notifications that some more records of the log make final, with the offsets of those records."""
+        kinds = records.column("kind")
+        controls = np.flatnonzero(~np.asarray(pc.is_in(kinds, pa.array(["event", "tick"]))))
+        cuts = sorted({0, *controls.tolist(), len(records)})
+        found: list[pa.RecordBatch] = []
+        for begin, end in pairwise(cuts):
+            part = records.slice(begin, end - begin)
+            if kinds[begin].as_py() not in ("event", "tick"):
+                self._control(*part.slice(0, 1).to_pylist())
+            found += self._stretch(part)
+        return in_order(found)
+
+    def _control(self, record: dict[str, object]) -> None:
+        """Let a control record take effect."""
+        offset, name = record["offset"], record["id"]
+        assert isinstance(offset, int)
+        self._is_changed = True
+        match record["kind"]:
+            case "subscribe":
+                if self._only is not None and offset not in self._only:
+                    return
+                (subscription,) = parse(str(record["text"]), source=f"subscription {name!r} in the log")
+                self._subscribe(subscription, offset)
+                return
+            case "unsubscribe":
+                self._lives.pop(str(name), None)
+            case "background":
+                self._change_background(record)
+            case "retract":
+                self._retracted[str(name)] = offset
+        self._last = offset
+
+    def _change_background(self, record: dict[str, object]) -> None:
+        rows = record["triples"]
+        assert isinstance(rows, list)
+        change = frozenset((row["subject"], row["predicate"], row["object"]) for row in rows)
+        removes = record["text"] == "remove"
+        self._background = self._background - change if removes else self._background | change
+
+    def _subscribe(self, subscription: Subscription, offset: int) -> None:
+        if self._feeding is None:
+            self._feeding = Reasoner(self._background, Entailment(self._entailment))
+        past = subscription.since is not None and self._has_events and self._history is not None
+        derives = isinstance(subscription.delivery, Construct)
+        alone = past or (derives and feeds_itself(subscription, self._feeding)) or self._has_reaching_back_producer()
+        start = Start(offset if past else self._last, subscription.since)
+        life = Life(subscription, offset, start, alone, self._frontier)
+        self._lives[subscription.name] = life
+        if derives:
+            self._deriving.add(offset)
+            assert isinstance(subscription.delivery, Construct)
+            life.templates = Templates(subscription.delivery.templates)
+        if not is_single(subscription):
+            self._root(life)
+        if isinstance(subscription.delivery, Events) and life.root is not None:
+            self._shared.names.events.with_triples = True
+        if past:
+            self._replay(life)
+            self._last = offset
+
+    def _root(self, life: Life) -> None:
+        life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone)
+        node = self._shared.builder.nodes[life.root.node]
+        life.delivery = delivery(life.root, node, life.offset)
+
+    def _has_reaching_back_producer(self) -> bool:
+        """Its events may be too late for some subscriptions and not for others: then those share nothing."""
+        return any(life.templates and life.subscription.since is not None for life in self._lives.values())
+
+    def _replay(self, life: Life) -> None:
+        """Show a subscription the past, as if it had been registered before; what it finds is due now."""
+        assert self._history is not None
+        is_matched = life.root is None
+        if is_matched:
+            self._root(life)
+        past = Kernel(
+            lateness=self._lateness,
+            background=self._given,
+            entailment=self._asked_entailment,
+            history=self._history,
+            sharing=self._shared,
+        )
+        past._feeding, past._only = self._feeding, self._deriving
+        life.told = past._shown(life, self._history(life.offset), self._retracted)
+        self._detector.running.update(past._detector.running)
+        self._shared.detectors.remove(past._detector)
+        if is_matched:
+            life.root = None
+
+    def _shown(self, life: Life, history: Iterable[pa.RecordBatch], retracted: dict[str, int]) -> Occurrences:
+        """What a subscription finds in the past; only its own nodes are left running."""
+        assert life.subscription.since is not None and life.root is not None and life.delivery is not None
+        own = _below(self._shared.builder.nodes, [life.root])
+        self._past = _Past(life, life.subscription.since, retracted, own)
+        self._lives[life.subscription.name] = life
+        self._is_changed = True
+        for records in history:
+            self.advance(records)
+        self._detector.running = {id_: one for id_, one in self._detector.running.items() if id_ in own}
+        return concatenated([none(len(life.delivery.names)), *self._past.found])
+
+    def _stretch(self, records: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The notifications of records between two control records, the first of which has taken effect."""
+        offsets = np.asarray(records.column("offset"), np.int64)
+        frontier = Frontier.along(offsets, self._reached(records), self._frontier)
+        self._frontier = frontier.now
+        told = [life for life in self._lives.values() if life.told is not None]
+        if len(records) == 1 and records.column("kind")[0].as_py() == "subscribe" and not told:
+            return []
+        if self._is_changed:
+            self._change()
+        events = _visible(records)
+        found = [self._matcher.notify(events)] if self._matcher.subscriptions and len(events) else []
+        if self._at or told:
+            found += self._detected(events, frontier, told)
+        if records.column("kind")[-1].as_py() != "subscribe":
+            self._last = int(offsets[-1])
+        self._has_events = self._has_events or len(events) > 0
+        return found
+
+    def _reached(self, records: pa.RecordBatch) -> Ints:
+        """Where the frontier stands after each record."""
+        frontier = np.asarray(records.column("frontier").cast(pa.int64()).fill_null(NOWHERE), np.int64)
+        end = np.asarray(records.column("end").cast(pa.int64()).fill_null(NOWHERE), np.int64)
+        is_tick = np.asarray(pc.equal(records.column("kind"), "tick"))
+        is_event = np.asarray(pc.equal(records.column("kind"), "event"))
+        moved = np.where(is_tick, end, NOWHERE)
+        if self._lateness is not None:
+            moved = np.where(is_event, end - self._lateness, moved)
+        return np.maximum(frontier, moved)
+
+    def _change(self) -> None:
+        """Put the subscriptions in force to work."""
+        self._is_changed = False
+        singles = tuple(life.subscription for life in self._lives.values() if life.root is None)
+        if (self._background, self._entailment) != (self._matcher.background, self._matcher.entailment):
+            self._matcher = Matcher(singles, self._background, self._entailment)
+        elif singles != self._matcher.subscriptions:
+            self._matcher = self._matcher.changed(singles)
+        detected = [life for life in self._lives.values() if life.root is not None]
+        self._at = {}
+        for life in detected:
+            self._at.setdefault(life.root.node, []).append(life)
+        self._feeds = self._found_feeds()
+        builder = self._shared.builder
+        nodes = self._ordered(_below(builder.nodes, [life.root for life in detected if life.root]))
+        self._detector.change(nodes, repeating(nodes), lags(nodes, self._leaf_lag))
+        self._leaves.change(leaf_nodes(nodes, builder), self._background, self._entailment)
+
+    def _found_feeds(self) -> dict[tuple[str, int], list[Feed]]:
+        """By producer and clause, whom it feeds."""
+        found: dict[tuple[str, int], list[Feed]] = {}
+        if any(life.templates for life in self._lives.values()):
+            builder = self._shared.builder
+            roots = [life.root or builder.root(life.subscription, life.start) for life in self._lives.values()]
+            for feed in feeds(builder.plan(roots), self._feeding):
+                found.setdefault((feed.producer, feed.clause), []).append(feed)
+        return found
+
+    def _ordered(self, ids: set[int]) -> list[Node]:
+        """Nodes after their operands, and leaves after those that feed them."""
+        nodes = self._shared.builder.nodes
+        fed_by: dict[int, set[int]] = {}
+        for (producer, _), fed in self._feeds.items():
+            root = self._lives[producer].root
+            assert root is not None, "what derives events is detected"
+            for feed in fed:
+                fed_by.setdefault(feed.node, set()).add(root.node)
+        if not fed_by:
+            return [nodes[id_] for id_ in sorted(ids)]
+        order: dict[int, Node] = {}
+
+        def visit(id_: int) -> None:
+            if id_ not in order:
+                for before in [*(edge.child for edge in nodes[id_].children), *sorted(fed_by.get(id_, ()))]:
+                    visit(before)
+                order[id_] = nodes[id_]
+
+        for id_ in sorted(ids):
+            visit(id_)
+        return list(order.values())
+
+    def _leaf_lag(self, leaf: Node, known: list[int]) -> int:
+        """How long a leaf waits for derived events."""
+        producers = {producer for (producer, _), fed in self._feeds.items() if any(f.node == leaf.id for f in fed)}
+        roots = (self._lives[producer].root for producer in producers)
+        return max((known[root.node] for root in roots if root is not None), default=0)
+
+    def _detected(self, events: pa.RecordBatch, frontier: Frontier, told: Sequence[Life]) -> list[pa.RecordBatch]:
+        names = self._shared.names
+        if names.is_crowded:
+            self._tidy(frontier)
+        names.events.add(np.asarray(events.column("offset"), np.int64), events.column("id"), events.column("triples"))
+        leaves = self._leaves.occurrences(events, names)
+        if self._past:
+            leaves = {id_: self._past.visible(id_, table, names) for id_, table in leaves.items()}
+        found: list[pa.RecordBatch] = []
+        for life in told:
+            assert life.told is not None
+            for id_, table in self._tell(life, life.told, found).items():
+                leaves[id_] = concatenated([leaves[id_], table]) if id_ in leaves else table
+            life.told = None
+
+        def at(id_: int, table: Occurrences) -> dict[int, Occurrences]:
+            now = Now(frontier, names, lag=self._detector.lag_of(id_))
+            fed: dict[int, Occurrences] = {}
+            for life in self._at.get(id_, ()):
+                assert life.delivery is not None
+                for leaf, more in self._tell(life, life.delivery.advance(table, now), found).items():
+                    fed[leaf] = concatenated([fed[leaf], more]) if leaf in fed else more
+            return fed
+
+        self._detector.advance(leaves, frontier, at)
+        return found
+
+    def _tell(self, life: Life, table: Occurrences, found: list[pa.RecordBatch]) -> dict[int, Occurrences]:
+        """Deliver what a subscription has found; what its derived events mean to leaves is returned."""
+        if not len(table):
+            return {}
+        if self._past and self._past.life is life:
+            self._past.found.append(table)
+            return {}
+        names = self._shared.names
+        assert life.delivery is not None
+        batch = notifications([(life.delivery, table)], names)
+        fed: dict[int, Occurrences] = {}
+        if isinstance(life.subscription.delivery, Events):
+            batch = with_graphs(batch, table, names)
+        if life.templates is not None:
+            derived = [
+                life.templates.derived(notification.id, _solutions(life.delivery, table, row, names))
+                for row, (notification, _) in enumerate(notification_rows(batch))
+            ]
+            batch = with_constructs(
+                batch, [sorted({line for one in events for line in one.lines}) for events in derived]
+            )
+            fed = self._feed(life, table, derived, found)
+        if self._past is None:
+            found.append(batch)
+        return fed
+
+    def _feed(
+        self, life: Life, table: Occurrences, derived: Sequence[Sequence[Derived]], found: list[pa.RecordBatch]
+    ) -> dict[int, Occurrences]:
+        """Show derived events to those they feed."""
+        fed: dict[int, Occurrences] = {}
+        name = life.subscription.name
+        for clause in sorted({event.clause for events in derived for event in events}):
+            rows = [(row, event) for row, events in enumerate(derived) for event in events if event.clause == clause]
+            if feeds_ := self._feeds.get((name, clause)):
+                events, emitted = self._records(table, rows)
+                for id_, more in self._seen(life, events, emitted, feeds_).items():
+                    fed[id_] = concatenated([fed[id_], more]) if id_ in fed else more
+                found += self._matched(life, events, emitted, feeds_)
+        return fed
+
+    def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
+        """Derived events as records with numbers of their own, and the offsets they stand at."""
+        first = DERIVED + self._shared.derived
+        self._shared.derived += len(rows)
+        places = np.array([row for row, _ in rows], np.int64)
+        triples = [
+            [dict(zip(("subject", "predicate", "object"), t, strict=True)) for t in one.triples] for _, one in rows
+        ]
+        numbers = np.arange(first, first + len(rows))
+        columns = {
+            "offset": pa.array(numbers),
+            "kind": pa.array(["event"] * len(rows)),
+            "id": pa.array([event.id for _, event in rows], pa.string()),
+            "start": pa.array(table.rows[places, START]).cast(TIME),
+            "end": pa.array(table.rows[places, END]).cast(TIME),
+            "frontier": pa.nulls(len(rows), TIME),
+            "late": pa.array([False] * len(rows)),
+            "text": pa.nulls(len(rows), pa.string()),
+            "triples": pa.array(triples, RECORDS.field("triples").type),
+        }
+        records = pa.RecordBatch.from_arrays([columns[field.name] for field in RECORDS], schema=RECORDS)
+        self._shared.names.events.add(numbers, records.column("id"), records.column("triples"))
+        return records, table.rows[places, EMITTED]
+
+    def _seen(
+        self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]
+    ) -> dict[int, Occurrences]:
+        """The leaves' occurrences of derived events, which stand where their notifications do."""
+        first = int(events.column("offset")[0].as_py())
+        consumers = {feed.node: self._lives[feed.consumer] for feed in fed if self._lives[feed.consumer].root}
+        found = self._leaves.occurrences(events, self._shared.names, only=consumers)
+        seen = {}
+        for id_, table in found.items():
+            places = emitted[table.events - first]
+            table = table.with_column(EMITTED, places).with_column(FIRST, places)
+            if self._past and self._past.life is consumers[id_]:
+                table = self._past.visible(id_, table, self._shared.names, always=True)
+            elif consumers[id_].offset < producer.offset:
+                table = table.take(table.rows[:, END] >= producer.frontier)
+            seen[id_] = table
+        return seen
+
+    def _matched(
+        self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]
+    ) -> list[pa.RecordBatch]:
+        """The notifications of subscriptions of a single EVENT that derived events feed."""
+        consumers = [self._lives[feed.consumer] for feed in fed if not self._lives[feed.consumer].root]
+        if self._past or not consumers:
+            return []
+        found = self._matcher.notify(events)
+        index = found.schema.get_field_index("offset")
+        places = emitted[np.asarray(found.column(index)) - int(events.column("offset")[0].as_py())]
+        found = found.set_column(index, found.schema.field(index), pa.array(places))
+        ends = np.asarray(found.column("end").cast(pa.int64()))
+        names = np.asarray(found.column("subscription").to_pylist(), object)
+        kept = np.zeros(len(found), np.bool_)
+        for life in consumers:
+            on_time = (ends >= producer.frontier) if life.offset < producer.offset else (places > life.offset)
+            kept |= (names == life.subscription.name) & on_time
+        return [found.filter(pa.array(kept))]
+
+    def _tidy(self, frontier: Frontier) -> None:
+        """Forget what nobody can ask for any more."""
+        stores = [running for detector in self._shared.detectors for running in detector.running.values()]
+        self._detector.sweep(Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.before, frontier.first))
+        seen = [d.distinct for life in self._lives.values() if (d := life.delivery) and d.distinct]
+        tables = [table for store in stores for table in store.tables().values()]
+        renumbered = self._shared.names.keep([*tables, *(distinct.seen for distinct in seen)])
+        for store in stores:
+            due = store.due
+            store.load({name: renumbered(table) for name, table in store.tables().items()})
+            store.due = due
+        for distinct in seen:
+            distinct.seen = renumbered(distinct.seen)
+
+
+def _visible(records: pa.RecordBatch) -> pa.RecordBatch:
+    """The events that are not late."""
+    is_event = pc.equal(records.column("kind"), "event")
+    return records.filter(pc.and_(is_event, pc.invert(records.column("late"))))
+
+
+def _below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
+    """The ids of all nodes some roots need."""
+    found: set[int] = set()
+    waiting = [root.node for root in roots]
+    while waiting:
+        id_ = waiting.pop()
+        if id_ not in found:
+            found.add(id_)
+            waiting += (edge.child for edge in nodes[id_].children)
+    return found
+
+
+def _solutions(delivery: Delivery, table: Occurrences, row: int, names: Dictionary) -> list[dict[str, str]]:
+    """The solutions a template is filled with: the members', or what is delivered."""
+    if table.members is not None:
+        return [{name: names.string(value) for name, value in member} for member in table.members[row]]
+    values = table.rows[row, VALUES:].tolist()
+    bound = [(name, value) for name, value in zip(delivery.names, values, strict=True) if value != UNBOUND]
+    return [{name: names.string(value) for name, value in bound}]
