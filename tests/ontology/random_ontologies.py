@@ -39,12 +39,13 @@ rdfs_axiom = st.one_of(
     st.builds("{} rdfs:domain {} .".format, one_property, one_class),
     st.builds("{} rdfs:range {} .".format, one_property, one_class),
 )
+defined = st.builds("{} owl:equivalentClass {} .".format, one_class, restriction)
 owl_axiom = st.one_of(
     rdfs_axiom,
     st.builds("{} a owl:Class .".format, one_class),
     st.builds("{} rdfs:subClassOf {} .".format, one_class, restriction),
     st.builds("{} rdfs:subClassOf {} .".format, restriction, one_class),
-    st.builds("{} owl:equivalentClass {} .".format, one_class, restriction),
+    defined,
     st.builds("{} owl:equivalentProperty {} .".format, one_property, one_property),
     st.builds("{} owl:inverseOf {} .".format, one_property, one_property),
     st.builds("{} owl:propertyChainAxiom ( {} {} ) .".format, one_property, one_property, one_property),
