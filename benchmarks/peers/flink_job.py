@@ -1,0 +1,105 @@
+"""Flink's side of the comparison, run by the interpreter that has PyFlink; it prints one line of JSON. See `flink.py`.
+
+Flink's WITHIN is ``<``, ours ``<=``; times are whole milliseconds, so its bound is one millisecond more. Rows that take
+no part are filtered out before the pattern, which is quicker than to let the pattern step over them.
+
+A first run over all points warms the JVM up and writes the pairs, to be compared; the runs after it throw them away.
+What a run over almost no points takes is the start of a job, not its work, and is subtracted. Reading the CSV file is
+part of the figure, since Flink reads while it matches, in another thread; what reading alone takes is told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+FEW = 1_000
+
+SOURCE = """
+CREATE TABLE {name} (
+  id BIGINT, k BIGINT, kind STRING, us BIGINT,
+  ts AS TO_TIMESTAMP_LTZ(us / 1000, 3), WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND
+) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"""
+WRITTEN = """
+CREATE TABLE written (a BIGINT, b BIGINT) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"""
+DROPPED = """
+CREATE TABLE dropped (a BIGINT, b BIGINT) WITH ('connector' = 'blackhole')"""
+READ = "INSERT INTO dropped SELECT id, k FROM points WHERE kind IN ('A', 'B')"
+MATCH = """
+INSERT INTO {sink}
+SELECT a, b FROM (SELECT * FROM {source} WHERE kind IN ('A', 'B')) MATCH_RECOGNIZE (
+  PARTITION BY k ORDER BY ts
+  MEASURES A.id AS a, B.id AS b
+  ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
+  PATTERN (A X* B) WITHIN INTERVAL '10.001' SECOND
+  DEFINE A AS A.kind = 'A', X AS X.kind <> 'B', B AS B.kind = 'B')"""
+
+
+def measure(points: Path, pairs: Path, parallelism: int, repetitions: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as directory:
+        few = Path(directory) / "few.csv"
+        with points.open() as lines:
+            few.write_text("".join(islice(lines, FEW)))
+        tables = _tables({"points": points, "few": few}, pairs, parallelism)
+        first = _seconds(tables, MATCH.format(source="points", sink="written"))
+        starting, reading, whole = (
+            min(_seconds(tables, query) for _ in range(repetitions))
+            for query in (
+                MATCH.format(source="few", sink="dropped"),
+                READ,
+                MATCH.format(source="points", sink="dropped"),
+            )
+        )
+    count, seconds = _lines(points), whole - starting
+    return {
+        "events": count,
+        "matches": sum(_lines(file) for file in pairs.rglob("*") if file.is_file()),
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(count / seconds),
+        "apart": {
+            "starting a job": round(starting, 3),
+            "reading alone": round(reading - starting, 3),
+            "first run, pairs written": round(first, 3),
+        },
+    }
+
+
+def _tables(sources: dict[str, Path], pairs: Path, parallelism: int) -> Any:
+    from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.get_config().set("parallelism.default", str(parallelism))
+    for name, path in sources.items():
+        tables.execute_sql(SOURCE.format(name=name, path=path.resolve().as_uri()))
+    tables.execute_sql(WRITTEN.format(path=pairs.resolve().as_uri()))
+    tables.execute_sql(DROPPED)
+    return tables
+
+
+def _seconds(tables: Any, query: str) -> float:
+    start = time.perf_counter()
+    tables.execute_sql(query).wait()
+    return time.perf_counter() - start
+
+
+def _lines(file: Path) -> int:
+    return file.read_bytes().count(b"\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("points", type=Path, help="CSV: row, key, kind, microseconds")
+    parser.add_argument("--pairs", type=Path, required=True, help="a directory that does not exist yet")
+    parser.add_argument("--parallelism", type=int, default=1)
+    parser.add_argument("--repetitions", type=int, default=3)
+    options = parser.parse_args()
+    print(json.dumps(measure(options.points, options.pairs, options.parallelism, options.repetitions)))
+
+
+if __name__ == "__main__":
+    main()
