@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from motet.codec.decode import decode_file
 from motet.embedded.job import Job, Summary
-from motet.engine.match.matcher import Matcher
+from motet.engine.kernel import Kernel
 from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
-from motet.model.tables import EventRow, event_rows, notification_rows, stamp
+from motet.model.tables import EventRow, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
 
@@ -53,10 +53,16 @@ class _Intake:
 
 
 def run_embedded(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
-    """Match batch by batch."""
-    engine = Matcher(job.subscriptions, job.background, job.entailment)
+    """Match and detect batch by batch; what waits for the end of time is decided when all events are there."""
+    kernel = Kernel(lateness=None, background=job.background, entailment=job.entailment)
+    kernel.begin(job.subscriptions)
     intake = _Intake(job, reject)
-    found = [notification for events in intake for notification, _ in notification_rows(engine.notify(events))]
+    found: list[Notification] = []
+    offset = 0
+    for events in intake:
+        found += (notification for notification, _ in notification_rows(kernel.advance(event_records(events, offset))))
+        offset += len(events)
+    found += (notification for notification, _ in notification_rows(kernel.advance(tick_record(END_OF_TIME, offset))))
     return _finish(intake, found, sink)
 
 

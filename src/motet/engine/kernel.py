@@ -150,6 +150,12 @@ class Kernel:
     def _entailment(self) -> str:
         return self._asked_entailment or ("owl-rl" if self._background else "none")
 
+    def begin(self, subscriptions: Iterable[Subscription]) -> None:
+        """Subscriptions that are in force before the first record."""
+        for subscription in subscriptions:
+            self._subscribe(subscription, -1)
+        self._is_changed = True
+
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications that some more records of the log make final, with the offsets of those records."""
         kinds = records.column("kind")
@@ -205,7 +211,7 @@ class Kernel:
             life.templates = Templates(subscription.delivery.templates)
         if not is_single(subscription):
             self._root(life)
-        if isinstance(subscription.delivery, Events) and life.root is not None:
+        if isinstance(subscription.delivery, Events) and (past or life.root is not None):
             self._shared.names.events.with_triples = True
         if past:
             self._replay(life)

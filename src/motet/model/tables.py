@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from motet.model.notifications import Notification
-from motet.model.schemas import NOTIFICATIONS, TIME
+from motet.model.schemas import NOTIFICATIONS, RECORDS, TIME
 
 Triple = tuple[str, str, str]
 
@@ -43,6 +43,32 @@ def stamp(events: pa.RecordBatch | pa.Table, arrival: int) -> pa.RecordBatch | p
         filled = events.column(index).fill_null(pa.scalar(arrival, pa.int64()).cast(TIME))
         events = events.set_column(index, events.schema.field(index), filled)
     return events
+
+
+def event_records(events: pa.RecordBatch, offset: int) -> pa.RecordBatch:
+    """Stamped events as RECORDS of a log that has no frontier, from an offset on."""
+    count = len(events)
+    columns = {
+        "offset": pa.array(range(offset, offset + count), pa.int64()),
+        "kind": pa.repeat(pa.scalar("event"), count),
+        "frontier": pa.nulls(count, TIME),
+        "late": pa.repeat(pa.scalar(False), count),
+        "text": pa.nulls(count, pa.string()),
+    }
+    found = [columns[field.name] if field.name in columns else events.column(field.name) for field in RECORDS]
+    return pa.RecordBatch.from_arrays(found, schema=RECORDS)
+
+
+def tick_record(instant: int, offset: int) -> pa.RecordBatch:
+    """A tick as a RECORDS batch."""
+    row = {"offset": [offset], "kind": ["tick"], "late": [False], "triples": [[]]}
+    columns = [
+        pa.array([instant], pa.int64()).cast(TIME)
+        if field.name == "end"
+        else pa.array(row.get(field.name, [None]), field.type)
+        for field in RECORDS
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
 
 def notification_batch(emitted: Iterable[tuple[Notification, int]]) -> pa.RecordBatch:

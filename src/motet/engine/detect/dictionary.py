@@ -14,7 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.detect.occurrences import EVENT, Ints, Occurrences, values_in, with_values
+from motet.model.schemas import TRIPLE
 from motet.model.terms import iri
+
+
+_TRIPLES = pa.list_(pa.field("item", TRIPLE, nullable=False))
 
 
 class Terms:
@@ -73,6 +77,9 @@ class EventNames:
 
     def add(self, numbers: Ints, ids: pa.Array, triples: pa.Array) -> None:
         """More events, in the order of their numbers; those that are known stay as they are."""
+        if self.with_triples:
+            chunks = (_without(chunk, numbers) if chunk.triples is None else chunk for chunk in self._chunks)
+            self._chunks = [chunk for chunk in chunks if len(chunk.numbers)]
         known = np.zeros(len(numbers), np.bool_)
         for _, wanted, _ in self._found(numbers):
             known[wanted] = True
@@ -175,14 +182,22 @@ class Dictionary:
         return self.terms[value]
 
 
+def _without(chunk: _Chunk, numbers: Ints) -> _Chunk:
+    """Without those that are about to come with their triples."""
+    stays = ~np.isin(chunk.numbers, numbers)
+    return _Chunk(chunk.numbers[stays], chunk.ids.filter(pa.array(stays)), None)
+
+
 def _merged(chunks: Sequence[_Chunk]) -> _Chunk:
     if len(chunks) == 1:
         return chunks[0]
     numbers = np.concatenate([chunk.numbers for chunk in chunks])
     order = np.argsort(numbers, kind="stable")
     ids = pa.concat_arrays([chunk.ids for chunk in chunks]).take(pa.array(order))
-    triples = [chunk.triples for chunk in chunks if chunk.triples is not None]
-    return _Chunk(numbers[order], ids, pa.concat_arrays(triples).take(pa.array(order)) if triples else None)
+    if all(chunk.triples is None for chunk in chunks):
+        return _Chunk(numbers[order], ids, None)
+    lists = [pa.nulls(len(c.numbers), _TRIPLES) if c.triples is None else c.triples.cast(_TRIPLES) for c in chunks]
+    return _Chunk(numbers[order], ids, pa.concat_arrays(lists).take(pa.array(order)))
 
 
 def _distinct(arrays: Sequence[Ints]) -> Ints:
