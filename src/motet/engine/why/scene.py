@@ -18,7 +18,7 @@ from motet.engine.reference.leaves import interval_bindings, leaf_solutions
 from motet.engine.reference.log import Emission, Life, Log, Seen
 from motet.engine.reference.occurrences import Bindings, Occurrence, hull, join, joinable, project, union
 from motet.engine.reference.operators import Evaluator, Place, related, true
-from motet.engine.reference.records import EventRecord, Record, SubscribeRecord, TickRecord, stamp
+from motet.engine.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, stamp
 from motet.engine.reference.sparql import Triple
 from motet.engine.reference.visibility import Variables, Visibility
 from motet.engine.why.pairing import Choice, choices
@@ -138,6 +138,11 @@ class Scene(Log):
         event = life.subscription.event(leaf)
         found = leaf_solutions(event, seen.id, seen.triples, self.knowledge(seen.offset))
         return sorted(union(solution, interval_bindings(event, seen.start, seen.end)) for solution in found)
+
+    def is_retracted(self, event: str, after: int, before: int) -> bool:
+        """Whether an event was retracted between two offsets."""
+        retractions = (record for record in self.records if isinstance(record, RetractRecord))
+        return any(one.event == event and after < one.offset < before for one in retractions)
 
     def producer(self, event: str) -> tuple[Life, Emission] | None:
         """The notification behind a derived event."""

@@ -35,6 +35,7 @@ COMMON = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "boolean", "dateTime"))
 _IRI = re.compile(r"<([^<>\s\"]*)>")
 _NUMBER = re.compile(r'"([^"\\]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double|boolean)>')
+_DERIVED = re.compile(r"(urn:motet:derived:[0-9a-f]{12})[0-9a-f]{52}")
 _LOCAL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_\-])?")
 
 
@@ -60,8 +61,8 @@ class Names:
         return f"<{value}>"
 
     def event(self, value: str) -> str:
-        """An event's IRI stands alone and needs no brackets."""
-        return self.iri(value).strip("<>")
+        """An event's IRI stands alone and needs no brackets; a derived one is cut like a notification's id."""
+        return _DERIVED.sub(r"\1…", self.iri(value).strip("<>"))
 
     def term(self, term: str) -> str:
         if is_iri(term):
