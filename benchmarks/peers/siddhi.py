@@ -52,12 +52,13 @@ def measure(stream: Path, pairs: Path, question: str, repetitions: int = 6) -> M
     try:
         with _runner() as runner:
             events = runner.read(str(stream.resolve()))
-            seconds = [runner.run(APPS[question]) for _ in range(repetitions)]
+            runs = [(runner.run(APPS[question]), runner.processor()) for _ in range(repetitions)]
             matches = runner.write(str(pairs.resolve()))
     except Py4JError as error:
         raise Unavailable(f"Siddhi failed: {error}") from error
-    best = min(seconds)
-    return Measured(events, matches, round(best, 3), round(events / best), {"first run": round(seconds[0], 3)})
+    seconds, processor = map(min, zip(*runs, strict=True))
+    apart = {"processor": round(processor, 3), "first run": round(runs[0][0], 3)}
+    return Measured(events, matches, round(seconds, 3), round(events / seconds), apart)
 
 
 @contextmanager
@@ -75,7 +76,7 @@ def _runner() -> Iterator[Any]:
     finally:
         gateway.shutdown()
         gateway.java_process.kill()  # Siddhi's own threads would keep it
-        gateway.java_process.wait()
+        gateway.java_process.communicate()
 
 
 def _siddhi() -> list[Path]:
