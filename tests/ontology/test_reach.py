@@ -70,12 +70,20 @@ def test_an_inverse_leads_there_and_not_back() -> None:
     assert found == Consequences(frozenset({"<urn:x:Room>"}), frozenset({"<urn:x:holds>"}), 3)
 
 
+def test_a_definition_leads_to_the_class_and_not_back() -> None:
+    """Whatever makes a member of a defined class was true of it before: its parts, and its value."""
+    ontology = """:Loud owl:equivalentClass [ owl:intersectionOf
+                    ( :Alarm [ owl:onProperty :level ; owl:hasValue 5 ] ) ] . :Alarm rdfs:subClassOf :Event ."""
+    found = reach_of(ontology).of_property("<urn:x:level>", literal=True)
+    assert (found.classes, found.properties) == ({"<urn:x:Loud>"}, frozenset())
+
+
 def test_rules_feed_rules() -> None:
     """What a rule derives sets off the next one, through the hierarchy too."""
     ontology = """:p owl:inverseOf :q . :q rdfs:domain :A . :B owl:intersectionOf ( :A :C ) .
                   :B rdfs:subClassOf [ owl:onProperty :r ; owl:hasValue 5 ] ."""
     found = reach_of(ontology).of_property("<urn:x:p>", literal=False)
-    assert found.classes == {"<urn:x:A>", "<urn:x:B>", "<urn:x:C>"}
+    assert found.classes == {"<urn:x:A>", "<urn:x:B>"}
     assert found.properties == {"<urn:x:q>", "<urn:x:r>"}
     assert (found.is_far, found.merges) == (True, False)
 

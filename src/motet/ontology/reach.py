@@ -24,12 +24,16 @@ _OBJECT = {XY: Y, YX: X, ELSEWHERE: ELSEWHERE}
 _FLIPPED = {XY: YX, YX: XY, ELSEWHERE: ELSEWHERE}
 
 
+Value = tuple[str, str]
+
+
 class Fact(NamedTuple):
     """A class of an individual, or a property between two."""
 
     is_class: bool
     name: str
     place: str
+    given: Value | None = None  # a property and value that an individual had before it was found to be of this class
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,16 @@ NOTHING = Consequences()
 class _Steps:
     """What rules derive from a class or a property that is found."""
 
-    same: list[str] = field(default_factory=list)  # classes of the same individual
+    whole: list[tuple[str, frozenset[str]]] = field(default_factory=list)  # intersections, and what their parts imply
+    values: list[Value] = field(default_factory=list)  # that members of the class have
+    valued: list[Value] = field(default_factory=list)  # classes of the property's subject, if this is the value
     subject: list[str] = field(default_factory=list)  # classes of the property's subject
     object: list[str] = field(default_factory=list)
     flipped: list[str] = field(default_factory=list)  # properties between the same two
     far: list[Fact] = field(default_factory=list)
+
+
+_NO_STEPS = _Steps()
 
 
 class Reach:
@@ -77,7 +86,8 @@ class Reach:
         self._of_classes(axioms)
         self._known: dict[tuple[bool, str, bool], Consequences] = {}
         steps = (*self._classes.values(), *self._properties.values())
-        self._far = _Far(self.closed([fact for step in steps for fact in step.far]), axioms, background)
+        starts = [fact for step in steps for fact in (*step.far, *_valued(step))]
+        self._far = _Far({fact._replace(given=None) for fact in self.closed(starts)}, axioms, background)
 
     def of_class(self, name: str) -> Consequences:
         """What ``x a name`` can lead to."""
@@ -105,9 +115,8 @@ class Reach:
         return self._known[key]
 
     def _found(self, start: Fact, literal: bool) -> Consequences:
-        stated = {start, *(fact for fact in self._above(start) if not (literal and fact.place == Y))}
-        found = self.closed([start], literal)
-        new = [fact for fact in found - stated if not v.is_blank(fact.name)]
+        found = {fact._replace(given=None) for fact in self.closed([start], literal)}
+        new = [fact for fact in found - {start, *self._above(start)} if not v.is_blank(fact.name)]
         return Consequences(
             frozenset(fact.name for fact in new if fact.is_class),
             frozenset(fact.name for fact in new if not fact.is_class),
@@ -119,36 +128,48 @@ class Reach:
     def closed(self, start: Iterable[Fact], literal: bool = False) -> set[Fact]:
         """All that some facts can lead to, themselves included. A literal has no class and is no subject."""
         found: set[Fact] = set()
-        waiting = list(start)
+        waiting = [one for fact in start for one in (fact, *self._above(fact))]
         while waiting:
             fact = waiting.pop()
             if fact not in found and not (literal and fact.place in (Y, YX)):
                 found.add(fact)
-                waiting.extend(self._above(fact))
-                waiting.extend(self._derived(fact))
+                waiting.extend(self._of_class(fact) if fact.is_class else self._of_property(fact))
         return found
 
     def _above(self, fact: Fact) -> Iterator[Fact]:
-        is_class, name, place = fact
+        """What the hierarchy says, which is closed."""
+        is_class, name, place, given = fact
         if is_class:
-            yield from (Fact(True, c, place) for c in self._schema.superclasses.get(name, ()))
+            yield from (Fact(True, c, place, given) for c in self._schema.superclasses.get(name, ()))
         elif (known := self._schema.properties.get(name)) is not None:
             above, domains, ranges = known
             yield from (Fact(False, p, place) for p in above)
             yield from (Fact(True, c, _SUBJECT[place]) for c in domains)
             yield from (Fact(True, c, _OBJECT[place]) for c in ranges)
 
-    def _derived(self, fact: Fact) -> Iterator[Fact]:
-        is_class, name, place = fact
-        steps = (self._classes if is_class else self._properties).get(name)
-        if steps is None:
-            return
-        yield from steps.far
-        yield from (Fact(True, c, place) for c in steps.same)
-        if not is_class:
-            yield from (Fact(True, c, _SUBJECT[place]) for c in steps.subject)
-            yield from (Fact(True, c, _OBJECT[place]) for c in steps.object)
-            yield from (Fact(False, p, _FLIPPED[place]) for p in steps.flipped)
+    def _of_class(self, fact: Fact) -> Iterator[Fact]:
+        """What rules derive. Nothing is derived again: members of an intersection were members of its parts before."""
+        _, name, place, given = fact
+        steps = self._classes.get(name, _NO_STEPS)
+        for whole, before in steps.whole:
+            derived = Fact(True, whole, place, given)
+            yield from (one for one in (derived, *self._above(derived)) if one.name not in before)
+        values = (Fact(False, p, ELSEWHERE) for p, value in steps.values if (p, value) != given)
+        for derived in (*steps.far, *values):
+            yield from (derived, *self._above(derived))
+
+    def _of_property(self, fact: Fact) -> Iterator[Fact]:
+        _, name, place, _ = fact
+        steps = self._properties.get(name, _NO_STEPS)
+        found = [
+            *steps.far,
+            *(Fact(True, c, _SUBJECT[place]) for c in steps.subject),
+            *(Fact(True, c, _SUBJECT[place], (name, value)) for c, value in steps.valued),
+            *(Fact(True, c, _OBJECT[place]) for c in steps.object),
+            *(Fact(False, p, _FLIPPED[place]) for p in steps.flipped),
+        ]
+        for derived in found:
+            yield from (derived, *self._above(derived))
 
     def _merges(self, fact: Fact, literal: bool) -> bool:
         if not fact.is_class and fact.name in self._merging_things:
@@ -174,8 +195,9 @@ class Reach:
 
     def _of_classes(self, axioms: Axioms) -> None:
         for whole, parts in axioms.intersections:
+            before = frozenset(parts).union(*(self._schema.superclasses.get(part, ()) for part in parts))
             for part in parts:
-                self._classes[part].same.append(whole)
+                self._classes[part].whole.append((whole, before))
         for c, p, filler in axioms.some:
             if filler != v.THING:  # that is a domain, which the schema has
                 self._properties[p].subject.append(c)
@@ -183,15 +205,19 @@ class Reach:
         for c, p, filler in axioms.only:
             self._properties[p].object.append(filler)
             self._classes[c].far.append(Fact(True, filler, ELSEWHERE))
-        for c, p, _ in axioms.value:
-            self._properties[p].subject.append(c)
-            self._classes[c].far.append(Fact(False, p, ELSEWHERE))
+        for c, p, value in axioms.value:
+            self._properties[p].valued.append((c, value))
+            self._classes[c].values.append((p, value))
         for c, p, number, filler in axioms.at_most:
             if number == 1:
                 self._merging.add((True, c))
                 self._merging_things.add(p)
                 if filler != v.THING:
                     self._merging.add((True, filler))
+
+
+def _valued(steps: _Steps) -> Iterator[Fact]:
+    return (Fact(False, p, ELSEWHERE) for p, _ in steps.values)
 
 
 class _Far:
