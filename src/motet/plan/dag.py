@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from motet.language import syntax
 from motet.language.algebra import Expr
@@ -25,6 +26,7 @@ from motet.language.annotate import annotate
 from motet.language.syntax import Context, Event, Subscription
 from motet.language.walk import children as children_of
 from motet.model.intervals import Relation
+from motet.plan.digests import digest_of
 from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Start
 from motet.plan.sparql_names import renamed, variables_in_order
@@ -83,6 +85,7 @@ class Builder:
     leaves: dict[LeafPredicates, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     ids: dict[Node, int] = field(default_factory=dict)
+    digests: list[str] = field(default_factory=list)  # of each node
     names: list[dict[str, str]] = field(default_factory=list)  # of each node, where it was first seen
     leaf_names: list[dict[str, str]] = field(default_factory=list)
     normalised: dict[Event, tuple[LeafPredicates, dict[str, str]]] = field(default_factory=dict)
@@ -116,7 +119,13 @@ class Builder:
         if number == len(self.nodes):
             self.nodes.append(replace(node, id=number))
             self.names.append(names)
+            self.digests.append(self._digest(node))
         return self.nodes[number]
+
+    def _digest(self, node: Node) -> str:
+        match = node.operator.match
+        leaf = None if match is None else next(islice(self.leaves, match, None))
+        return digest_of(node, leaf, [self.digests[edge.child] for edge in node.children])
 
     def leaf(self, event: Event) -> tuple[int, dict[str, str]]:
         """The place of the event's predicates among the leaves, and its names for their variables."""
@@ -157,7 +166,7 @@ class _Walk:
         condition = _condition(tree)
         orders = [children, children[::-1]] if self._commutes(draft, children, below_without) else [children]
         named = [self._named(draft, order, condition, tree.visible) for order in orders]
-        node, names = min(named, key=lambda one: _rank(one[0]))
+        node, names = min(named, key=lambda one: self._rank(one[0]))
         has_no = draft.kind is Kind.NO or any(child.has_no for child in children)
         return _Built(self.builder.interned(node, names), names, _certain(draft, names, children), has_no)
 
@@ -210,6 +219,13 @@ class _Walk:
             keys=_keys(children, number),
         )
         return node, {canonical: own for own, canonical in number.items()}
+
+    def _rank(self, node: Node) -> tuple[object, ...]:
+        """Which of two orders of the operands to take; the same for all who write the same pattern, in any plan."""
+        builder = self.builder
+        kinds = tuple(builder.nodes[edge.child].kind is Kind.LEAF for edge in node.children)
+        below = tuple((builder.digests[edge.child], edge.names) for edge in node.children)
+        return kinds, below, repr(node.condition), node.order
 
     def _order(self, draft: Node, children: list[_Built], number: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
         if draft.kind not in PAIRING or draft.context is Context.UNRESTRICTED:
@@ -302,11 +318,6 @@ def _canonical_condition(condition: Expr | None, number: Mapping[str, str]) -> E
     for own in variables_in_order(condition):
         names.setdefault(own, f"v{len(names)}")
     return renamed(condition, names.__getitem__)
-
-
-def _rank(node: Node) -> tuple[object, ...]:
-    """Which of two orders of the operands to take; the same for all who write the same pattern."""
-    return tuple((edge.child, edge.names) for edge in node.children), repr(node.condition), node.order
 
 
 def _users(nodes: tuple[Node, ...], roots: tuple[Root, ...]) -> dict[int, tuple[str, ...]]:
