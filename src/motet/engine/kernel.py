@@ -296,13 +296,13 @@ class Kernel:
             self._matcher = Matcher(singles, self._background, self._entailment)
         elif singles != self._matcher.subscriptions:
             self._matcher = self._matcher.changed(singles)
-        detected = [life for life in self._lives.values() if life.root is not None]
-        self._at = {}
-        for life in detected:
-            self._at.setdefault(life.root.node, []).append(life)
+        roots = [life.root for life in self._lives.values() if life.root is not None]
+        self._at = {root.node: [] for root in roots}
+        for root in roots:
+            self._at[root.node].append(self._lives[root.subscription.name])
         self._feeds = self._found_feeds()
         builder = self._shared.builder
-        nodes = self._ordered(_below(builder.nodes, [life.root for life in detected if life.root]))
+        nodes = self._ordered(_below(builder.nodes, roots))
         self._detector.change(nodes, repeating(nodes), lags(nodes, self._leaf_lag))
         self._leaves.change(leaf_nodes(nodes, builder), self._background, self._entailment)
 

@@ -141,15 +141,20 @@ class Either:
     """A XOR B: each side is contradicted by the other."""
 
     def __init__(self, node: Node) -> None:
+        self._span = node.operator.window or 0
         self._sides = [_Side(node, Kind.XOR, len(node.variables)) for _ in range(2)]
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         return concatenated(
             [
-                side.advance(inputs[own], inputs[1 - own], now, (now.lags[own], now.lags[1 - own]))
+                side.advance(inputs[own], self._short(inputs[1 - own]), now, (now.lags[own], now.lags[1 - own]))
                 for own, side in enumerate(self._sides)
             ]
         )
+
+    def _short(self, table: Occurrences) -> Occurrences:
+        """Those that fit into the window by themselves."""
+        return table.take(table.rows[:, END] - table.rows[:, START] <= self._span)
 
     def due(self, now: Now) -> int:
         return min(side.due(now.lags[1 - own]) for own, side in enumerate(self._sides))

@@ -32,10 +32,16 @@ class Running:
     operator: Operator
     distinct: Distinct | None
     mappings: list[list[int]]  # for each operand: its variable, for each of the node's
+    widths: list[int]  # for each operand: how many variables it has
     starts: list[Start | None]  # for each operand: which occurrences the node may see; None: all
     lags: list[int] = field(default_factory=list)
     lag: int = 0
     due: int = NEVER
+
+    @property
+    def takes_own_variables(self) -> bool:
+        """Operands come in their own variables, not in the node's."""
+        return self.node.kind in PAIRING
 
     def tables(self) -> dict[str, Occurrences]:
         """All that is remembered."""
@@ -110,13 +116,15 @@ class Detector:
         return result
 
     def _inputs(self, running: Running, found: Found) -> Iterable[Occurrences]:
-        for edge, mapping, start in zip(running.node.children, running.mappings, running.starts, strict=True):
+        for place, edge in enumerate(running.node.children):
+            mapping, start = running.mappings[place], running.starts[place]
             if edge.child in found:
                 table = found[edge.child]
                 seen = table if start is None else table.take(table.rows[:, FIRST] > start.offset)
-                yield seen.renamed(mapping)
+                yield seen if running.takes_own_variables else seen.renamed(mapping)
             else:
-                yield none(len(mapping), with_members=running.node.with_members)
+                width = running.widths[place] if running.takes_own_variables else len(mapping)
+                yield none(width, with_members=running.node.with_members)
 
 
 def _started(node: Node, known: Mapping[int, Node], repeats: bool) -> Running:
@@ -124,13 +132,18 @@ def _started(node: Node, known: Mapping[int, Node], repeats: bool) -> Running:
     distinct = Distinct(width, pairs=node.pairs, with_members=node.with_members) if repeats else None
     children = [known[edge.child] for edge in node.children]
     mappings = [_mapping(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
-    starts = [node.start if child.start is None and node.owner is None else None for child in children]
-    return Running(node, _operator(node, known), distinct, mappings, starts)
+    starts = [node.start if _may_reach_back(child) and node.owner is None else None for child in children]
+    widths = [len(child.variables) for child in children]
+    operator = Pairing(node, mappings, widths) if node.kind in PAIRING else _operator(node, known)
+    return Running(node, operator, distinct, mappings, widths, starts)
+
+
+def _may_reach_back(node: Node) -> bool:
+    """Whether what it finds now may contain events from before now; a leaf finds what has just come."""
+    return node.start is None and node.kind is not Kind.LEAF
 
 
 def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
-    if node.kind in PAIRING:
-        return Pairing(node)
     match node.kind:
         case Kind.UNLESS | Kind.WITHOUT:
             return Guard(node, _pair_bound(node, known))

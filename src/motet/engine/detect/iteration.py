@@ -50,7 +50,7 @@ class _Members:
         ready = now.frontier.passed(waiting.rows[:, END] + now.lags[0])
         self.waiting = waiting.take(~ready)
         complete = waiting.take(ready)
-        return complete.take(completion_order(complete, now.names).places)
+        return complete.take(completion_order(complete, now.names))
 
     def due(self, now: Now) -> int:
         return int(self.waiting.rows[:, END].min()) + now.lags[0] if len(self.waiting) else NEVER

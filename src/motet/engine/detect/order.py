@@ -5,7 +5,7 @@ Strings are compared only between occurrences with equal times: those get ranks,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences
+
+Sides = npt.NDArray[np.bool_]  # true for the right one
 
 _NOTHING_FOLLOWS, _SOMETHING_FOLLOWS = -1, np.iinfo(np.int64).max
 
@@ -27,29 +29,42 @@ class Order:
     together: npt.NDArray[np.bool_]  # by place; never for occurrences without events
 
 
-def completion_order(
-    table: Occurrences,
-    names: Dictionary,
-    *,
-    is_right: npt.NDArray[np.bool_] | None = None,
-    variables: Sequence[Sequence[int]] = ((), ()),
-) -> Order:
-    """The order of a table; ``variables`` are those whose values decide, for the left and the right side."""
+def completion_order(table: Occurrences, names: Dictionary) -> Ints:
+    """The rows of a table of one side in completion order."""
     start, end = table.rows[:, START], table.rows[:, END]
     places = _by_time(start, end)
-    start, end = start[places], end[places]
-    again = (start[1:] == start[:-1]) & (end[1:] == end[:-1])
-    together = np.zeros(len(table), np.bool_)
+
+    def tied_rows(rows: Ints) -> tuple[Occurrences, Sides]:
+        return table.take(rows), np.zeros(len(rows), np.bool_)
+
+    return with_ties(places, start, end, tied_rows, names).places
+
+
+def with_ties(
+    places: Ints,
+    start: Ints,
+    end: Ints,
+    rows_of: Callable[[Ints], tuple[Occurrences, Sides]],
+    names: Dictionary,
+    variables: Sequence[Sequence[int]] = ((), ()),
+) -> Order:
+    """The order of rows that are in order of time, once those with equal times are too.
+
+    ``rows_of`` gives rows with their sides; ``variables`` are those whose values decide, for the left and the right one.
+    """
+    started, ended = start[places], end[places]
+    again = (started[1:] == started[:-1]) & (ended[1:] == ended[:-1])
+    together = np.zeros(len(places), np.bool_)
     if not again.any():
         return Order(places, together)
     tied = np.append(False, again) | np.append(again, False)
-    rows = places[tied]
-    keys = _tie_keys(table.take(rows), names, None if is_right is None else is_right[rows], variables)
+    table, is_right = rows_of(places[tied])
     group = np.cumsum(np.append(True, ~again))[tied]
-    order = np.lexsort([*reversed(list(keys.T)), group])
-    places[tied] = rows[order]
-    together[np.flatnonzero(tied)] = _same_events(table.take(rows[order]), group)
-    return Order(places, together)
+    order = np.lexsort([*reversed(list(_tie_keys(table, names, is_right, variables).T)), group])
+    found = places.copy()
+    found[tied] = places[tied][order]
+    together[np.flatnonzero(tied)] = _same_events(table.take(order), group)
+    return Order(found, together)
 
 
 def _by_time(start: Ints, end: Ints) -> Ints:
@@ -60,18 +75,11 @@ def _by_time(start: Ints, end: Ints) -> Ints:
     return np.lexsort([start, end])
 
 
-def _tie_keys(
-    table: Occurrences, names: Dictionary, is_right: npt.NDArray[np.bool_] | None, variables: Sequence[Sequence[int]]
-) -> Ints:
+def _tie_keys(table: Occurrences, names: Dictionary, is_right: Sides, variables: Sequence[Sequence[int]]) -> Ints:
     """By row: the ranks of its sorted event ids, its side, the ranks of its values."""
-    keys = [_event_ranks(table, names)]
-    if is_right is None:
-        keys.append(_value_ranks(table, names, variables[0]))
-    else:
-        keys.append(is_right[:, None].astype(np.int64))
-        sides = [_value_ranks(table, names, order) for order in variables]
-        keys.append(np.where(is_right[:, None], sides[1], sides[0]))
-    return np.concatenate(keys, axis=1)
+    left, right = (_value_ranks(table, names, order) for order in variables)
+    values = np.where(is_right[:, None], right, left)
+    return np.concatenate([_event_ranks(table, names), is_right[:, None].astype(np.int64), values], axis=1)
 
 
 def _event_ranks(table: Occurrences, names: Dictionary) -> Ints:

@@ -7,7 +7,8 @@ passed their end, and then complete in order. What is open is forgotten once not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from motet.engine.detect.occurrences import (
     LEFT_END,
     RIGHT_START,
     START,
+    UNBOUND,
     VALUES,
     Ints,
     Members,
@@ -31,7 +33,7 @@ from motet.engine.detect.occurrences import (
     none,
 )
 from motet.engine.detect.operator import NEVER, Now, Tables
-from motet.engine.detect.order import completion_order
+from motet.engine.detect.order import Order, with_ties
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.plan.nodes import Kind, Node, variable_number
@@ -64,38 +66,43 @@ _EQUAL_TIMES = {
 }
 
 LEFT, RIGHT = 0, 1
+NO_ROWS = np.empty(0, np.int64)
 
 
 class Pairing:
-    """``waiting`` have not completed yet; ``opened`` are what the context keeps. Sides are kept apart."""
+    """``waiting`` have not completed yet; ``opened`` are what the context keeps. Sides are kept apart.
 
-    def __init__(self, node: Node) -> None:
+    Operands are taken in their own variables, as are the tables of what is kept of them: most occurrences find no
+    partner, and only pairs are worth the copy. ``sources`` says where each side has the variables of the result.
+    """
+
+    def __init__(self, node: Node, sources: Sequence[Sequence[int]], widths: Sequence[int]) -> None:
         assert node.context is not None, "pairing operators have a context"
         relation = node.operator.relation
         self._node = node
+        self._widths = widths
+        self._mappings = sources
         self._context = _CONTEXTS[node.context]
         self._relation = _KINDS[node.kind] if relation is None else _RELATIONS[relation]
         self._bound = -1 if node.bound is None else node.bound
         self._condition = None if node.condition is None else Condition(node.condition)
-        self._joined = np.array([VALUES + variable_number(name) for name in node.joined], np.int64)
-        self._keys = _key_columns(node)
+        self._sources = np.array([[VALUES + s if s >= 0 else -1 for s in side] for side in sources], np.int64)
+        self._sources = self._sources.reshape(2, len(node.variables))
+        self._keys = self._key_columns()
+        self._loose = [variable_number(name) for name in node.joined if name not in node.keys]
         self._opens = np.array([relation not in _RIGHT_FIRST, relation not in _LEFT_FIRST])
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
-        self._waiting = [self._none(), self._none()]
-        self._opened = [self._none(), self._none()]
+        self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
+        self._waiting = [self._none(LEFT), self._none(RIGHT)]
+        self._opened = [self._none(LEFT), self._none(RIGHT)]
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
-        if self._context == kernels.UNRESTRICTED:
-            complete = list(inputs)
-        else:
-            complete = [self._completed(side, inputs[side], now) for side in (LEFT, RIGHT)]
-        found = self._paired(complete, now)
+        batch = self._read(inputs, now)
+        found = self._paired(batch, now) if len(batch.start) > batch.open_rows else self._nothing()
         self._forget(now)
         return found
 
     def due(self, now: Now) -> int:
-        if self._context == kernels.UNRESTRICTED:
-            return NEVER
         ends = [int(side.rows[:, END].min()) for side in self._waiting if len(side)]
         return min(ends) + max(now.lags) if ends else NEVER
 
@@ -111,123 +118,215 @@ class Pairing:
         self._waiting = [tables["waiting left"], tables["waiting right"]]
         self._opened = [tables["open left"], tables["open right"]]
 
-    def _none(self) -> Occurrences:
+    def _none(self, side: int) -> Occurrences:
+        return none(self._widths[side], with_members=self._node.with_members)
+
+    def _nothing(self) -> Occurrences:
         return none(len(self._node.variables), with_members=self._node.with_members)
 
-    def _completed(self, side: int, new: Occurrences, now: Now) -> Occurrences:
-        """What the frontier has passed, and all its equals that could still come."""
-        waiting = concatenated([self._waiting[side], new])
-        ready = now.frontier.passed(waiting.rows[:, END] + max(now.lags))
-        self._waiting[side] = waiting.take(~ready)
-        return waiting.take(ready)
+    def _key_columns(self) -> Ints:
+        """The columns of the left and of the right side that are equal in every pair."""
+        node, relation = self._node, self._node.operator.relation
+        columns = [tuple(self._sources[:, variable_number(name)].tolist()) for name in node.keys]
+        if relation is not None and node.context is not Context.RECENT:
+            columns += _EQUAL_TIMES.get(relation, ())
+        return np.array(columns, np.int64).reshape(len(columns), 2).T.copy()
 
-    def _paired(self, complete: list[Occurrences], now: Now) -> Occurrences:
-        if not any(map(len, complete)):
-            return self._none()
-        table = concatenated([*self._opened, *complete])
-        open_rows = sum(map(len, self._opened))
-        is_right = np.repeat([False, True, False, True], [len(part) for part in (*self._opened, *complete)])
-        order = completion_order(
-            table.take(np.arange(open_rows, len(table))),
-            now.names,
-            is_right=is_right[open_rows:],
-            variables=self._order,
+    def _read(self, inputs: Sequence[Occurrences], now: Now) -> _Batch:
+        """What is open, and what completes now; the rest waits."""
+        limit = PASSED_ALL
+        if self._context != kernels.UNRESTRICTED and now.frontier.now < PASSED_ALL:
+            limit = now.frontier.now - max(now.lags)
+        tables = [*self._opened, self._waiting[LEFT], inputs[LEFT], self._waiting[RIGHT], inputs[RIGHT]]
+        start, end, lane, part, place, lanes = kernels.read_parts(
+            tuple(table.rows for table in tables), _OF_RIGHT, _IS_NEW, limit, self._keys
         )
-        later, earlier, kept = self._pairs(table, is_right, open_rows, order.places + open_rows, order.together, now)
-        self._opened = [table.take(kept[~is_right[kept]]), table.take(kept[is_right[kept]])]
-        return self._results(table, is_right, later, earlier, now)
+        open_rows = sum(map(len, self._opened))
+        second = int(np.searchsorted(part, 4))
+        batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second)
+        self._waiting = [batch.left_over(2, 3), batch.left_over(4, 5)]
+        return batch
+
+    def _paired(self, batch: _Batch, now: Now) -> Occurrences:
+        order = self._completion_order(batch, now)
+        starts, events = batch.events()
+        loose = batch.values(self._loose, self._mappings)
+        later, earlier, kept = self._pairs(batch, order, loose, starts, events, now)
+        self._opened = [self._kept(batch, batch.of_side(kept, side), side) for side in (LEFT, RIGHT)]
+        if not len(later):
+            return self._nothing()
+        if self._context == kernels.CUMULATIVE or self._node.with_members:
+            found = self._merged(batch, later, earlier)
+        else:
+            is_right = (batch.lane[later] & 1).astype(np.bool_)
+            left, right = np.where(is_right, earlier, later), np.where(is_right, later, earlier)
+            rows = kernels.joined_rows(batch.rows, batch.part, batch.place, left, right, self._sources)
+            found = Occurrences(rows, *kernels.joined_events(starts, events, left, right))
+        if self._context != kernels.UNRESTRICTED:
+            known = now.frontier.known(found.rows[:, END] + max(now.lags))
+            found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], known)
+        return found
+
+    def _kept(self, batch: _Batch, rows: Ints, side: int) -> Occurrences:
+        return batch.table(rows) if len(rows) else self._none(side)
+
+    def _completion_order(self, batch: _Batch, now: Now) -> Order:
+        places, in_order, tied = kernels.merge_runs(batch.start, batch.end, batch.open_rows, batch.second)
+        if not in_order:
+            places = batch.open_rows + np.lexsort([batch.start[batch.open_rows :], batch.end[batch.open_rows :]])
+        if not tied or self._context == kernels.UNRESTRICTED:
+            return Order(places, np.zeros(len(places), np.bool_))
+
+        def tied_rows(rows: Ints) -> tuple[Occurrences, npt.NDArray[np.bool_]]:
+            return batch.table(rows, self._mappings), (batch.lane[rows] & 1).astype(np.bool_)
+
+        return with_ties(places, batch.start, batch.end, tied_rows, now.names, self._order)
 
     def _pairs(
-        self, table: Occurrences, is_right: npt.NDArray[np.bool_], open_rows: int, order: Ints,
-        together: npt.NDArray[np.bool_], now: Now,
-    ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
-        lane, lanes = kernels.lanes_of(table.rows, is_right, self._keys)
+        self, batch: _Batch, order: Order, loose: Ints, starts: Ints, events: Ints, now: Now
+    ) -> tuple[Ints, Ints, Ints]:
+        compared = (starts, events) if self._shares_events else (NO_ROWS, NO_ROWS)
 
         def pairs(context: int, allowed: Ints | None) -> tuple[Ints, Ints, Ints]:
             found: tuple[Ints, Ints, Ints] = kernels.pair_rows(
-                table.rows, table.starts, table.events, is_right, open_rows, order, together, lane, lanes,
-                self._joined, self._relation, self._bound, context, self._opens,
-                allowed is not None, np.empty(0, np.int64) if allowed is None else allowed,
+                batch.start, batch.end, batch.lane, batch.lanes, loose, *compared, batch.open_rows, order.places,
+                order.together, self._relation, self._bound, context, self._opens,
+                allowed is not None, NO_ROWS if allowed is None else allowed,
             )  # fmt: skip
             return found
 
         if self._condition is None:
             return pairs(self._context, None)
         later, earlier, _ = pairs(kernels.UNRESTRICTED, None)
-        true = self._condition.holds(_joint_values(table, later, earlier), now.names)
-        return pairs(self._context, np.sort(later[true] * len(table) + earlier[true]))
+        values = batch.values(range(len(self._node.variables)), self._mappings)
+        joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
+        true = self._condition.holds(joint, now.names)
+        return pairs(self._context, np.sort(later[true] * len(batch.start) + earlier[true]))
 
-    def _results(
-        self, table: Occurrences, is_right: npt.NDArray[np.bool_], later: Ints, earlier: Ints, now: Now
-    ) -> Occurrences:
-        if not len(later):
-            return self._none()
+    def _merged(self, batch: _Batch, later: Ints, earlier: Ints) -> Occurrences:
+        """One occurrence of each row with all its partners, or with each of them."""
         if self._context == kernels.CUMULATIVE:
-            groups = np.append(np.flatnonzero(np.diff(later, prepend=-1)), len(later))
-            groups, places = _with_leader(later, earlier, groups)
+            groups, places = _with_leader(later, earlier)
         else:
             groups, places = np.arange(0, 2 * len(later) + 1, 2), np.column_stack([later, earlier]).ravel()
-        found = Occurrences(*merged(table.rows, table.starts, table.events, groups, places))
-        rows = found.rows
-        rows[:, LEFT_END], rows[:, RIGHT_START] = _sides(table.rows, is_right, groups, places)
-        if self._context != kernels.UNRESTRICTED:
-            known = now.frontier.known(rows[:, END] + max(now.lags))
-            rows[:, EMITTED] = np.maximum(rows[:, EMITTED], known)
-        return replace(found, members=_members(table, groups, places))
+        table = batch.table(places, self._mappings)
+        is_right = (batch.lane[places] & 1).astype(np.bool_)
+        found = Occurrences(*merged(table.rows, table.starts, table.events, groups, np.arange(len(places))))
+        found.rows[:, LEFT_END], found.rows[:, RIGHT_START] = _sides(table.rows, is_right, groups)
+        return replace(found, members=_members(table, groups))
 
     def _forget(self, now: Now) -> None:
         """Whatever comes from now on ends no earlier than the frontier, less the lag of its side."""
         lags = now.lags if self._context == kernels.UNRESTRICTED else [max(now.lags)] * 2
+        relation = self._node.operator.relation
         for side, first in ((LEFT, _LEFT_FIRST), (RIGHT, _RIGHT_FIRST)):
             partners_end = now.frontier.now - lags[1 - side] if now.frontier.now < PASSED_ALL else PASSED_ALL
             opened = self._opened[side]
             useful = np.full(len(opened), partners_end < PASSED_ALL)
             if self._bound >= 0:
                 useful &= opened.rows[:, START] >= partners_end - self._bound
-            relation = self._node.operator.relation
             if relation is not None and relation not in first:
                 useful &= opened.rows[:, END] >= partners_end  # the partner is the one that ends first
             if not useful.all():
                 self._opened[side] = opened.take(useful)
 
 
-def _key_columns(node: Node) -> Ints:
-    """The columns of the left and of the right side that are equal in every pair."""
-    certain = [VALUES + variable_number(name) for name in node.joined if name in node.keys]
-    relation = node.operator.relation
-    times = _EQUAL_TIMES.get(relation, ()) if relation and node.context is not Context.RECENT else ()
-    columns = [(column, column) for column in certain] + list(times)
-    return np.array(columns, np.int64).reshape(len(columns), 2).T.copy()
+# The tables of a batch: open left and right, then left and right each as it waited and as it came.
+_OF_RIGHT = np.array([False, True, False, False, True, True])
+_IS_NEW = np.array([False, False, True, True, True, True])
 
 
-def _joint_values(table: Occurrences, later: Ints, earlier: Ints) -> Ints:
-    values = table.rows[:, VALUES:]
-    found: Ints = np.maximum(values[later], values[earlier])  # unbound is less than every value
-    return found
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """All rows that take part, numbered through: those that are open, then the left and the right ones that complete."""
+
+    tables: list[Occurrences]
+    start: Ints
+    end: Ints
+    lane: Ints
+    lanes: int
+    part: Ints  # the table of each row
+    place: Ints  # and its place there
+    open_rows: int
+    second: int  # the first right one that completes
+
+    @property
+    def rows(self) -> tuple[Ints, ...]:
+        return tuple(table.rows for table in self.tables)
+
+    def left_over(self, *parts: int) -> Occurrences:
+        """The rows of some tables that do not take part."""
+        rest = []
+        for part in parts:
+            first, last = np.searchsorted(self.part, [part, part + 1])
+            stays = np.ones(len(self.tables[part]), np.bool_)
+            stays[self.place[first:last]] = False
+            rest.append(self.tables[part].take(stays))
+        return concatenated(rest)
+
+    def events(self) -> tuple[Ints, Ints]:
+        """The events of all rows, as lists."""
+        sizes = [np.diff(table.starts)[self._places(part)] for part, table in enumerate(self.tables)]
+        starts = np.zeros(len(self.start) + 1, np.int64)
+        np.cumsum(np.concatenate(sizes), out=starts[1:])
+        return starts, np.concatenate([_listed(table, self._places(part)) for part, table in enumerate(self.tables)])
+
+    def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
+        """Some variables of the result, of all rows."""
+        found = np.full((len(self.start), len(variables)), UNBOUND, np.int64)
+        for part, table in enumerate(self.tables):
+            rows = slice(*np.searchsorted(self.part, [part, part + 1]))
+            mapping = mappings[RIGHT if _OF_RIGHT[part] else LEFT]
+            for at, variable in enumerate(variables):
+                if mapping[variable] >= 0:
+                    found[rows, at] = table.rows[self._places(part), VALUES + mapping[variable]]
+        return found
+
+    def table(self, rows: Ints, mappings: Sequence[Sequence[int]] | None = None) -> Occurrences:
+        """Some rows, in the variables of the result if it is said where those are; otherwise all are of one side."""
+        found, order = [], []
+        for part in np.unique(self.part[rows]).tolist():
+            chosen = np.flatnonzero(self.part[rows] == part)
+            taken = self.tables[part].take(self.place[rows[chosen]])
+            found.append(taken.renamed(mappings[RIGHT if _OF_RIGHT[part] else LEFT]) if mappings else taken)
+            order.append(chosen)
+        return concatenated(found).take(np.argsort(np.concatenate(order), kind="stable"))
+
+    def of_side(self, rows: Ints, side: int) -> Ints:
+        """Those of some rows that are of one side."""
+        return rows[(self.lane[rows] & 1) == side]
+
+    def _places(self, part: int) -> Ints:
+        first, last = np.searchsorted(self.part, [part, part + 1])
+        return self.place[first:last]
 
 
-def _with_leader(later: Ints, earlier: Ints, groups: Ints) -> tuple[Ints, Ints]:
-    """The groups of an occurrence with all its candidates, itself first."""
-    first = groups[:-1]
-    places = np.insert(earlier, first, later[first])
-    return groups + np.arange(len(groups)), places
+def _listed(table: Occurrences, places: Ints) -> Ints:
+    """The events of some rows, one list behind the other."""
+    return table.events if len(places) == len(table) else table.take(places).events
 
 
-def _sides(rows: Ints, is_right: npt.NDArray[np.bool_], groups: Ints, places: Ints) -> tuple[Ints, Ints]:
+def _with_leader(later: Ints, earlier: Ints) -> tuple[Ints, Ints]:
+    """The groups of a row with all its partners, itself first."""
+    first = np.flatnonzero(np.diff(later, prepend=-1))
+    groups = np.append(first, len(later))
+    return groups + np.arange(len(groups)), np.insert(earlier, first, later[first])
+
+
+def _sides(rows: Ints, is_right: npt.NDArray[np.bool_], groups: Ints) -> tuple[Ints, Ints]:
     """Where the left side ends and the right one starts, of each group."""
-    right = is_right[places]
-    ends = np.where(right, np.iinfo(np.int64).min, rows[places, END])
-    starts = np.where(right, rows[places, START], np.iinfo(np.int64).max)
+    ends = np.where(is_right, np.iinfo(np.int64).min, rows[:, END])
+    starts = np.where(is_right, rows[:, START], np.iinfo(np.int64).max)
     return np.maximum.reduceat(ends, groups[:-1]), np.minimum.reduceat(starts, groups[:-1])
 
 
-def _members(table: Occurrences, groups: Ints, places: Ints) -> npt.NDArray[np.object_] | None:
+def _members(table: Occurrences, groups: Ints) -> npt.NDArray[np.object_] | None:
     """An occurrence joined with each of its partners, solution by solution."""
     if table.members is None:
         return None
     found: list[Members] = []
-    for begin, end in zip(groups[:-1].tolist(), groups[1:].tolist(), strict=True):
-        own, *others = (table.members[place] for place in places[begin:end])
+    for begin, end in pairwise(groups.tolist()):
+        own, *others = table.members[begin:end]
         found.append(frozenset(joint for other in others for joint in _joint(own, other)))
     return member_sets(found)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect.grouping_kernels import row_code
-from motet.engine.detect.occurrences import END, START, UNBOUND, Ints
+from motet.engine.detect.occurrences import EMITTED, END, FIRST, LEFT_END, RIGHT_START, START, UNBOUND, VALUES, Ints
 from motet.engine.match.compiled import compiled, inner
 
 Flags = npt.NDArray[np.bool_]
@@ -57,24 +57,24 @@ def _related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PL
 
 
 @inner
-def _admits(
-    rows: Ints, starts: Ints, events: Ints, left: int, right: int, joined: Ints, relation: int, bound: int
-) -> bool:
-    a, z, b, y = rows[left, START], rows[left, END], rows[right, START], rows[right, END]
-    if not _related(relation, a, z, b, y) or (bound >= 0 and max(z, y) - min(a, b) > bound):
-        return False
-    for column in joined:
-        one, other = rows[left, column], rows[right, column]
-        if one != other and UNBOUND not in (one, other):
-            return False
-    at, other_at = starts[left], starts[right]
-    while at < starts[left + 1] and other_at < starts[right + 1]:
+def _disjoint(starts: Ints, events: Ints, one: int, other: int) -> bool:
+    at, other_at = starts[one], starts[other]
+    while at < starts[one + 1] and other_at < starts[other + 1]:
         if events[at] == events[other_at]:
             return False
         if events[at] < events[other_at]:
             at += 1
         else:
             other_at += 1
+    return True
+
+
+@inner
+def _agree(loose: Ints, one: int, other: int) -> bool:
+    for column in range(loose.shape[1]):
+        first, second = loose[one, column], loose[other, column]
+        if first != second and UNBOUND not in (first, second):
+            return False
     return True
 
 
@@ -91,9 +91,9 @@ def _allowed(pairs: Ints, code: int) -> bool:
 
 
 @inner
-def _same_slot(rows: Ints, one: int, other: int, joined: Ints) -> bool:
-    for column in joined:
-        if rows[one, column] != rows[other, column]:
+def _same_slot(loose: Ints, one: int, other: int) -> bool:
+    for column in range(loose.shape[1]):
+        if loose[one, column] != loose[other, column]:
             return False
     return True
 
@@ -122,10 +122,10 @@ def _append(after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row:
 
 
 @inner
-def _insert_by_end(rows: Ints, after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row: int) -> None:
+def _insert_by_end(end: Ints, after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row: int) -> None:
     """Where it belongs in a list sorted by end; most come last."""
     place = tails[lane]
-    while place >= 0 and rows[place, END] > rows[row, END]:
+    while place >= 0 and end[place] > end[row]:
         place = before[place]
     following = heads[lane] if place < 0 else after[place]
     before[row], after[row] = place, following
@@ -140,46 +140,102 @@ def _insert_by_end(rows: Ints, after: Ints, before: Ints, heads: Ints, tails: In
 
 
 @compiled
-def lanes_of(rows: Ints, is_right: Flags, columns: Ints) -> tuple[Ints, int]:
-    """The list each row belongs to, right ones at odd numbers; ``columns`` are the key's, for either side."""
+def read_parts(
+    parts: tuple[Ints, ...], is_right: Flags, is_new: Flags, limit: int, columns: Ints
+) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
+    """Start, end, list, part and place of the rows of several tables that take part, and how many lists there are.
+
+    Of the new ones only those take part that end before a limit. Rows belong to the same list when they are of one side
+    and agree in the key's columns, which are given for either side; the lists of the right side have odd numbers.
+    """
+    total = 0
+    for part in range(len(parts)):
+        total += len(parts[part])
+    start, end, lane = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    of_part, place = np.empty(total, np.int64), np.empty(total, np.int64)
     size = 16
-    while size < 2 * len(rows):
+    while size < 2 * total:
         size *= 2
     slots = np.full(size, -1, np.int64)
-    codes = np.empty(size, np.uint64)
-    found = np.empty(len(rows), np.int64)
-    count = 0
-    for row in range(len(rows)):
-        code = row_code(rows, row, columns[1] if is_right[row] else columns[0])
-        slot = np.int64(code & np.uint64(size - 1))
-        while slots[slot] >= 0 and codes[slot] != code:
-            slot = (slot + 1) & (size - 1)
-        if slots[slot] < 0:
-            slots[slot], codes[slot] = count, code
-            count += 1
-        found[row] = 2 * slots[slot] + (1 if is_right[row] else 0)
-    return found, 2 * count
+    keys = np.empty((16, columns.shape[1]), np.int64)
+    count = found = 0
+    for part in range(len(parts)):
+        rows = parts[part]
+        side = 1 if is_right[part] else 0
+        own = columns[side]
+        for row in range(len(rows)):
+            if is_new[part] and rows[row, END] >= limit:
+                continue
+            start[found], end[found] = rows[row, START], rows[row, END]
+            of_part[found], place[found] = part, row
+            slot = np.int64(row_code(rows, row, own) & np.uint64(size - 1))
+            while slots[slot] >= 0 and not _is_key(keys, slots[slot], rows, row, own):
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] < 0:
+                if count == len(keys):
+                    keys = np.concatenate((keys, np.empty_like(keys)))
+                slots[slot] = count
+                for column in range(len(own)):
+                    keys[count, column] = rows[row, own[column]]
+                count += 1
+            lane[found] = 2 * slots[slot] + side
+            found += 1
+    return start[:found], end[:found], lane[:found], of_part[:found], place[:found], 2 * count
+
+
+@inner
+def _is_key(keys: Ints, key: int, rows: Ints, row: int, columns: Ints) -> bool:
+    for column in range(len(columns)):
+        if keys[key, column] != rows[row, columns[column]]:
+            return False
+    return True
 
 
 @compiled
-def pair_rows(  # noqa: PLR0913, PLR0917, PLR0912, PLR0915  (one loop over one state)
-    rows: Ints, starts: Ints, events: Ints, is_right: Flags, open_rows: int, order: Ints, together: Flags,
-    lane: Ints, lanes: int, joined: Ints, relation: int, bound: int, context: int, opens: Flags, checked: bool,
-    allowed: Ints,
+def merge_runs(start: Ints, end: Ints, first: int, second: int) -> tuple[Ints, bool, bool]:
+    """Two runs in one order by end and start; whether both were in order, and whether some have equal times."""
+    count = len(start)
+    order = np.empty(count - first, np.int64)
+    for row in range(first + 1, count):
+        if row != second and (end[row] < end[row - 1] or (end[row] == end[row - 1] and start[row] < start[row - 1])):
+            return order, False, True
+    one, other, tied = first, second, False
+    for at in range(count - first):
+        if other == count or (
+            one < second and (end[one] < end[other] or (end[one] == end[other] and start[one] <= start[other]))
+        ):
+            order[at] = one
+            one += 1
+        else:
+            order[at] = other
+            other += 1
+        if at and end[order[at]] == end[order[at - 1]] and start[order[at]] == start[order[at - 1]]:
+            tied = True
+    return order, True, tied
+
+
+@compiled
+def pair_rows(  # noqa: PLR0913, PLR0917, PLR0912, PLR0915, C901  (one loop over one state)
+    start: Ints, end: Ints, lane: Ints, lanes: int, loose: Ints, starts: Ints, events: Ints, open_rows: int,
+    order: Ints, together: Flags, relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
 ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
     """The pairs (later, earlier) by row, those of one row together, and the rows that stay open, in their order.
 
-    The first rows are open already, the others complete in the given order. With ``checked`` only allowed pairs count.
+    The first rows are open already, the others complete in the given order. Rows of one key agree in all but the
+    ``loose`` values. Without ``starts`` no row shares an event with another. With ``checked`` only allowed pairs count.
     """
+    count = len(start)
     heads, tails = np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)
-    after, before = np.full(len(rows), -1, np.int64), np.full(len(rows), -2, np.int64)
+    after, before = np.empty(count, np.int64), np.full(count, -2, np.int64)
     later, earlier = np.empty(max(16, len(order)), np.int64), np.empty(max(16, len(order)), np.int64)
-    count = 0
+    found = 0
     for row in range(open_rows):
         if context == UNRESTRICTED:
-            _insert_by_end(rows, after, before, heads, tails, lane[row], row)
+            _insert_by_end(end, after, before, heads, tails, lane[row], row)
         else:
             _append(after, before, heads, tails, lane[row], row)
+    backwards = context in (UNRESTRICTED, RECENT)
+    consumes = context in (CHRONICLE, CONTINUOUS, CUMULATIVE)
     place = 0
     while place < len(order):
         stop = place + 1
@@ -188,34 +244,44 @@ def pair_rows(  # noqa: PLR0913, PLR0917, PLR0912, PLR0915  (one loop over one s
                 stop += 1
         for at in range(place, stop):
             x = order[at]
+            side = lane[x] & 1
             other = lane[x] ^ 1
-            had = count
-            y = tails[other] if context in (UNRESTRICTED, RECENT) else heads[other]
+            had = found
+            y = tails[other] if backwards else heads[other]
             while y >= 0:
-                if context == UNRESTRICTED and bound >= 0 and rows[y, END] < rows[x, END] - bound:
-                    break  # the list is sorted by end
-                following = before[y] if context in (UNRESTRICTED, RECENT) else after[y]
-                if context != UNRESTRICTED and bound >= 0 and rows[x, END] - rows[y, START] > bound:
-                    _unlink(after, before, heads, tails, other, y)  # what completes from now on ends even later
-                    y = following
-                    continue
-                left, right = (y, x) if is_right[x] else (x, y)
-                if _admits(rows, starts, events, left, right, joined, relation, bound) and (
-                    not checked or _allowed(allowed, x * len(rows) + y)
+                following = before[y] if backwards else after[y]
+                if bound >= 0:
+                    if context == UNRESTRICTED:
+                        if end[y] < end[x] - bound:
+                            break  # the list is sorted by end
+                    elif end[x] - start[y] > bound:
+                        _unlink(after, before, heads, tails, other, y)  # what completes from now on ends even later
+                        y = following
+                        continue
+                if side:
+                    holds = _related(relation, start[y], end[y], start[x], end[x])
+                else:
+                    holds = _related(relation, start[x], end[x], start[y], end[y])
+                if (
+                    holds
+                    and (bound < 0 or max(end[x], end[y]) - min(start[x], start[y]) <= bound)
+                    and _agree(loose, x, y)
+                    and (len(starts) == 0 or _disjoint(starts, events, x, y))
+                    and (not checked or _allowed(allowed, x * count + y))
                 ):
-                    if count == len(later):
-                        later = np.concatenate((later, np.empty(count, np.int64)))
-                        earlier = np.concatenate((earlier, np.empty(count, np.int64)))
-                    later[count], earlier[count] = x, y
-                    count += 1
-                    if context in (CHRONICLE, CONTINUOUS, CUMULATIVE):
+                    if found == len(later):
+                        later = np.concatenate((later, np.empty(found, np.int64)))
+                        earlier = np.concatenate((earlier, np.empty(found, np.int64)))
+                    later[found], earlier[found] = x, y
+                    found += 1
+                    if consumes:
                         _unlink(after, before, heads, tails, other, y)
                     if context in (CHRONICLE, RECENT):
                         break
                 y = following
             if context == UNRESTRICTED:
-                _insert_by_end(rows, after, before, heads, tails, lane[x], x)
-            elif context != RECENT and count == had and opens[lane[x] & 1]:
+                _insert_by_end(end, after, before, heads, tails, lane[x], x)
+            elif context != RECENT and found == had and opens[side]:
                 _append(after, before, heads, tails, lane[x], x)
         if context == RECENT:
             for at in range(place, stop):
@@ -225,13 +291,12 @@ def pair_rows(  # noqa: PLR0913, PLR0917, PLR0912, PLR0915  (one loop over one s
                 y = heads[lane[x]]
                 while y >= 0:
                     following = after[y]
-                    if _same_slot(rows, x, y, joined):
+                    if _same_slot(loose, x, y):
                         _unlink(after, before, heads, tails, lane[x], y)
                     y = following
                 _append(after, before, heads, tails, lane[x], x)
         place = stop
-    kept = np.empty(len(rows), np.int64)
-    size = 0
+    kept, size = np.empty(count, np.int64), 0
     for row in range(open_rows):
         if before[row] != -2:
             kept[size] = row
@@ -240,4 +305,47 @@ def pair_rows(  # noqa: PLR0913, PLR0917, PLR0912, PLR0915  (one loop over one s
         if before[row] != -2:
             kept[size] = row
             size += 1
-    return later[:count].copy(), earlier[:count].copy(), kept[:size].copy()
+    return later[:found].copy(), earlier[:found].copy(), kept[:size].copy()
+
+
+@compiled
+def joined_rows(parts: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints, right: Ints, sources: Ints) -> Ints:
+    """The rows of pairs; ``sources`` are, for the left and the right side, the columns of the result's values."""
+    count, width = len(left), sources.shape[1]
+    found = np.empty((count, VALUES + width), np.int64)
+    for pair in range(count):
+        one, other = parts[of_part[left[pair]]], parts[of_part[right[pair]]]
+        a, b = place[left[pair]], place[right[pair]]
+        found[pair, START] = min(one[a, START], other[b, START])
+        found[pair, END] = max(one[a, END], other[b, END])
+        found[pair, EMITTED] = max(one[a, EMITTED], other[b, EMITTED])
+        found[pair, FIRST] = min(one[a, FIRST], other[b, FIRST])
+        found[pair, LEFT_END] = one[a, END]
+        found[pair, RIGHT_START] = other[b, START]
+        for column in range(width):
+            value = one[a, sources[0, column]] if sources[0, column] >= 0 else UNBOUND
+            if value == UNBOUND and sources[1, column] >= 0:
+                value = other[b, sources[1, column]]
+            found[pair, VALUES + column] = value
+    return found
+
+
+@compiled
+def joined_events(starts: Ints, events: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """The events of pairs, which share none, in the order of their numbers."""
+    bounds = np.zeros(len(left) + 1, np.int64)
+    for pair in range(len(left)):
+        size = starts[left[pair] + 1] - starts[left[pair]] + starts[right[pair] + 1] - starts[right[pair]]
+        bounds[pair + 1] = bounds[pair] + size
+    found = np.empty(bounds[-1], np.int64)
+    for pair in range(len(left)):
+        at, stop = starts[left[pair]], starts[left[pair] + 1]
+        other, other_stop = starts[right[pair]], starts[right[pair] + 1]
+        for place in range(bounds[pair], bounds[pair + 1]):
+            if other == other_stop or (at < stop and events[at] < events[other]):
+                found[place] = events[at]
+                at += 1
+            else:
+                found[place] = events[other]
+                other += 1
+    return bounds, found
