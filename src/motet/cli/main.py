@@ -18,7 +18,8 @@ from motet import __version__
 from motet.model.errors import MotetError, UsageError
 
 COMMANDS = (
-    "demo", "run", "lint", "translate", "explain", "ingest", "inspect", "tick", "compact", "ontology", "fuzz", "doctor",
+    "demo", "run", "lint", "translate", "explain", "why", "why-not", "ingest", "inspect", "tick", "compact",
+    "ontology", "fuzz", "doctor",
 )  # fmt: skip
 WITHOUT_PANDAS = ("ingest", "inspect", "tick", "compact")  # short commands that answer at once
 
@@ -61,7 +62,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     asked = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name in [asked] if asked in COMMANDS else COMMANDS:
-        _add_command(commands, name, importlib.import_module(f"motet.cli.{name}"))
+        _add_command(commands, name, importlib.import_module(f"motet.cli.{name.replace('-', '_')}"))
     return parser
 
 

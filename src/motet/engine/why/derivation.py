@@ -85,6 +85,7 @@ class Why:
     others: int  # derivations that give the same notification
     checked: bool  # a log was at hand for what is said to be absent
     picked: bool  # the context's choices could be followed; otherwise only that the parts fit
+    retracted: tuple[str, ...] = ()  # of its events, those that have been retracted
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,9 @@ class _Derivations:
             return None
         count = sum(self.count(pattern, place, way) for way in ways)
         reason = self.reason(pattern, place, ways[0])
-        return Why(notification, self.life.subscription.context, reason, count - 1, self.checked, picked=True)
+        retracted = tuple(event for event in notification.events if self.scene.is_retracted(event))
+        context = self.life.subscription.context
+        return Why(notification, context, reason, count - 1, self.checked, picked=True, retracted=retracted)
 
     def count(self, pattern: Pattern, place: Place, found: Produced) -> int:
         """In how many ways an occurrence was made."""

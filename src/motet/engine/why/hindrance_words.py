@@ -9,6 +9,7 @@ from motet.engine.why import hindrances as h
 from motet.engine.why.why_not import Obstacle, WhyNot
 from motet.engine.why.wording import Names, length
 from motet.language.printer import pattern_text
+from motet.model.terms import iri
 
 SHOWN = 4  # of a list
 
@@ -17,11 +18,12 @@ Line = tuple[str, str, str]  # branches, text, kind: as in ``tree``
 
 def as_lines(answer: WhyNot, names: Names, *, everything: bool = False) -> Iterator[Line]:
     """The nearest reason, or all of them, nearest first."""
+    names = names.of_day(answer.start)
     shown = answer.obstacles if everything else answer.obstacles[:1]
-    yield "", f"{answer.subscription} and {names.event(answer.event)}", "head"
+    yield "", f"{answer.subscription} and {names.event(answer.event)} on {names.day}", "head"
     for number, obstacle in enumerate(shown, 1):
         branch = "└─ " if number == len(shown) else "├─ "
-        yield branch, sentence(obstacle, names), "operator" if number == 1 else "fact"
+        yield branch, sentence(obstacle, answer.event, names), "operator" if number == 1 else "fact"
     hidden = len(answer.obstacles) - len(shown)
     if hidden:
         yield "", f"{hidden} more with --all", "fact"
@@ -31,26 +33,26 @@ def as_json(answer: WhyNot) -> dict[str, object]:
     return {
         "subscription": answer.subscription,
         "event": answer.event,
-        "reasons": [_obstacle_json(obstacle) for obstacle in answer.obstacles],
+        "reasons": [_obstacle_json(obstacle, answer.event) for obstacle in answer.obstacles],
     }
 
 
-def _obstacle_json(obstacle: Obstacle) -> dict[str, object]:
+def _obstacle_json(obstacle: Obstacle, event: str) -> dict[str, object]:
     return {
         "leaf": obstacle.leaf,
         "operator": None if obstacle.pattern is None else pattern_text(obstacle.pattern),
         "reason": h.to_json(obstacle.hindrance),
-        "text": sentence(obstacle, Names()),
+        "text": sentence(obstacle, event, Names()),
     }
 
 
-def sentence(obstacle: Obstacle, names: Names) -> str:
-    """An obstacle as one sentence."""
+def sentence(obstacle: Obstacle, event: str, names: Names) -> str:
+    """An obstacle of an event as one sentence."""
     if obstacle.leaf is None:
         return _unseen(obstacle.hindrance, names)
     led = _led(obstacle.hindrance, names)
     if led or obstacle.pattern is None:
-        return f"as {obstacle.leaf}: {led or _leaf(obstacle.hindrance, names)}"
+        return f"as {obstacle.leaf}: {led or _leaf(obstacle.hindrance, names, iri(event))}"
     where, stopped = names.text(pattern_text(obstacle.pattern)), _stopped(obstacle.hindrance, names)
     tried = f" (the nearest of {obstacle.partners})" if obstacle.partners > 1 else ""
     return f"as {obstacle.leaf} it matches, but in {where}: {stopped}{tried}"
@@ -71,14 +73,15 @@ def _unseen(hindrance: h.Hindrance, names: Names) -> str:
     raise AssertionError(f"{hindrance} is not about an event that is not seen")
 
 
-def _leaf(hindrance: h.Hindrance, names: Names) -> str:  # noqa: PLR0911  (a table)
+def _leaf(hindrance: h.Hindrance, names: Names, event: str) -> str:  # noqa: PLR0911  (a table)
     """Why the event does not match the leaf."""
     match hindrance:
-        case h.WrongClass(wanted, stated):
+        case h.WrongClass(subject, wanted, stated):
             found = f"an {' and '.join(map(names.term, stated))}" if stated else "of no class"
-            return f"class {names.term(wanted)}: the event is {found}"
-        case h.NoTriple(_, predicate):
-            return f"no triple {names.term(predicate)}"
+            return f"class {names.term(wanted)}: {_subject(subject, event, names)} is {found}"
+        case h.NoTriple(subject, predicate):
+            about = "" if subject == event else f" about {names.term(subject)}"
+            return f"no triple {names.term(predicate)}{about}"
         case h.OtherValue(predicate, wanted, found):
             return f"{names.term(predicate)} {names.term(wanted)}: it is {', '.join(map(names.term, found))}"
         case h.FilterFalse(condition, values, None):
@@ -101,7 +104,7 @@ def _led(hindrance: h.Hindrance, names: Names) -> str:
             return f"it was told: {_few([one[:12] for one in notifications])} (see `motet why`)"
         case h.Pending(frontier, needed):
             at = "there is no frontier yet" if frontier is None else f"the frontier is at {names.instant(frontier)}"
-            return f"not final yet: {at} and must pass {names.instant(needed)}"
+            return f"not final yet: {at}, it must pass {names.instant(needed)}"
         case h.Unsubscribed():
             return "the subscription ended before it was final"
         case h.Prevents(pattern, prevented):
@@ -151,6 +154,10 @@ def _alone(hindrance: h.Hindrance, names: Names) -> str:
 def _partner(partner: h.Partner, names: Names) -> str:
     events = _few(map(names.event, partner.events)) or "an absence"
     return f"{events} at {names.span(partner.span.start, partner.span.end)}"
+
+
+def _subject(subject: str, event: str, names: Names) -> str:
+    return "the event" if subject == event else names.term(subject)
 
 
 def _few(words: Iterable[str]) -> str:

@@ -61,6 +61,7 @@ class NotFed:
 
 @dataclass(frozen=True)
 class WrongClass:
+    subject: str
     wanted: str
     stated: tuple[str, ...]
 

@@ -83,7 +83,7 @@ def _unmet_triple(
     if about is None or variable_name(predicate) is not None:
         return None
     if predicate == RDF_TYPE and wanted is not None:
-        return WrongClass(wanted, classes_of(about, own))
+        return WrongClass(about, wanted, classes_of(about, own) or classes_of(about, graph))
     found = tuple(sorted(triple[2] for triple in graph.match(about, predicate, None)))
     if not found:
         return NoTriple(about, predicate)

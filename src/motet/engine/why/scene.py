@@ -16,7 +16,7 @@ from motet.engine.reference.finality import lag
 from motet.engine.reference.iterations import runs, sliding, tumbling
 from motet.engine.reference.leaves import interval_bindings, leaf_solutions
 from motet.engine.reference.log import Emission, Life, Log, Seen
-from motet.engine.reference.occurrences import Bindings, Occurrence, hull, join, joinable, project, union
+from motet.engine.reference.occurrences import NEVER, Bindings, Occurrence, hull, join, joinable, project, union
 from motet.engine.reference.operators import Evaluator, Place, related, true
 from motet.engine.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, stamp
 from motet.engine.reference.sparql import Triple
@@ -139,10 +139,23 @@ class Scene(Log):
         found = leaf_solutions(event, seen.id, seen.triples, self.knowledge(seen.offset))
         return sorted(union(solution, interval_bindings(event, seen.start, seen.end)) for solution in found)
 
-    def is_retracted(self, event: str, after: int, before: int) -> bool:
-        """Whether an event was retracted between two offsets."""
-        retractions = (record for record in self.records if isinstance(record, RetractRecord))
-        return any(one.event == event and after < one.offset < before for one in retractions)
+    def published(self, event: str) -> EventRecord | None:
+        """The record of an event; None for a derived or unknown one."""
+        return next((one for one in self.records if isinstance(one, EventRecord) and one.id == event), None)
+
+    def start_of(self, event: str) -> int | None:
+        """When an event starts; None when there is no such event."""
+        self.derive()
+        record, producer = self.published(event), self.producer(event)
+        if record is not None:
+            return record.start
+        return None if producer is None else producer[1].notification.start
+
+    def is_retracted(self, event: str, before: int = NEVER) -> bool:
+        """Whether an event has been retracted, before an offset."""
+        record = self.published(event)
+        retractions = (one.offset for one in self.records if isinstance(one, RetractRecord) and one.event == event)
+        return record is not None and any(record.offset < offset < before for offset in retractions)
 
     def producer(self, event: str) -> tuple[Life, Emission] | None:
         """The notification behind a derived event."""

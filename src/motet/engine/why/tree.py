@@ -26,6 +26,8 @@ def as_lines(why: Why, names: Names) -> Iterator[Line]:
     if why.others:
         count = "1 other derivation gives" if why.others == 1 else f"{why.others} other derivations give"
         yield "", f"{count} the same notification", "fact"
+    if why.retracted:
+        yield "", f"retracted since: {', '.join(map(names.event, why.retracted))}", "fact"
     if not why.picked:
         text = f"which partners {why.context.value} took cannot be followed: that depends on events not examined"
         yield "", text, "fact"
@@ -76,6 +78,7 @@ def as_json(why: Why) -> dict[str, object]:
         "others": why.others,
         "checked": why.checked,
         "picked": why.picked,
+        "retracted": list(why.retracted),
         "derivation": _reason_json(why.reason),
     }
 

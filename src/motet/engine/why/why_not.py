@@ -14,7 +14,6 @@ from motet.engine.reference.finality import passed
 from motet.engine.reference.log import Life
 from motet.engine.reference.occurrences import Occurrence, compatible, completion_order, hull, project
 from motet.engine.reference.operators import Place
-from motet.engine.reference.records import EventRecord
 from motet.engine.why.hindrances import (
     Contradicted,
     FilterFalse,
@@ -74,6 +73,7 @@ class WhyNot:
 
     subscription: str
     event: str
+    start: int  # of the event
     obstacles: tuple[Obstacle, ...]
 
     @property
@@ -95,9 +95,12 @@ def why_not(scene: Scene, subscription: str, event: str) -> WhyNot:
     lives = [life for life in scene.lives if life.subscription.name == subscription]
     if not lives:
         raise UsageError(f"there is no subscription {subscription!r}", advice="`motet inspect` lists those of a lake.")
+    start = scene.start_of(event)
+    if start is None:
+        raise UsageError(f"there is no event <{event}>", advice="Check the event's IRI.")
     found = [_Obstacles(scene, life, scene.tracer(life), event).all() for life in lives]
     best = max(found, key=lambda obstacles: obstacles[0].nearness)
-    return WhyNot(subscription, event, best)
+    return WhyNot(subscription, event, start, best)
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,9 @@ class _Obstacles:
 
     def _unseen(self) -> Hindrance | None:
         """Why the subscription does not see the event at all; None when it does."""
-        records = [one for one in self.scene.records if isinstance(one, EventRecord) and one.id == self.event]
-        if not records:
-            if self.scene.producer(self.event) is None:
-                raise UsageError(f"there is no event <{self.event}>", advice="Check the event's IRI.")
+        record = self.scene.published(self.event)
+        if record is None:  # derived: each leaf sees it or not
             return None
-        (record,) = records
         if record.late and record.frontier is not None:
             return Late(record.end, record.frontier)
         if record.offset > self.life.ended:
@@ -131,7 +131,7 @@ class _Obstacles:
             since = self.life.subscription.since
             if since is None or record.start < since:
                 return TooEarly(record.start, since)
-            if self.scene.is_retracted(record.id, record.offset, self.life.offset):
+            if self.scene.is_retracted(record.id, self.life.offset):
                 return Retracted()
         return None
 

@@ -1,0 +1,187 @@
+"""What ``motet why`` and ``motet why-not`` print, over files and over a lake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import motet
+from motet.cli import at_hand
+from motet.cli.main import main
+from motet.engine.reference import EventRecord
+from motet.engine.why.scene import Scene
+from motet.fuzz.case import timed_event
+from motet.lake import Lake
+from motet.language.parse import parse
+from motet.model.notifications import Notification
+from motet.model.terms import RDF_TYPE, iri
+from motet.model.times import parse_datetime
+
+EX = "http://example.org/"
+TEN = parse_datetime("2026-11-15T10:00:00Z")
+MINUTE = 60_000_000
+PAIR = f"""PREFIX ex: <{EX}>
+SUBSCRIPTION pair
+  EVENT a : ex:A
+  EVENT b : ex:B
+  WHEN a BEFORE b WITHIN 5 min CONTEXT unrestricted SIGNAL"""
+SINGLE = f"PREFIX ex: <{EX}> SUBSCRIPTION single EVENT a : ex:A WHEN a SIGNAL"
+
+
+def event(number: int, class_: str, minute: int) -> EventRecord:
+    name, at = f"urn:e:{number}", TEN + minute * MINUTE
+    return timed_event(name, at, at, [(iri(name), RDF_TYPE, iri(EX + class_))])
+
+
+EVENTS = [event(1, "A", 0), event(2, "B", 3), event(3, "B", 9)]
+
+
+def nquads() -> str:
+    return "".join(f"{s} {p} {o} {iri(event.id)} .\n" for event in EVENTS for s, p, o in sorted(event.triples))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    (tmp_path / "pair.motet").write_text(PAIR)
+    (tmp_path / "e.nq").write_text(nquads())
+    return ["--subscriptions", str(tmp_path / "pair.motet"), "--events", str(tmp_path / "e.nq")]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> tuple[str, Notification]:
+    """A lake with a subscription of single events and its one notification."""
+    heard: list[Notification] = []
+    with motet.open(tmp_path / "lake") as cloud:
+        cloud.subscribe(SINGLE, heard.append)
+        cloud.publish(nquads())
+    [notification] = heard
+    return str(tmp_path / "lake"), notification
+
+
+def pair_notification() -> Notification:
+    [emission] = Scene.of_events(parse(PAIR)[0], EVENTS).emitted()
+    return emission.notification
+
+
+def test_why_over_files(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The beginning of an id is enough; IRIs are shortened by the file's own prefixes."""
+    notification = pair_notification()
+    assert main(["why", notification.id[:6], *files]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"pair {notification.id[:12]} on 2026-11-15, 10:00:00 to 10:03:00",
+        "└─ BEFORE  10:00:00 to 10:03:00",
+        "   │  10:00:00 is BEFORE 10:03:00, by 3 min",
+        "   │  3 min in all, at most 5 min allowed",
+        "   │  unrestricted: the only partner when the right side completed",
+        "   ├─ a = urn:e:1  10:00:00",
+        "   │     a ex:A",
+        "   └─ b = urn:e:2  10:03:00",
+        "         a ex:B",
+    ]
+
+
+def test_why_as_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """For programs: the derivation as nested objects, and how much was examined."""
+    notification = pair_notification()
+    assert main(["why", notification.id, *files, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["notification"], said["examined"], said["of_events"]) == (notification.id, 3, 3)
+    assert [part["events"] for part in said["derivation"]["parts"]] == [["urn:e:1"], ["urn:e:2"]]
+
+
+def test_why_not_over_files(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The nearest reason, and with --all every leaf's."""
+    asked = ["why-not", "--subscription", "pair", "--event", "urn:e:3", *files]
+    apart = "9 min in all where 5 min are allowed, with urn:e:1 at 10:00:00"
+    far = f"as b it matches, but in a BEFORE b WITHIN 5 min: {apart}"
+    assert main(asked) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "pair and urn:e:3 on 2026-11-15",
+        f"└─ {far}",
+        "1 more with --all",
+    ]
+    assert main([*asked, "--all"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [f"├─ {far}", "└─ as a: class ex:A: the event is an ex:B"]
+    assert main([*asked, "--json"]) == 0
+    reasons = json.loads(capsys.readouterr().out)["reasons"]
+    assert [(one["leaf"], one["reason"]["kind"]) for one in reasons] == [("b", "too far"), ("a", "wrong class")]
+
+
+def test_a_lake_is_asked(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
+    """A lake's notification is found by its id; only events that can matter are examined."""
+    path, notification = lake
+    assert main(["why", notification.id[:8], "--lake", path, "--prefix", f"ex={EX}"]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines()[1:] == ["└─ a = urn:e:1  10:00:00", "      a ex:A"]
+    assert said.err == "examined 1 of 3 events: those that match a leaf and are near enough in time\n"
+    asked = ["why-not", "--subscription", "single", "--lake", path, "--event"]
+    assert main([*asked, "<urn:e:2>", "--prefix", f"ex={EX}"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "└─ as a: class ex:A: the event is an ex:B"
+    assert main([*asked, "urn:e:1"]) == 0
+    assert f"it was told: {notification.id[:12]}" in capsys.readouterr().out
+
+
+def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
+    """A late event is answered with the frontier it met; a retracted one is marked in the account."""
+    path, notification = lake
+    opened = Lake.open(path)
+    opened.tick(TEN + 60 * MINUTE)
+    opened.retract("urn:e:1")
+    with motet.open(path) as cloud:
+        cloud.publish(nquads().replace("urn:e:1", "urn:e:9"))
+    assert main(["why-not", "--subscription", "single", "--lake", path, "--event", "urn:e:9"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "└─ late: it ends at 10:00:00, the frontier was at 11:00:00 when it came"
+    )
+    assert main(["why", notification.id, "--lake", path]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "retracted since: urn:e:1"
+
+
+def test_many_events_go_through_the_index(
+    files: list[str],
+    lake: tuple[str, Notification],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With many events only those that match a leaf are examined, and the answer is the same."""
+    monkeypatch.setattr(at_hand, "FEW", 0)
+    assert main(["why-not", "--subscription", "pair", "--event", "urn:e:3", *files, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reasons"][0]["reason"]["kind"] == "too far"
+    path, _ = lake
+    assert main(["why-not", "--subscription", "single", "--event", "urn:e:3", "--lake", path, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["reasons"][0]["reason"]["kind"], said["examined"], said["of_events"]) == ("wrong class", 1, 3)
+
+
+def test_not_too_many_events(
+    files: list[str],
+    lake: tuple[str, Notification],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Past a limit the events nearest in time are examined, the notification's own among them."""
+    monkeypatch.setattr(at_hand, "MOST", 1)
+    path, notification = lake
+    assert main(["why", notification.id, "--lake", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["examined"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["why", "zz", "{files}"], "begins with 'zz'"),
+        (["why", "", "{files}", "--prefix", "ex"], "is not NAME=IRI"),
+        (["why", "aa"], "nothing to look into"),
+        (["why", "aa", "{files}", "--lake", "x"], "nothing to look into"),
+        (["why-not", "--subscription", "other", "--event", "urn:e:1", "{files}"], "no subscription 'other'"),
+        (["why-not", "--subscription", "pair", "--event", "urn:e:8", "{files}"], "no event <urn:e:8>"),
+    ],
+)
+def test_usage_errors(arguments: list[str], says: str, files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong request is named, and the status is 2."""
+    given = [word for argument in arguments for word in (files if argument == "{files}" else [argument])]
+    assert main(given) == 2
+    said = capsys.readouterr()
+    assert (said.out, says in said.err) == ("", True)
