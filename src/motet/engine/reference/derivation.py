@@ -70,6 +70,7 @@ def feeds(template: GroupPattern, event: Event, knowledge: Knowledge) -> bool:
     return all(any(_may_be(needed, triple, event.name) for triple in offered) for needed in _needed(event))
 
 
+@lru_cache(maxsize=4096)
 def _template_triples(template: GroupPattern) -> list[Triple]:
     """The template's triples, with an IRI standing in for each variable. Turtle loses no lexical form."""
     import pyoxigraph  # noqa: PLC0415  (heavy)
@@ -109,6 +110,7 @@ def _needed(event: Event) -> list[Triple]:
     return needed + (_body_needs(event.body.text) if event.body else [])
 
 
+@lru_cache(maxsize=4096)
 def _body_needs(body: str) -> list[Triple]:
     from rdflib.plugins.sparql.algebra import translateQuery  # noqa: PLC0415  (heavy)
     from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415

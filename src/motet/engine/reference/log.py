@@ -8,10 +8,11 @@ looks at, and the subscribe record itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from motet.engine.reference.contexts import Produced
 from motet.engine.reference.derivation import derived_iri, feeds, instantiate
 from motet.engine.reference.finality import lag, passed
 from motet.engine.reference.leaves import Knowledge, interval_bindings, leaf_solutions
@@ -34,6 +35,8 @@ from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.terms import iri
 from motet.ontology.entailment import Entailment
+
+Observe = Callable[[str, Pattern, Sequence[Produced]], object]  # a subscription's name, a part of its pattern
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Log:
     ontology: frozenset[Triple]
     entailment: Entailment
     lateness: int | None
+    observe: Observe = lambda name, pattern, produced: None
     emissions: dict[Life, list[Emission]] = field(default_factory=dict)
 
     @cached_property
@@ -138,6 +142,7 @@ class Log:
             life.subscription.since,
             partial(self._match, life),
             partial(self._known, life),
+            partial(self.observe, life.subscription.name),
         )
         found = evaluator.occurrences(life.subscription.pattern, Place(visibility.delivered()))
         final = [replace(o, emitted=max(o.emitted, life.offset)) for o in found if o.emitted < life.ended]
@@ -307,10 +312,14 @@ def evaluate_emissions(
     ontology: Iterable[Triple] = (),
     entailment: str = "owl-rl",
     lateness: int | None,
+    observe: Observe = lambda name, pattern, produced: None,
 ) -> list[tuple[int, Notification]]:
-    """Every notification of a log with the offset of the record that made it final, in the order of ``motet run``."""
+    """Every notification of a log with the offset of the record that made it final, in the order of ``motet run``.
+
+    ``observe`` is told what each sub-pattern of each subscription has produced.
+    """
     stamped = tuple(stamp(records, lateness))
-    log = Log(stamped, frozenset(ontology), Entailment(entailment), lateness)
+    log = Log(stamped, frozenset(ontology), Entailment(entailment), lateness, observe)
     found = [(emission.offset, emission.notification) for emission in log.evaluate()]
     return sorted(found, key=lambda pair: (pair[1].sort_key, pair[0]))
 

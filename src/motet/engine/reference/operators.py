@@ -7,7 +7,7 @@ past that instant is the one that makes the occurrence final.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -73,7 +73,8 @@ class Evaluator:
     """Evaluates the patterns of one subscription.
 
     ``match`` gives the occurrences of a leaf, projected to its visible variables; ``known`` the offset of the record at
-    which every occurrence of some patterns that ends at or before an instant is known.
+    which every occurrence of some patterns that ends at or before an instant is known; ``observe`` is told what each
+    sub-pattern has produced.
     """
 
     visibility: Visibility
@@ -81,6 +82,7 @@ class Evaluator:
     since: int | None
     match: Callable[[str, Variables], list[Occurrence]]
     known: Callable[[int, int | None, tuple[Pattern, ...]], int]
+    observe: Callable[[Pattern, Sequence[Produced]], object] = lambda pattern, produced: None
 
     def occurrences(self, pattern: Pattern, place: Place) -> list[Occurrence]:
         """“A result stays if any of the pairs that produce it survives.”"""
@@ -88,6 +90,11 @@ class Evaluator:
 
     def produced(self, pattern: Pattern, place: Place) -> list[Produced]:
         """The occurrences of a pattern; those of a pairing operator with the pairs they come from, for WITHOUT."""
+        produced = self._produced(pattern, place)
+        self.observe(pattern, produced)
+        return produced
+
+    def _produced(self, pattern: Pattern, place: Place) -> list[Produced]:
         match pattern:
             case And() | Timed() | Alongside():
                 return self._paired(pattern, place)

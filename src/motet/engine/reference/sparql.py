@@ -18,6 +18,7 @@ from motet.engine.reference.occurrences import Bindings
 from motet.model import terms
 
 if TYPE_CHECKING:
+    import pyoxigraph
     import rdflib
     from rdflib.plugins.sparql.parserutils import CompValue
 
@@ -49,7 +50,6 @@ def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool
     >>> holds("?x > 3", (("x", terms.literal("4", datatype=terms.XSD + "integer")),), frozenset({"x"}))
     True
     """
-    import pyoxigraph  # noqa: PLC0415  (heavy)
 
     names = sorted(variables)
     values = dict(bindings)
@@ -57,17 +57,14 @@ def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool
     header = " ".join(f"?{name}" for name in names)
     query = f"ASK {{ VALUES ( {header} ) {{ ( {row} ) }} FILTER( {condition} ) }}"
     if _faithful(frozenset(), query):
-        return bool(pyoxigraph.Store().query(query))
+        return bool(_store(frozenset()).query(query))
     return _rdflib_ask(query)
 
 
-def _oxigraph_select(triples: Iterable[Triple], query: str) -> frozenset[Bindings]:
+def _oxigraph_select(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
     import pyoxigraph  # noqa: PLC0415  (heavy)
 
-    store = pyoxigraph.Store()
-    text = "".join(f"{subject} {predicate} {value} .\n" for subject, predicate, value in triples)
-    store.load(text, format=pyoxigraph.RdfFormat.N_TRIPLES)
-    results = store.query(query)
+    results = _store(triples).query(query)
     assert isinstance(results, pyoxigraph.QuerySolutions)
     names = [variable.value for variable in results.variables]
     return frozenset(
@@ -75,16 +72,36 @@ def _oxigraph_select(triples: Iterable[Triple], query: str) -> frozenset[Binding
     )
 
 
+@lru_cache(maxsize=512)
+def _store(triples: frozenset[Triple]) -> pyoxigraph.Store:
+    """A store of these triples, which is only read: every leaf is asked of the same few events."""
+    import pyoxigraph  # noqa: PLC0415  (heavy)
+
+    store = pyoxigraph.Store()
+    text = "".join(f"{subject} {predicate} {value} .\n" for subject, predicate, value in triples)
+    store.load(text, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    return store
+
+
 def _faithful(triples: frozenset[Triple], query: str) -> bool:
     """Whether the store gives back every literal of the data and of the query as it was given."""
     return all(_stored(literal) == literal for literal in _literals(triples, query))
 
 
-def _literals(triples: Iterable[Triple], query: str) -> frozenset[str]:
+def _literals(triples: frozenset[Triple], query: str) -> frozenset[str]:
     """Every literal of the data and of the query."""
-    in_data = {term for triple in triples for term in triple if term.startswith('"')}
-    in_query = {match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query)}
-    return frozenset(in_data | {_parsed(literal) for literal in in_query if literal})
+    return _literals_of(triples) | _literals_in(query)
+
+
+@lru_cache(maxsize=4096)
+def _literals_of(triples: frozenset[Triple]) -> frozenset[str]:
+    return frozenset(term for triple in triples for term in triple if term.startswith('"'))
+
+
+@lru_cache(maxsize=16384)
+def _literals_in(query: str) -> frozenset[str]:
+    found = {match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query)}
+    return frozenset(_parsed(literal) for literal in found if literal)
 
 
 @lru_cache(maxsize=4096)
@@ -128,22 +145,28 @@ def _rdflib_ask(query: str) -> bool:
 def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
     """Evaluated at once, since the lexical forms are kept only while the switch is off."""
     import rdflib  # noqa: PLC0415  (heavy)
-    from rdflib.plugins.sparql.algebra import translateQuery, traverse  # noqa: PLC0415
-    from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
     try:
-        graph = rdflib.Graph()
+        graph = rdflib.Graph(bind_namespaces="none")
         for triple in triples:
             subject, predicate, value = (_to_rdflib(term) for term in triple)
             graph.add((subject, predicate, value))
-        parsed = traverse(parseQuery(_TOKEN.sub(_plain, query)), visitPost=_with_our_comparisons)
-        result = graph.query(translateQuery(parsed))
+        result = graph.query(_algebra(query))
         if result.type == "SELECT":
             result.bindings = list(result.bindings)
         return result
     finally:
         rdflib.NORMALIZE_LITERALS = before
+
+
+@lru_cache(maxsize=16384)
+def _algebra(query: str) -> rdflib.plugins.sparql.sparql.Query:
+    """A query as rdflib evaluates it; to be read while the switch is off."""
+    from rdflib.plugins.sparql.algebra import translateQuery, traverse  # noqa: PLC0415  (heavy)
+    from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415
+
+    return translateQuery(traverse(parseQuery(_TOKEN.sub(_plain, query)), visitPost=_with_our_comparisons))
 
 
 def _with_our_comparisons(node: CompValue) -> CompValue | None:
