@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from motet.cli.main import main
-from motet.fuzz.case import expected_lines
 from motet.fuzz.compare import random_cases
 from motet.fuzz.files import read_case, read_lines, write_case
+from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import Abilities
 
 

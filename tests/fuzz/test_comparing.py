@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from motet.cli.main import main
+from motet.engine.reference import SubscribeRecord
 from motet.fuzz import engines
-from motet.fuzz.case import Case, apart, expected_lines, packed
-from motet.fuzz.compare import abilities_of, compare, fuzz, random_cases
+from motet.fuzz.case import Case, apart, packed, run_of, timed_event
+from motet.fuzz.compare import Report, abilities_of, compare, fuzz, random_cases
 from motet.fuzz.coverage import OPERATORS
 from motet.fuzz.engines import Embedded, Reference, ShuffledReference, batches, find_engine, shuffled
+from motet.fuzz.oracle import expected_lines, judge
 from motet.fuzz.shrink import shrink
 from motet.fuzz.subscriptions import Abilities
+from motet.language.parse import parse
 from motet.language.walk import nodes
 from motet.model.errors import EngineError, UsageError
 
@@ -63,6 +66,25 @@ def test_the_reference_does_not_depend_on_order_or_cuts() -> None:
     assert report.abilities == Abilities()
 
 
+def test_the_number_of_processes_changes_nothing() -> None:
+    """Two processes try the same cases, count the same and find the same differences."""
+    alone = fuzz(Reference(), 300, seed=28)
+    shared = fuzz(Reference(), 300, seed=28, jobs=2)
+    assert alone.runs == 300
+    assert replace(alone, seconds=0.0) == replace(shared, seconds=0.0)
+
+
+def test_an_operator_counts_when_it_has_inputs() -> None:
+    """An operator below which nothing was found is not exercised, even when the whole pattern tells something."""
+    text = "SUBSCRIPTION s EVENT a EVENT b : <urn:None> EVENT c WHEN (a BEFORE b) OR c{2} CONTEXT recent"
+    events = [timed_event(f"urn:{n}", n, n, ()) for n in range(2)]
+    case = run_of(Case(()).with_records([SubscribeRecord(0, *parse(text)), *events]))
+    report = Report(Abilities())
+    report.add(case, judge(case))
+    assert report.told == 1
+    assert set(report.coverage.exercised) == {("LEAF", "recent", "points"), ("{n}", "recent", "points")}
+
+
 def test_the_report_has_every_cell() -> None:
     """Operator by context by points and intervals, those never reached included; told never exceeds cases."""
     report = fuzz(Reference(), 30, seed=22)
@@ -100,7 +122,7 @@ def test_an_engine_is_asked_what_it_can_do() -> None:
     """Single events only, or everything; files only, or logs too."""
     assert abilities_of(Reference()) == Abilities()
     assert abilities_of(engines.embedded_files()) == Abilities(composite=False, derives=False, logs=False)
-    with pytest.raises(UsageError, match="embedded, reference, spark"):
+    with pytest.raises(UsageError, match="embedded, kernel, reference, spark"):
         find_engine("flink")
 
 

@@ -36,7 +36,7 @@ def test_every_operator_and_context_occurs() -> None:
     """A few hundred subscriptions have every operator, every context, derived events, runs and logs."""
     cases = some(4, Abilities(), 150)
     subscriptions = [subscription for case in cases for subscription in case.subscriptions]
-    assert {name for subscription in subscriptions for name in operators(subscription.pattern)} == set(OPERATORS)
+    assert {name for subscription in subscriptions for name, _ in operators(subscription.pattern)} == set(OPERATORS)
     assert {subscription.context for subscription in subscriptions} == set(Context)
     assert any(isinstance(subscription.delivery, Construct) for subscription in subscriptions)
     assert {case.is_run for case in cases} == {True, False}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from motet.engine.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
+from motet.engine.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord
 from motet.language.syntax import Subscription
 from motet.model.errors import UsageError
 from motet.model.tables import Triple
@@ -61,12 +61,6 @@ def run_of(case: Case) -> Case:
     """The case in the shape of `motet run`: everything but subscriptions and events is lost."""
     begin = [record for record in case.records if isinstance(record, SubscribeRecord)]
     return replace(case, lateness=None).with_records([*begin, *case.events, TickRecord(0, END_OF_TIME)])
-
-
-def expected_lines(case: Case) -> list[str]:
-    """What the reference engine says: notification lines in the order of `motet run`."""
-    found = evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness)
-    return [notification.to_line() for notification in found]
 
 
 def timed_event(name: str, start: int, end: int, triples: Iterable[Triple]) -> EventRecord:

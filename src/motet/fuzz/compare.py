@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import count
 from random import Random
 
-from motet.fuzz.case import Case, expected_lines
+from motet.fuzz.case import Case
 from motet.fuzz.coverage import Coverage
 from motet.fuzz.engines import Engine
 from motet.fuzz.logs import random_case, random_ontology
+from motet.fuzz.oracle import Verdict, judge, subscription_of
+from motet.fuzz.processes import answered
 from motet.fuzz.subscriptions import Abilities, random_subscriptions
 from motet.language.parse import parse
 
 TOGETHER = 6  # subscriptions over one log
+PORTION = 20  # cases that make up one task, unless the engine wants more at once
 
 _COMPOSITE = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"
 _DERIVING = "SUBSCRIPTION s EVENT a WHEN a CONSTRUCT { ?a <urn:p> <urn:o> }"
@@ -52,6 +55,7 @@ class Report:
             "told": self.told,
             "told_share": round(self.told / max(self.runs, 1), 3),
             "notifications": self.notifications,
+            "rarest_cell": self.coverage.rarest,
             "seconds": round(self.seconds, 1),
             "runs_per_second": round(self.runs / max(self.seconds, 1e-9), 1),
             "differences": len(self.differences),
@@ -60,41 +64,88 @@ class Report:
             "logs_with_changes": self.abilities.logs,
         }
 
-    def add(self, case: Case, expected: Sequence[str]) -> None:
-        lines = Counter(json.loads(line)["subscription"] for line in expected)
+    def add(self, case: Case, verdict: Verdict) -> None:
+        lines = Counter(map(subscription_of, verdict.lines()))
         for subscription in case.subscriptions:
-            self.coverage.add(case, subscription, told=lines[subscription.name] > 0)
-            self.told += lines[subscription.name] > 0
+            told = lines[subscription.name] > 0
+            produced = {pattern for name, pattern in verdict.produced if name == subscription.name}
+            self.coverage.add(case, subscription, produced, told=told)
+            self.told += told
         self.runs += len(case.subscriptions)
         self.logs += 1
-        self.notifications += len(expected)
+        self.notifications += lines.total()
+
+    def include(self, part: Report) -> None:
+        """Take in what another process did."""
+        self.runs += part.runs
+        self.logs += part.logs
+        self.told += part.told
+        self.notifications += part.notifications
+        self.coverage.include(part.coverage)
+        self.differences += part.differences
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some successive cases: one process does them."""
+
+    engine: Engine
+    abilities: Abilities
+    seed: int
+    numbers: range
+    keep_going: bool
 
 
 def fuzz(
-    engine: Engine, runs: int, seed: int, *, keep_going: bool = False, advance: Callable[[int], object] = lambda _: None
+    engine: Engine,
+    runs: int,
+    seed: int,
+    *,
+    jobs: int = 1,
+    keep_going: bool = False,
+    advance: Callable[[int], object] = lambda _: None,
 ) -> Report:
-    """Run random cases until a difference is found, or to the end; ``advance`` is told of the runs that are done."""
+    """Run random cases until a difference is found, or to the end; ``advance`` is told of the runs that are done.
+
+    The seed alone decides the cases and what is found, not the number of processes.
+    """
     report = Report(abilities_of(engine))
-    cases = random_cases(seed, report.abilities, engine.at_once)
     started = time.perf_counter()
-    while report.runs < runs and (keep_going or not report.differences):
-        batch = _no_more_than(list(islice(cases, engine.at_once)), runs - report.runs)
-        expected = [expected_lines(case) for case in batch]
-        for case, lines in zip(batch, expected, strict=True):
-            report.add(case, lines)
-        report.differences += (found for found in compare(engine, batch, expected) if found is not None)
-        report.seconds = time.perf_counter() - started
-        advance(sum(len(case.subscriptions) for case in batch))
+    tasks = (Task(engine, report.abilities, seed, part, keep_going) for part in _portions(engine, runs))
+    with closing(answered(done, tasks, jobs)) as parts:
+        for part in parts:
+            report.include(part)
+            report.seconds = time.perf_counter() - started
+            advance(part.runs)
+            if report.differences and not keep_going:
+                break
+    return report
+
+
+def done(task: Task) -> Report:
+    """The report on the cases of a task, up to the first difference unless all are wanted."""
+    report = Report(task.abilities)
+    at_once = task.engine.at_once
+    for first in task.numbers[::at_once]:
+        numbers = range(first, min(first + at_once, task.numbers.stop))
+        cases = [nth_case(task.seed, number, task.abilities, at_once) for number in numbers]
+        verdicts = [judge(case) for case in cases]
+        for case, verdict in zip(cases, verdicts, strict=True):
+            report.add(case, verdict)
+        report.differences += filter(None, compare(task.engine, cases, verdicts))
+        if report.differences and not task.keep_going:
+            break
     return report
 
 
 def compare(
-    engine: Engine, cases: Sequence[Case], expected: Sequence[list[str]] | None = None
+    engine: Engine, cases: Sequence[Case], verdicts: Iterable[Verdict] | None = None
 ) -> Iterator[Difference | None]:
     """For each case the difference, if there is one. A failure is a difference too."""
-    wanted = expected if expected is not None else [expected_lines(case) for case in cases]
-    for case, lines, actual in zip(cases, wanted, answers(engine, cases), strict=True):
-        yield None if lines == actual else Difference(case, lines, actual)
+    wanted = verdicts if verdicts is not None else map(judge, cases)
+    for case, verdict, actual in zip(cases, wanted, answers(engine, cases), strict=True):
+        expected = verdict.lines(offsets=engine.tells_offsets)
+        yield None if expected == actual else Difference(case, expected, actual)
 
 
 def answers(engine: Engine, cases: Sequence[Case]) -> list[list[str]]:
@@ -114,17 +165,24 @@ def abilities_of(engine: Engine) -> Abilities:
 
 
 def random_cases(seed: int, abilities: Abilities, at_once: int = 1) -> Iterator[Case]:
-    """Endless; the same for the same arguments. Cases that are run at once have one ontology."""
-    for number in count():
-        random = Random(f"{seed} {number}")  # noqa: S311  (seeded, not secret)
-        ontology = random_ontology(Random(f"{seed} ontology {number // at_once}"))  # noqa: S311
-        scope = f"c{number}"
-        subscriptions = random_subscriptions(random, scope, abilities, TOGETHER)
-        as_log = abilities.logs and random.random() < 0.4
-        case = random_case(random, scope, subscriptions, as_log=as_log, tagged=abilities.shares)
-        yield replace(case, ontology=ontology)
+    """Endless; the same for the same arguments."""
+    return (nth_case(seed, number, abilities, at_once) for number in count())
 
 
-def _no_more_than(cases: list[Case], runs: int) -> list[Case]:
-    """As many of the cases as make up the runs still wanted, at least one."""
-    return cases[: max(1, -(-runs // TOGETHER))]
+def nth_case(seed: int, number: int, abilities: Abilities, at_once: int = 1) -> Case:
+    """One of the cases of a seed. Those that are run at once have one ontology."""
+    random = Random(f"{seed} {number}")  # noqa: S311  (seeded, not secret)
+    ontology = random_ontology(Random(f"{seed} ontology {number // at_once}"))  # noqa: S311
+    scope = f"c{number}"
+    intervals = random.random() < 0.48
+    subscriptions = random_subscriptions(random, scope, abilities, TOGETHER, intervals=intervals)
+    as_log = abilities.logs and random.random() < 0.5
+    case = random_case(random, scope, subscriptions, as_log=as_log, tagged=abilities.shares, intervals=intervals)
+    return replace(case, ontology=ontology)
+
+
+def _portions(engine: Engine, runs: int) -> Iterator[range]:
+    """The numbers of as many cases as make up the runs, in pieces of one size."""
+    cases = -(-runs // TOGETHER)
+    size = max(engine.at_once, PORTION // engine.at_once * engine.at_once)
+    return (range(first, min(first + size, cases)) for first in range(0, cases, size))

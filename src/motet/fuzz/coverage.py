@@ -1,15 +1,15 @@
-"""How often each operator was exercised, by context and by whether the log's events are points or intervals."""
+"""How often each operator had something to work on, by context and by whether events are points or intervals."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from motet.fuzz.case import Case
 from motet.language.check import spoken
 from motet.language.syntax import Context, Pattern, Run, Subscription, Times
-from motet.language.walk import nodes
+from motet.language.walk import children, nodes
 from motet.model.intervals import Relation
 
 OPERATORS = (
@@ -23,17 +23,31 @@ Cell = tuple[str, str, str]  # operator, context, points or intervals
 
 @dataclass
 class Coverage:
-    """``told`` counts the cases that also produced notifications."""
+    """``exercised`` counts the runs in which every operand of the operator produced something; ``told`` those of them
+    that ended in notifications.
+    """
 
     exercised: Counter[Cell] = field(default_factory=Counter)
     told: Counter[Cell] = field(default_factory=Counter)
 
-    def add(self, case: Case, subscription: Subscription, *, told: bool) -> None:
+    def add(self, case: Case, subscription: Subscription, produced: Container[Pattern], *, told: bool) -> None:
+        """Count the operators of which every operand is among the patterns that ``produced`` something."""
         kind = KINDS[any(event.start < event.end for event in case.events)]
-        for operator in set(operators(subscription.pattern)):
+        for operator in {name for name, node in operators(subscription.pattern) if _has_inputs(node, produced)}:
             cell = (operator, subscription.context.value, kind)
             self.exercised[cell] += 1
             self.told[cell] += told
+
+    def include(self, other: Coverage) -> None:
+        self.exercised += other.exercised
+        self.told += other.told
+
+    @property
+    def rarest(self) -> int:
+        """How often the rarest cell of the operators that occurred at all was exercised."""
+        occurring = {operator for operator, _, _ in self.exercised}
+        counts = [row["cases"] for row in self.rows() if row["operator"] in occurring]
+        return min((int(str(count)) for count in counts), default=0)
 
     def rows(self, contexts: tuple[Context, ...] = tuple(Context)) -> list[dict[str, object]]:
         """Every cell there could be, those never reached included."""
@@ -42,18 +56,22 @@ class Coverage:
         return [dict(zip(names, (*cell, self.exercised[cell], self.told[cell]), strict=True)) for cell in cells]
 
 
-def operators(pattern: Pattern) -> Iterator[str]:
-    """The operators of a pattern as the report names them.
+def operators(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
+    """The operators of a pattern, as the report names them.
 
     >>> from motet.language.syntax import Leaf
-    >>> list(operators(Times(Leaf("a"), 2)))
+    >>> [name for name, _ in operators(Times(Leaf("a"), 2))]
     ['{n}', 'LEAF']
     """
     for node, _ in nodes(pattern):
         match node:
             case Times(gap=gap):
-                yield "{n}" if gap is None else "{n} EVERY"
+                yield "{n}" if gap is None else "{n} EVERY", node
             case Run():
-                yield "+ EVERY"
+                yield "+ EVERY", node
             case _:
-                yield spoken(node)
+                yield spoken(node), node
+
+
+def _has_inputs(node: Pattern, produced: Container[Pattern]) -> bool:
+    return all(operand in produced for operand in children(node))

@@ -27,8 +27,10 @@ from motet.engine.reference import (
     evaluate_emissions,
     stamp,
 )
-from motet.fuzz.case import Case, apart, expected_lines, packed
+from motet.fuzz.case import Case, apart, packed
 from motet.fuzz.files import event_files
+from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.oracle import expected_lines
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.errors import DecodeError, EngineError, UsageError
@@ -57,6 +59,11 @@ class Engine(Protocol):
         """How many cases `run` is best given."""
         ...
 
+    @property
+    def tells_offsets(self) -> bool:
+        """Whether its lines say which record made a notification final."""
+        ...
+
     def supports(self, subscription: Subscription) -> bool: ...
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
@@ -71,6 +78,7 @@ class Reference:
     name: str = "reference"
     takes_logs: bool = True
     at_once: int = 1
+    tells_offsets: bool = False
 
     def supports(self, subscription: Subscription) -> bool:
         return True
@@ -95,6 +103,7 @@ class Files:
     runner: Runner
     takes_logs: bool = False
     at_once: int = 1
+    tells_offsets: bool = False
 
     def supports(self, subscription: Subscription) -> bool:
         return _is_matched(subscription)
@@ -127,6 +136,7 @@ class Live:
     name: str = "embedded-live"
     takes_logs: bool = True
     at_once: int = 1
+    tells_offsets: bool = False
 
     def supports(self, subscription: Subscription) -> bool:
         return _is_matched(subscription)
@@ -157,6 +167,7 @@ class Embedded:
     name: str = "embedded"
     takes_logs: bool = True
     at_once: int = 1
+    tells_offsets: bool = False
 
     def supports(self, subscription: Subscription) -> bool:
         return _is_matched(subscription)
@@ -179,6 +190,7 @@ def spark_files() -> Files:
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "embedded": Embedded,
+    "kernel": KernelEngine,
     "reference": ShuffledReference,
     "spark": spark_files,
 }

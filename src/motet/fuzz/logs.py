@@ -25,7 +25,7 @@ from motet.model.times import END_OF_TIME, parse_datetime
 
 BEGIN = parse_datetime("2026-11-15T10:00:00Z")
 SECOND = 1_000_000
-LAST = 7  # seconds after BEGIN at which the last event starts
+LAST = 9  # seconds after BEGIN at which the last event starts, of a log in which they are far apart
 
 TAG = "urn:motet:fuzz:case"
 SAYINGS = ('"fire"', '"Fire"@en', '"feu"@fr', '"ok"', '"fiŕe 🔥"@en', '"two\\nlines"')
@@ -38,11 +38,17 @@ def tag(scope: str) -> str:
 
 
 def random_case(
-    random: Random, scope: str, subscriptions: Sequence[Subscription], *, as_log: bool, tagged: bool
+    random: Random,
+    scope: str,
+    subscriptions: Sequence[Subscription],
+    *,
+    as_log: bool,
+    tagged: bool,
+    intervals: bool = True,
 ) -> Case:
     """A log for these subscriptions; in the shape of `motet run` unless ``as_log``."""
-    intervals = random.random() < 0.55
-    events = [_event(random, scope, number, intervals, tagged) for number in range(1, random.randint(14, 20))]
+    last = random.choice((4, 6, LAST))
+    events = [_event(random, scope, number, intervals, tagged, last) for number in range(1, random.randint(15, 21))]
     case = Case((), seed=random.randrange(2**32))
     begin = [SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
@@ -80,22 +86,25 @@ def _axiom(subject: str, predicate: str, value: str) -> Triple:
 ROOMS = (_axiom("r1", EX + "floor", "f1"), _axiom("r2", EX + "floor", "f1"), _axiom("r1", EX + "near", "r2"))
 
 
-def _event(random: Random, scope: str, number: int, intervals: bool, tagged: bool) -> EventRecord:
-    name = f"urn:{scope}:{number}"
+def _event(random: Random, scope: str, number: int, intervals: bool, tagged: bool, last: int = LAST) -> EventRecord:
+    name = f"urn:{scope}:{number}" if tagged else f"urn:e:{number}"  # few names, so that queries are parsed once
     own = iri(name)
-    triples = {(own, RDF_TYPE, iri(EX + class_)) for class_ in random.choice(("A", "B", "C", "AB", "BC", "ABC", "ABC"))}
-    for property_, odds in (("room", 0.9), ("near", 0.5)):
+    triples = {
+        (own, RDF_TYPE, iri(EX + class_))
+        for class_ in random.choice(("A", "B", "C", "AB", "BC", "AC", "ABC", "ABC", "ABC"))
+    }
+    for property_, odds in (("room", 0.95), ("near", 0.5)):
         if random.random() < odds:
-            triples.add((own, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r2")))))
+            triples.add((own, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r1", "r2")))))
     if random.random() < 0.3:
         triples.add(random.choice(ROOMS))
     if random.random() < 0.8:
         triples |= {(own, iri(EX + "k"), _number(random)) for _ in range(random.choice((1, 1, 1, 2)))}
-    if random.random() < 0.5:
+    if random.random() < 0.7:
         triples.add((own, iri(EX + "says"), random.choice(SAYINGS)))
     if tagged:
         triples.add((own, iri(TAG), iri(tag(scope))))
-    start = random.randint(0, LAST)
+    start = random.randint(0, last)
     length = random.choice((0, 1, 2, 3, 4)) if intervals else 0
     return timed_event(name, BEGIN + start * SECOND, BEGIN + (start + length) * SECOND, triples)
 

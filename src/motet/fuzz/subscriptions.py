@@ -80,6 +80,23 @@ TIMES = " DURING ?from_{e} ?to_{e}"
 CONDITIONS = ("?k > 1", "?k < 3 || BOUND(?room)", "?room != <http://example.org/r1>", "!BOUND(?k)", 'STR(?room) > "r"')
 
 
+SIDES = ("left", "right")
+PAIRINGS = (And, Alongside, *Relation)
+# Of points these relations never hold: which sides must last.
+LASTING = {
+    Relation.MEETS: SIDES,
+    Relation.MET_BY: SIDES,
+    Relation.OVERLAPS: SIDES,
+    Relation.OVERLAPPED_BY: SIDES,
+    Relation.STARTS: SIDES[1:],
+    Relation.DURING: SIDES[1:],
+    Relation.FINISHES: SIDES[1:],
+    Relation.STARTED_BY: SIDES[:1],
+    Relation.INCLUDES: SIDES[:1],
+    Relation.FINISHED_BY: SIDES[:1],
+}
+
+
 @dataclass(frozen=True)
 class Abilities:
     """What the engine in question can be given."""
@@ -99,19 +116,21 @@ class Writer:
     abilities: Abilities
     derives: bool  # this subscription makes events
     fed: bool  # another one does
+    intervals: bool = True  # events may last
     events: list[Event] = field(default_factory=list)
 
     def pattern(self, depth: int) -> Pattern:
-        if depth == 0 or self.random.random() < (0.6 if self.events else 0.05):
+        if depth == 0 or self.random.random() < (0.52 if self.events else 0.08):
             return self.leaf()
         kinds: list[Callable[[int], Pattern]] = [
-            *[self.pair] * 5,
+            *[self.pair] * 10,
             self.either,
             self.exclusive,
             self.bounded,
             self.unless,
             self.without,
             self.without,
+            self.filtered,
             self.filtered,
             self.absence,
             self.times,
@@ -133,27 +152,35 @@ class Writer:
         return Leaf(name)
 
     def pair(self, depth: int) -> Pattern:
-        left, right = self.pattern(depth), self.pattern(depth)
+        kind = self.random.choice(PAIRINGS)
+        lasting = () if self.intervals or not isinstance(kind, Relation) else LASTING.get(kind, ())
+        left, right = (self.lasting() if side in lasting else self.pattern(depth) for side in SIDES)
+        return Timed(kind, left, right) if isinstance(kind, Relation) else kind(left, right)
+
+    def lasting(self) -> Pattern:
+        """Something that lasts, made of events that may be points."""
         kind = self.random.randrange(8)
         if kind == 0:
-            return And(left, right)
+            return No(self.leaf(), self._short())
         if kind == 1:
-            return Alongside(left, right)
-        often = (Relation.BEFORE,) * 5 + (Relation.AFTER,) * 2
-        return Timed(self.random.choice((*often, *Relation)), left, right)
+            return Run(self.leaf(), self._short())
+        if kind < 5:
+            return Times(self.leaf(), self.random.choice((2, 3, 4, 5)))
+        left, right = self.leaf(), self.leaf()
+        return And(left, right) if kind < 7 else Timed(Relation.BEFORE, left, right)
 
     def either(self, depth: int) -> Pattern:
         left = self.pattern(depth)
         return Or(left, left if self.random.random() < 0.1 else self.pattern(depth))
 
     def exclusive(self, depth: int) -> Pattern:
-        return Xor(self.pattern(depth), self.pattern(depth), self._duration())
+        return Xor(self.pattern(depth), self.pattern(depth), self._short())
 
     def bounded(self, depth: int) -> Pattern:
-        return self._within(self.pair(depth))
+        return Within(self.pair(depth), self._long())
 
     def unless(self, depth: int) -> Pattern:
-        return Unless(self.pattern(depth), self.pattern(depth), self._duration())
+        return Unless(self.pattern(depth), self.pattern(depth), self._short())
 
     def without(self, depth: int) -> Pattern:
         """Over a pair, as the language demands; seen through a bound or another guard."""
@@ -215,24 +242,35 @@ class Writer:
     def _duration(self) -> int:
         return self.random.randint(1, 8) * SECOND
 
+    def _long(self) -> int:
+        return self._duration() + 2 * SECOND
 
-def random_subscriptions(random: Random, scope: str, abilities: Abilities, count: int) -> list[Subscription]:
+    def _short(self) -> int:
+        """For windows in which something must not be: in long ones there always is."""
+        return self.random.choice((SECOND // 2, SECOND // 2, SECOND, SECOND, 2 * SECOND, 4 * SECOND))
+
+
+def random_subscriptions(
+    random: Random, scope: str, abilities: Abilities, count: int, *, intervals: bool = True
+) -> list[Subscription]:
     """Subscriptions for one log; sometimes the first one makes events that the others see."""
     derives = abilities.derives and random.random() < 0.3
     return [
         random_subscription(
-            random, f"{scope}-{number}", scope, abilities, derives=derives and number == 1, fed=derives and number > 1
+            Writer(random, scope, abilities, derives and number == 1, derives and number > 1, intervals),
+            f"{scope}-{number}",
         )
         for number in range(1, count + 1)
     ]
 
 
-def random_subscription(
-    random: Random, name: str, scope: str, abilities: Abilities, *, derives: bool = False, fed: bool = False
-) -> Subscription:
+def random_subscription(writer: Writer, name: str) -> Subscription:
     """A subscription that the language accepts; unbounded only when it must be."""
-    writer = Writer(random, scope, abilities, derives, fed)
-    pattern = writer.pattern(random.choice((1, 1, 2, 2, MAX_DEPTH))) if abilities.composite else writer.single()
+    random, abilities = writer.random, writer.abilities
+    depths = (
+        (0, 1, 1, 2) if writer.derives else (1, 1, 1, 1, 2, 2, MAX_DEPTH)
+    )  # who feeds others should have something to say
+    pattern = writer.pattern(random.choice(depths)) if abilities.composite else writer.single()
     if abilities.composite and random.random() < 0.3:
         pattern = Within(pattern, random.randint(6, 20) * SECOND)
     since = BEGIN + random.randint(0, LAST // 2) * SECOND if random.random() < 0.15 else None

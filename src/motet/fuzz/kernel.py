@@ -1,0 +1,147 @@
+"""The detection kernel on its own: a log in random pieces, and its state written and read again at every cut.
+
+Nothing a host does is in the way here, so that where the log is cut, what the state forgets and which record made a
+notification final are all seen. The hosts around it are tried by the other engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Protocol
+
+import pyarrow as pa
+
+from motet.engine.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+    stamp,
+)
+from motet.fuzz.case import Case
+from motet.fuzz.oracle import lines_of
+from motet.lake.records import DRAFT, place
+from motet.language.printer import to_text
+from motet.language.syntax import Subscription
+from motet.model.tables import Triple, notification_rows
+
+BEFORE = -1  # the place of what the log does not hold: the ontology
+
+
+History = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
+
+
+class Detector(Protocol):
+    """What the kernel is to its hosts."""
+
+    def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Take in the next RECORDS of the log; the NOTIFICATIONS they made final."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a detector is opened with."""
+
+    lateness: int | None
+    background: frozenset[Triple]
+    history: History
+
+
+def _kernel(opening: Opening) -> Detector:
+    from motet.engine.kernel import Kernel  # noqa: PLC0415  (loads Numba)
+
+    return Kernel(lateness=opening.lateness, background=opening.background, history=opening.history)
+
+
+def _same(detector: Detector, _: History) -> Detector:
+    return detector
+
+
+@dataclass(frozen=True)
+class KernelEngine:
+    """``start`` makes a detector that has seen nothing, ``reload`` one from another's written state."""
+
+    name: str = "kernel"
+    takes_logs: bool = True
+    at_once: int = 1
+    tells_offsets: bool = True
+    start: Callable[[Opening], Detector] = _kernel
+    reload: Callable[[Detector, History], Detector] = _same
+
+    def supports(self, subscription: Subscription) -> bool:
+        return True
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [self._lines(case) for case in cases]
+
+    def _lines(self, case: Case) -> list[str]:
+        random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+        given = case.ontology if random.random() < 0.5 else frozenset()
+        records, places = log_of(replace(case, ontology=case.ontology - given))
+
+        def history(offset: int) -> Iterator[pa.RecordBatch]:
+            return pieces(records.slice(0, offset), random)
+
+        detector = self.start(Opening(case.lateness, given, history))
+        found = []
+        for piece in pieces(records, random):
+            told = notification_rows(detector.advance(piece))
+            found += [(places[offset], notification) for notification, offset in told]
+            detector = self.reload(detector, history)
+        return lines_of(found, offsets=self.tells_offsets)
+
+
+def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
+    """The records cut at random places: sometimes hardly ever, sometimes after each of them."""
+    odds = random.choice((0.05, 0.2, 0.5, 1.0))
+    first = 0
+    for stop in range(1, len(records) + 1):
+        if stop == len(records) or random.random() < odds:
+            yield records.slice(first, stop - first)
+            first = stop
+
+
+def log_of(case: Case) -> tuple[pa.RecordBatch, list[int]]:
+    """The case's log as a lake would hold it, and for each of its rows the place of its record in the case.
+
+    An ontology is the first change of the background; an event that is published again is not a record.
+    """
+    rows: list[dict[str, object]] = []
+    places: list[int] = []
+    for record in [BackgroundRecord(BEFORE, added=case.ontology), *stamp(case.records, case.lateness)]:
+        for row in _rows(record):
+            rows.append(row)
+            places.append(record.offset)
+    placed, _ = place(pa.Table.from_pylist(rows, schema=DRAFT), 0, None, case.lateness)
+    (batch,) = placed.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=placed.schema)]
+    return batch, places
+
+
+def _rows(record: Record) -> Iterator[dict[str, object]]:
+    match record:
+        case EventRecord(id=name, start=start, end=end, triples=triples):
+            yield _row("event", name, triples=triples) | {"start": start, "end": end}
+        case TickRecord(instant=instant):
+            yield _row("tick") | {"end": instant}
+        case SubscribeRecord(subscription=subscription):
+            yield _row("subscribe", subscription.name, to_text(subscription))
+        case UnsubscribeRecord(name=name):
+            yield _row("unsubscribe", name)
+        case BackgroundRecord(added=added, removed=removed):
+            parts = {"remove": removed, "add": added}
+            yield from (_row("background", text=text, triples=part) for text, part in parts.items() if part)
+        case RetractRecord(event=name):
+            yield _row("retract", name)
+
+
+def _row(
+    kind: str, name: str | None = None, text: str | None = None, triples: frozenset[Triple] = frozenset()
+) -> dict[str, object]:
+    listed = [{"subject": s, "predicate": p, "object": o} for s, p, o in sorted(triples)]
+    return {"kind": kind, "id": name, "start": None, "end": None, "text": text, "triples": listed}
