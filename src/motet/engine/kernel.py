@@ -7,9 +7,10 @@ back to are asked for through `history`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +35,14 @@ from motet.engine.detect.occurrences import (
     none,
 )
 from motet.engine.detect.operator import Now
+from motet.engine.detect.saving import Saved, table_name
+from motet.engine.detect.saving_format import refused
+from motet.engine.detect.saving_kernel import fill, in_working_order, saved_rows
+from motet.engine.detect.saving_rows import canonical
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.parse import parse
+from motet.language.printer import to_text
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple, notification_rows
@@ -99,6 +105,17 @@ class _Sharing:
     derived: int = 0  # how many events were derived so far
 
 
+@dataclass
+class _Found:
+    """What subscriptions are to be told: notifications, and what will be some, all at once."""
+
+    finished: list[pa.RecordBatch] = field(default_factory=list)
+    plain: list[tuple[Delivery, Occurrences]] = field(default_factory=list)
+
+    def notifications(self, names: Dictionary) -> list[pa.RecordBatch]:
+        return [*self.finished, notifications(self.plain, names)] if self.plain else self.finished
+
+
 class Kernel:
     """
     >>> from motet.model.schemas import RECORDS
@@ -130,6 +147,7 @@ class Kernel:
         self._shared = sharing or _Sharing()
         self._given = background
         self._feeding: Reasoner | None = None  # the background before the first subscription decides who feeds whom
+        self._feeding_background: frozenset[Triple] | None = None
         self._lives: dict[str, Life] = {}
         self._deriving: set[int] = set()  # the offsets of all subscriptions that ever derived events
         self._retracted: dict[str, int] = {}
@@ -148,13 +166,89 @@ class Kernel:
 
     @property
     def _entailment(self) -> str:
-        return self._asked_entailment or ("owl-rl" if self._background else "none")
+        return self._asked_entailment or _entailment_of(self._background)
 
     def begin(self, subscriptions: Iterable[Subscription]) -> None:
         """Subscriptions that are in force before the first record."""
         for subscription in subscriptions:
             self._subscribe(subscription, -1)
         self._is_changed = True
+
+    def dump(self) -> bytes:
+        """Everything that is remembered; whoever loads it goes on exactly from here."""
+        return self.saved().data
+
+    @classmethod
+    def load(cls, data: bytes, *, history: History | None = None) -> Kernel:
+        """A kernel that goes on from another one's dump; one that cannot be used is refused."""
+        return cls.resumed(Saved.of(data), history=history)
+
+    def saved(self) -> Saved:
+        """The state as data."""
+        if self._is_changed:
+            self._change()
+        facts = {
+            "lateness": self._lateness,
+            "entailment": self._asked_entailment,
+            "frontier": self._frontier,
+            "last": self._last,
+            "has events": self._has_events,
+            "derived": self._shared.derived,
+            "deriving": sorted(self._deriving),
+            "with triples": self._shared.names.events.with_triples,
+        }
+        lives = {name: _facts(life) for name, life in self._lives.items()}
+        graphs = {"given": self._given, "current": self._background}
+        if self._feeding_background is not None:
+            graphs["feeding"] = self._feeding_background
+        rows = canonical(saved_rows(self._tables(), self._shared.names))
+        return Saved(facts, lives, dict(self._retracted), graphs, rows)
+
+    def _tables(self) -> dict[str, Occurrences]:
+        """All tables by the names they are saved under."""
+        digests = self._shared.builder.digests
+        found = {
+            table_name(digests[id_], name): table
+            for id_, running in self._detector.running.items()
+            for name, table in running.tables().items()
+        }
+        for name, life in self._lives.items():
+            if life.delivery and life.delivery.distinct:
+                found[table_name(name, "delivered")] = life.delivery.distinct.seen
+        return found
+
+    @classmethod
+    def resumed(cls, saved: Saved, *, history: History | None = None) -> Kernel:
+        """A kernel that goes on from a saved state."""
+        facts, graphs = saved.facts, saved.graphs
+        kernel = cls(
+            lateness=facts["lateness"], background=graphs["given"], entailment=facts["entailment"], history=history
+        )
+        kernel._background = graphs["current"]
+        if "feeding" in graphs:
+            kernel._feed_by(graphs["feeding"])
+        kernel._frontier, kernel._last, kernel._has_events = facts["frontier"], facts["last"], facts["has events"]
+        kernel._deriving, kernel._retracted = set(facts["deriving"]), dict(saved.retracted)
+        kernel._shared.derived = facts["derived"]
+        kernel._shared.names.events.with_triples = facts["with triples"]
+        fill(kernel._shared.names, saved.rows)
+        for name, life in sorted(saved.lives.items(), key=lambda one: one[1]["offset"]):
+            kernel._begin(_life(name, life))
+        kernel._change()
+        kernel._take(saved.rows.tables)
+        return kernel
+
+    def _take(self, tables: Mapping[str, Occurrences]) -> None:
+        """Go on from these tables; they have to be those of this very plan."""
+        if set(tables) != set(self._tables()):
+            raise refused("belongs to another plan of the same subscriptions")
+        names, digests = self._shared.names, self._shared.builder.digests
+        for id_, running in self._detector.running.items():
+            own = {name: tables[table_name(digests[id_], name)] for name in running.tables()}
+            running.load({name: in_working_order(running, name, table, names) for name, table in own.items()})
+        for name, life in self._lives.items():
+            if life.delivery and life.delivery.distinct:
+                life.delivery.distinct.seen = tables[table_name(name, "delivered")]
 
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications that some more records of the log make final, with the offsets of those records."""
@@ -197,25 +291,33 @@ class Kernel:
         self._background = self._background - change if removes else self._background | change
 
     def _subscribe(self, subscription: Subscription, offset: int) -> None:
-        if self._feeding is None:
-            self._feeding = Reasoner(self._background, Entailment(self._entailment))
+        feeding = self._feeding or self._feed_by(self._background)
         past = subscription.since is not None and self._has_events and self._history is not None
         derives = isinstance(subscription.delivery, Construct)
-        alone = past or (derives and feeds_itself(subscription, self._feeding)) or self._has_reaching_back_producer()
+        alone = past or (derives and feeds_itself(subscription, feeding)) or self._has_reaching_back_producer()
         start = Start(offset if past else self._last, subscription.since)
         life = Life(subscription, offset, start, alone, self._frontier)
-        self._lives[subscription.name] = life
         if derives:
             self._deriving.add(offset)
-            assert isinstance(subscription.delivery, Construct)
-            life.templates = Templates(subscription.delivery.templates)
-        if not is_single(subscription):
-            self._root(life)
+        self._begin(life)
         if isinstance(subscription.delivery, Events) and (past or life.root is not None):
             self._shared.names.events.with_triples = True
         if past:
             self._replay(life)
             self._last = offset
+
+    def _feed_by(self, background: frozenset[Triple]) -> Reasoner:
+        """Who feeds whom is decided once and for all."""
+        self._feeding_background = background
+        self._feeding = Reasoner(background, Entailment(self._asked_entailment or _entailment_of(background)))
+        return self._feeding
+
+    def _begin(self, life: Life) -> None:
+        self._lives[life.subscription.name] = life
+        if isinstance(life.subscription.delivery, Construct):
+            life.templates = Templates(life.subscription.delivery.templates)
+        if not is_single(life.subscription):
+            self._root(life)
 
     def _root(self, life: Life) -> None:
         life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone)
@@ -353,7 +455,7 @@ class Kernel:
         leaves = self._leaves.occurrences(events, names)
         if self._past:
             leaves = {id_: self._past.visible(id_, table, names) for id_, table in leaves.items()}
-        found: list[pa.RecordBatch] = []
+        found = _Found()
         for life in told:
             assert life.told is not None
             for id_, table in self._tell(life, life.told, found).items():
@@ -370,9 +472,9 @@ class Kernel:
             return fed
 
         self._detector.advance(leaves, frontier, at)
-        return found
+        return found.notifications(names)
 
-    def _tell(self, life: Life, table: Occurrences, found: list[pa.RecordBatch]) -> dict[int, Occurrences]:
+    def _tell(self, life: Life, table: Occurrences, found: _Found) -> dict[int, Occurrences]:
         """Deliver what a subscription has found; what its derived events mean to leaves is returned."""
         if not len(table):
             return {}
@@ -381,6 +483,9 @@ class Kernel:
             return {}
         names = self._shared.names
         assert life.delivery is not None
+        if life.templates is None and not isinstance(life.subscription.delivery, Events):
+            found.plain.append((life.delivery, table))
+            return {}
         batch = notifications([(life.delivery, table)], names)
         fed: dict[int, Occurrences] = {}
         if isinstance(life.subscription.delivery, Events):
@@ -394,12 +499,11 @@ class Kernel:
                 batch, [sorted({line for one in events for line in one.lines}) for events in derived]
             )
             fed = self._feed(life, table, derived, found)
-        if self._past is None:
-            found.append(batch)
+        found.finished.append(batch)
         return fed
 
     def _feed(
-        self, life: Life, table: Occurrences, derived: Sequence[Sequence[Derived]], found: list[pa.RecordBatch]
+        self, life: Life, table: Occurrences, derived: Sequence[Sequence[Derived]], found: _Found
     ) -> dict[int, Occurrences]:
         """Show derived events to those they feed."""
         fed: dict[int, Occurrences] = {}
@@ -410,7 +514,7 @@ class Kernel:
                 events, emitted = self._records(table, rows)
                 for id_, more in self._seen(life, events, emitted, feeds_).items():
                     fed[id_] = concatenated([fed[id_], more]) if id_ in fed else more
-                found += self._matched(life, events, emitted, feeds_)
+                found.finished += self._matched(life, events, emitted, feeds_)
         return fed
 
     def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
@@ -489,10 +593,32 @@ class Kernel:
             distinct.seen = renumbered(distinct.seen)
 
 
+def _entailment_of(background: frozenset[Triple]) -> str:
+    """What is entailed when nothing is asked for: without a background there is nothing to reason with."""
+    return "owl-rl" if background else "none"
+
+
 def _visible(records: pa.RecordBatch) -> pa.RecordBatch:
     """The events that are not late."""
     is_event = pc.equal(records.column("kind"), "event")
     return records.filter(pc.and_(is_event, pc.invert(records.column("late"))))
+
+
+def _facts(life: Life) -> dict[str, object]:
+    """What is saved of a subscription."""
+    return {
+        "text": to_text(life.subscription),
+        "offset": life.offset,
+        "start": life.start.offset,
+        "is alone": life.is_alone,
+        "frontier": life.frontier,
+    }
+
+
+def _life(name: str, facts: Mapping[str, Any]) -> Life:
+    (subscription,) = parse(facts["text"], source=f"subscription {name!r} in saved state")
+    start = Start(facts["start"], subscription.since)
+    return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])
 
 
 def _below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:

@@ -36,8 +36,8 @@ class Distinct:
 
     def advance(self, new: Occurrences, now: Now) -> Occurrences:
         """What has not been seen before."""
-        if not len(new) and not len(self.seen):
-            return new
+        if not len(self.seen) and (not len(new) or now.frontier.passed(new.rows[:, END] + now.lag).all()):
+            return self._once(new)  # none of these can come again
         ordered = new.take(np.argsort(new.rows[:, EMITTED], kind="stable"))
         table = concatenated([self.seen, ordered])
         first = first_equal(table.rows, self._columns, table.starts, table.events)
@@ -49,6 +49,14 @@ class Distinct:
         may_come_again = ~now.frontier.passed(table.rows[:, END] + now.lag)
         self.seen = table.take(kept & may_come_again)
         return found
+
+    def _once(self, new: Occurrences) -> Occurrences:
+        if len(new) < 2:
+            return new
+        ordered = new.take(np.argsort(new.rows[:, EMITTED], kind="stable"))
+        first = first_equal(ordered.rows, self._columns, ordered.starts, ordered.events)
+        kept = first == np.arange(len(ordered))
+        return ordered if kept.all() else _with_members(ordered, first).take(kept)
 
 
 def _with_members(table: Occurrences, first: Ints) -> Occurrences:

@@ -50,6 +50,12 @@ class Occurrences:
         members = None if self.members is None else self.members[chosen]
         return Occurrences(self.rows[chosen], starts, self.events[places], members)
 
+    def first(self, count: int) -> Occurrences:
+        """The first rows, without a copy."""
+        starts = self.starts[: count + 1]
+        members = None if self.members is None else self.members[:count]
+        return Occurrences(self.rows[:count], starts, self.events[: starts[-1]], members)
+
     def with_column(self, column: int, values: npt.NDArray[Any] | int) -> Occurrences:
         rows = self.rows.copy()
         rows[:, column] = values

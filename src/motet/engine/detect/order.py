@@ -50,7 +50,7 @@ def with_ties(
 ) -> Order:
     """The order of rows that are in order of time, once those with equal times are too.
 
-    ``rows_of`` gives rows with their sides; ``variables`` are those whose values decide, for the left and the right one.
+    ``rows_of`` gives rows with their sides; ``variables`` are those whose values decide, for either side.
     """
     started, ended = start[places], end[places]
     again = (started[1:] == started[:-1]) & (ended[1:] == ended[:-1])

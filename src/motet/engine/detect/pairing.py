@@ -149,9 +149,7 @@ class Pairing:
 
     def _paired(self, batch: _Batch, now: Now) -> Occurrences:
         order = self._completion_order(batch, now)
-        starts, events = batch.events()
-        loose = batch.values(self._loose, self._mappings)
-        later, earlier, kept = self._pairs(batch, order, loose, starts, events, now)
+        later, earlier, kept = self._pairs(batch, order, now)
         self._opened = [self._kept(batch, batch.of_side(kept, side), side) for side in (LEFT, RIGHT)]
         if not len(later):
             return self._nothing()
@@ -161,7 +159,8 @@ class Pairing:
             is_right = (batch.lane[later] & 1).astype(np.bool_)
             left, right = np.where(is_right, earlier, later), np.where(is_right, later, earlier)
             rows = kernels.joined_rows(batch.rows, batch.part, batch.place, left, right, self._sources)
-            found = Occurrences(rows, *kernels.joined_events(starts, events, left, right))
+            lists = (tuple(table.starts for table in batch.tables), tuple(table.events for table in batch.tables))
+            found = Occurrences(rows, *kernels.joined_events(*lists, batch.part, batch.place, left, right))
         if self._context != kernels.UNRESTRICTED:
             known = now.frontier.known(found.rows[:, END] + max(now.lags))
             found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], known)
@@ -182,10 +181,9 @@ class Pairing:
 
         return with_ties(places, batch.start, batch.end, tied_rows, now.names, self._order)
 
-    def _pairs(
-        self, batch: _Batch, order: Order, loose: Ints, starts: Ints, events: Ints, now: Now
-    ) -> tuple[Ints, Ints, Ints]:
-        compared = (starts, events) if self._shares_events else (NO_ROWS, NO_ROWS)
+    def _pairs(self, batch: _Batch, order: Order, now: Now) -> tuple[Ints, Ints, Ints]:
+        loose = batch.values(self._loose, self._mappings)
+        compared = batch.events() if self._shares_events else (NO_ROWS, NO_ROWS)
 
         def pairs(context: int, allowed: Ints | None) -> tuple[Ints, Ints, Ints]:
             found: tuple[Ints, Ints, Ints] = kernels.pair_rows(
@@ -238,7 +236,7 @@ _IS_NEW = np.array([False, False, True, True, True, True])
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """All rows that take part, numbered through: those that are open, then the left and the right ones that complete."""
+    """All rows that take part, numbered through: what is open, then the left and the right ones that complete."""
 
     tables: list[Occurrences]
     start: Ints
@@ -259,6 +257,9 @@ class _Batch:
         rest = []
         for part in parts:
             first, last = np.searchsorted(self.part, [part, part + 1])
+            if last - first == len(self.tables[part]):
+                rest.append(self.tables[part].first(0))
+                continue
             stays = np.ones(len(self.tables[part]), np.bool_)
             stays[self.place[first:last]] = False
             rest.append(self.tables[part].take(stays))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from motet.engine.detect.grouping_kernels import row_code
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, LEFT_END, RIGHT_START, START, UNBOUND, VALUES, Ints
-from motet.engine.match.compiled import compiled, inner
+from motet.engine.match.compiled import compiled, inner, making
 
 Flags = npt.NDArray[np.bool_]
 
@@ -153,11 +153,9 @@ def read_parts(
         total += len(parts[part])
     start, end, lane = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
     of_part, place = np.empty(total, np.int64), np.empty(total, np.int64)
-    size = 16
-    while size < 2 * total:
-        size *= 2
-    slots = np.full(size, -1, np.int64)
-    keys = np.empty((16, columns.shape[1]), np.int64)
+    slots = np.full(1024, -1, np.int64)
+    keys = np.empty((512, columns.shape[1]), np.int64)
+    codes = np.empty(512, np.uint64)
     count = found = 0
     for part in range(len(parts)):
         rows = parts[part]
@@ -168,19 +166,45 @@ def read_parts(
                 continue
             start[found], end[found] = rows[row, START], rows[row, END]
             of_part[found], place[found] = part, row
-            slot = np.int64(row_code(rows, row, own) & np.uint64(size - 1))
-            while slots[slot] >= 0 and not _is_key(keys, slots[slot], rows, row, own):
-                slot = (slot + 1) & (size - 1)
+            code = row_code(rows, row, own)
+            slot = _slot(slots, keys, codes, code, rows, row, own)
             if slots[slot] < 0:
-                if count == len(keys):
-                    keys = np.concatenate((keys, np.empty_like(keys)))
                 slots[slot] = count
+                codes[count] = code
                 for column in range(len(own)):
                     keys[count, column] = rows[row, own[column]]
                 count += 1
+                if count == len(codes):
+                    keys, codes = np.concatenate((keys, keys)), np.concatenate((codes, codes))
+                    slots = _spread(codes[:count], 2 * len(slots))
+                    slot = _slot(slots, keys, codes, code, rows, row, own)
             lane[found] = 2 * slots[slot] + side
             found += 1
     return start[:found], end[:found], lane[:found], of_part[:found], place[:found], 2 * count
+
+
+@inner
+def _slot(
+    slots: Ints, keys: Ints, codes: npt.NDArray[np.uint64], code: np.uint64, rows: Ints, row: int, columns: Ints
+) -> int:
+    """Where the key of a row stands, or belongs."""
+    mask = len(slots) - 1
+    slot = np.int64(code & np.uint64(mask))
+    while slots[slot] >= 0 and not (codes[slots[slot]] == code and _is_key(keys, slots[slot], rows, row, columns)):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@making
+def _spread(codes: npt.NDArray[np.uint64], size: int) -> Ints:
+    """A larger table of the same keys."""
+    slots = np.full(size, -1, np.int64)
+    for key in range(len(codes)):
+        slot = np.int64(codes[key] & np.uint64(size - 1))
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = key
+    return slots
 
 
 @inner
@@ -331,21 +355,26 @@ def joined_rows(parts: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints,
 
 
 @compiled
-def joined_events(starts: Ints, events: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+def joined_events(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    starts: tuple[Ints, ...], events: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints, right: Ints
+) -> tuple[Ints, Ints]:
     """The events of pairs, which share none, in the order of their numbers."""
     bounds = np.zeros(len(left) + 1, np.int64)
     for pair in range(len(left)):
-        size = starts[left[pair] + 1] - starts[left[pair]] + starts[right[pair] + 1] - starts[right[pair]]
-        bounds[pair + 1] = bounds[pair] + size
+        one, other = starts[of_part[left[pair]]], starts[of_part[right[pair]]]
+        a, b = place[left[pair]], place[right[pair]]
+        bounds[pair + 1] = bounds[pair] + one[a + 1] - one[a] + other[b + 1] - other[b]
     found = np.empty(bounds[-1], np.int64)
     for pair in range(len(left)):
-        at, stop = starts[left[pair]], starts[left[pair] + 1]
-        other, other_stop = starts[right[pair]], starts[right[pair] + 1]
-        for place in range(bounds[pair], bounds[pair + 1]):
-            if other == other_stop or (at < stop and events[at] < events[other]):
-                found[place] = events[at]
+        part, other_part = of_part[left[pair]], of_part[right[pair]]
+        own, others = events[part], events[other_part]
+        at, stop = starts[part][place[left[pair]]], starts[part][place[left[pair]] + 1]
+        other_at, other_stop = starts[other_part][place[right[pair]]], starts[other_part][place[right[pair]] + 1]
+        for target in range(bounds[pair], bounds[pair + 1]):
+            if other_at == other_stop or (at < stop and own[at] < others[other_at]):
+                found[target] = own[at]
                 at += 1
             else:
-                found[place] = events[other]
-                other += 1
+                found[target] = others[other_at]
+                other_at += 1
     return bounds, found
