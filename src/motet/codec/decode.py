@@ -18,6 +18,7 @@ from motet.codec.formats import Format, format_of_content_type, format_of_path
 from motet.codec.hazards import refuse_deep_json
 from motet.codec.limits import Limits, Source
 from motet.codec.nquads_stream import decode_nquads
+from motet.codec.small_nquads import decode_small
 from motet.model.errors import DecodeError, MotetError, UsageError
 
 __all__ = ["Decoded", "Limits", "decode_bytes", "decode_file", "decode_stream"]
@@ -61,6 +62,8 @@ def decode_bytes(
     if event_id is not None and not _ABSOLUTE_IRI.fullmatch(event_id):
         raise UsageError(f"the event id {event_id!r} is not an absolute IRI", advice="use one such as urn:uuid:…")
     source = Source(name, limits or Limits(), time_properties)
+    if content_type == Format.N_QUADS.value and not headers and (small := decode_small(data, source)) is not None:
+        return iter([Decoded(small, [])])
     chunks = bytes_chunks(data, name)
     if headers and are_of_cloudevent(headers):
         return _decode_binary_cloudevent(chunks, content_type, headers, source)

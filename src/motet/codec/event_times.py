@@ -93,7 +93,7 @@ def parse_times(literals: pa.StringArray) -> tuple[Int64s, dict[int, str]]:
     malformed: dict[int, str] = {}
     for position in np.flatnonzero(~usual):
         try:
-            micros[position] = _parse_one(literals[int(position)].as_py())
+            micros[position] = parse_time(literals[int(position)].as_py())
         except ValueError as error:
             malformed[int(position)] = str(error)
     return micros, malformed
@@ -195,7 +195,8 @@ def _zone_offset(zone: str) -> int:
     return -offset if zone[0] == "-" else offset
 
 
-def _parse_one(literal: str) -> int:
+def parse_time(literal: str) -> int:
+    """The microseconds of an xsd:dateTime literal; a ValueError says why it is none."""
     if terms.is_iri(literal):
         raise ValueError(f"{literal} is not an xsd:dateTime")
     text, datatype, _ = terms.literal_parts(literal)
