@@ -13,6 +13,9 @@ from motet.model.tables import Triple
 from motet.plan.registry import Registry
 from motet.plan.timeline import Stretch
 
+_FEW = 32
+_last: list[tuple[Registry, Matcher]] = []
+
 
 def derive(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
     """The notifications of the records that belong to the stretch."""
@@ -26,6 +29,8 @@ def derive(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
 
 def select(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
     """The events the stretch's subscriptions see: not late, and for those of the past not too early and not hidden."""
+    if _all_wanted(stretch, records):
+        return records
     offsets = records.column("offset")
     wanted = pc.and_(pc.equal(records.column("kind"), "event"), pc.invert(records.column("late")))
     wanted = pc.and_(wanted, pc.and_(pc.greater_equal(offsets, stretch.first), pc.less(offsets, stretch.stop)))
@@ -38,8 +43,27 @@ def select(stretch: Stretch, records: pa.RecordBatch) -> pa.RecordBatch:
     return records.filter(wanted)
 
 
-@lru_cache(maxsize=8)
+def _all_wanted(stretch: Stretch, records: pa.RecordBatch) -> bool:
+    """Whether all of a few records are seen: the usual case where it matters how long one event takes."""
+    if records.num_rows > _FEW or stretch.since is not None or stretch.hidden:
+        return False
+    offsets = records.column("offset").to_pylist()
+    kinds, late = records.column("kind").to_pylist(), records.column("late").to_pylist()
+    inside = all(stretch.first <= offset < stretch.stop for offset in offsets)
+    return inside and set(kinds) == {"event"} and not any(late)
+
+
 def engine_for(registry: Registry) -> Matcher:
+    """The matcher of a registry. The last one is known by identity: to hash it would mean to read it all."""
+    last = _last[0] if _last else None
+    if last is None or last[0] is not registry:
+        last = registry, _engine_for(registry)
+        _last[:] = [last]
+    return last[1]
+
+
+@lru_cache(maxsize=8)
+def _engine_for(registry: Registry) -> Matcher:
     """The matcher of a registry, made from the last one over the same background: most subscriptions stay."""
     latest = _latest(registry.background)
     found = latest[0] = latest[0].changed(registry.subscriptions)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from motet.engine.match.asked import Asked
 from motet.engine.match.closing import Background, Closing
 from motet.engine.match.encode import encode
-from motet.engine.match.index import VERIFIED, Group, Index
+from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
 from motet.engine.match.segment import Hits
 from motet.engine.match.solutions import Batch, solutions
 from motet.engine.match.texts import Ints
@@ -63,6 +63,8 @@ class Matcher:
         found = [part for group in self._index.groups for part in self._parts(batch, closing, group)]
         if not found:
             return notification_batch(())
+        if len(found) == 1:  # is in order
+            return found[0][0]
         tables = pa.Table.from_batches([notifications for notifications, _ in found]).combine_chunks()
         order = np.argsort(np.concatenate([event for _, event in found]), kind="stable")
         (ordered,) = tables.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
@@ -71,12 +73,12 @@ class Matcher:
     def _parts(self, batch: Batch, closing: Closing, group: Group) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """The notifications of a group, with their events: those the index decides, and those that are verified."""
         hits = _sorted(group.segment.search(batch.encoded))
-        hits = _chosen(
-            hits, group.alive[hits.leaf] & (_lengths(batch.events)[hits.event] <= group.leaves.longest[hits.leaf])
-        )
+        if not len(hits.event):
+            return
+        hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, group.leaves))
         pair = hits.event.astype(np.int64) * len(group.leaves) + hits.leaf
         asked = hits.is_open | (group.leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
-        doubtful = np.unique(pair[asked])
+        doubtful = np.unique(pair[asked]) if asked.any() else pair[:0]
         decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
         if len(decided.event):
             leaves = group.leaves
@@ -127,6 +129,13 @@ def _sorted(hits: Hits) -> Hits:
 
 def _chosen(hits: Hits, rows: npt.NDArray[np.generic]) -> Hits:
     return Hits(hits.event[rows], hits.leaf[rows], hits.is_open[rows], hits.witness[rows])
+
+
+def _short_enough(events: pa.RecordBatch, hits: Hits, leaves: Leaves) -> npt.NDArray[np.bool_]:
+    longest = leaves.longest[hits.leaf]
+    if longest.min() == ANY_LENGTH:
+        return np.ones(len(longest), np.bool_)
+    return np.asarray(_lengths(events)[hits.event] <= longest)
 
 
 def _lengths(events: pa.RecordBatch) -> Ints:
