@@ -15,6 +15,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         with motet.open(directory) as cloud:
             cloud.publish("".join(building.day(events=300)))
+            cloud.lake.compact()  # what was published a little at a time is not in files of its own before
             files = [str(path) for path in cloud.lake.snapshot().segment_paths()]
         rooms = duckdb.sql(
             """

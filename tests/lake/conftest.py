@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 import pytest
 
+from motet.lake import log
 from motet.model.schemas import EVENTS, NOTIFICATIONS
 
 Spec = tuple[str, int | None, int | None]  # id, start, end
@@ -33,6 +34,12 @@ def _notifications(offsets: Iterable[int]) -> pa.Table:
         for n in offsets
     ]
     return pa.Table.from_pylist(rows, NOTIFICATIONS)
+
+
+@pytest.fixture
+def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few records get a Parquet file too, instead of standing in their commit."""
+    monkeypatch.setattr(log, "INLINE_BYTES", -1)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ Events = Callable[..., pa.Table]
 
 
 @pytest.fixture
-def lake(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> Lake:
+def lake(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, in_files: None) -> Lake:
     """Three segments of two events each."""
     monkeypatch.setattr(ids, "TAIL_SEGMENTS", 1)
     lake = Lake.open(tmp_path, lateness=10)
@@ -87,3 +87,20 @@ def test_a_snapshot_that_disagrees(lake: Lake) -> None:
         "the manifest's frontier is 7, the records give 31",
         "notifications go to offset 9, the log ends at 6",
     ]
+
+
+def test_records_in_a_commit_are_checked(tmp_path: Path, events: Events) -> None:
+    """Records that stand in their commit are read and compared like those in files; lost ones are noticed."""
+    lake = Lake.open(tmp_path)
+    for n in range(3):
+        lake.append(events([f"urn:{n}"]), now=0)
+    assert lake.check() == []
+    names = [segment.name for segment in lake.snapshot().segments]
+    assert names == [commit_name(version) for version in (1, 2, 3)]
+    line, _, body = (lake.store.find(names[0]) or b"").partition(b"\n")
+    lake.store.put(names[0], line)
+    other, _, _ = (lake.store.find(names[1]) or b"").partition(b"\n")
+    lake.store.put(names[1], other + b"\n" + body)
+    found = lake.check()
+    assert f"{lake.store.path(names[0])} has no records any more" in found
+    assert f"{names[1]}: its offsets are not 1 to 1" in found

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from motet.lake import Compacted, DataFile, Lake, Snapshot
 from motet.lake.compaction import plan
-from motet.model.errors import CorruptLakeError, LakeError
+from motet.lake.manifest import commit_name
+from motet.model.errors import CorruptLakeError, LakeError, UsageError
 
 Events = Callable[..., pa.Table]
 
@@ -55,6 +56,7 @@ def test_old_snapshots_read_on_until_the_grace_period_ends(tmp_path: Path, event
     )
 
 
+@pytest.mark.usefixtures("in_files")
 def test_vacuum_removes_orphans_but_not_what_a_writer_is_about_to_commit(tmp_path: Path, events: Events) -> None:
     """A file for a commit that was made without it is an orphan; one for the next commit may still be wanted."""
     lake = _lake(tmp_path, events, 2)
@@ -67,6 +69,7 @@ def test_vacuum_removes_orphans_but_not_what_a_writer_is_about_to_commit(tmp_pat
     assert lake.vacuum(0) == [pending]
 
 
+@pytest.mark.usefixtures("in_files")
 def test_rival_compactions(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two compactions of the same files one wins; the other changes nothing and leaves no file."""
     lake, rival = _lake(tmp_path, events, 4), Lake.open(tmp_path)
@@ -100,6 +103,7 @@ def test_append_during_compaction(tmp_path: Path, events: Events, monkeypatch: p
     assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3], [])
 
 
+@pytest.mark.usefixtures("in_files")
 def test_damage_is_not_made_permanent(tmp_path: Path, events: Events) -> None:
     """A compaction that meets a file with other rows than the manifest says stops, and changes nothing."""
     lake = _lake(tmp_path, events, 3)
@@ -132,3 +136,18 @@ def test_repeated_compaction_leaves_few_files(count: int) -> None:
             at = files.index(group[0])
             files[at : at + len(group)] = [DataFile(f"{n}+", group[0].first, group[-1].stop, rows, rows)]
     assert len(files) <= 2 * count.bit_length() + 1
+
+
+def test_records_in_commits_become_files(tmp_path: Path, events: Events) -> None:
+    """A compaction moves even a single small append to Parquet; a vacuum then cuts it from its commit, which stays."""
+    lake = _lake(tmp_path, events, 3)
+    lake.compact(now=0)
+    lake.tick(0)
+    with pytest.raises(UsageError, match="not in Parquet"):
+        lake.snapshot().segment_paths()
+    assert lake.compact(now=0) == Compacted(1, 1, 1)
+    assert [path.suffix for path in lake.snapshot().segment_paths()] == [".parquet"] * 2
+    before = _rows(lake.snapshot())
+    assert len(lake.vacuum(0, now=1)) == 4
+    assert all(b"\n" not in (lake.store.find(commit_name(version)) or b"") for version in range(1, 7))
+    assert (_rows(Lake.open(tmp_path).snapshot()), lake.check()) == (before, [])

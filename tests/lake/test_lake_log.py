@@ -30,7 +30,7 @@ def test_append_reports_what_happened(tmp_path: Path, events: Events) -> None:
     lake = Lake.open(tmp_path, lateness=10)
     lake.append(events([("urn:a", 100, 100)]), now=0)
     answer = lake.append(events([("urn:b", 0, 89), "urn:a", ("urn:c", 90, 90), "urn:b"]), now=0)
-    assert answer == Appended(1, 2, accepted=2, duplicates=2, late=1, duplicate_ids=("urn:b", "urn:a"))
+    assert answer == Appended(1, 2, accepted=2, duplicates=2, late=1, duplicate_ids=("urn:a", "urn:b"))
     assert lake.append(events(["urn:a"]), now=0) == Appended(None, None, 0, 1, 0, ("urn:a",))
     assert lake.append(events([]), now=0) == Appended(None, None, 0, 0, 0)
 
@@ -236,6 +236,7 @@ def test_threads_may_share_a_lake(tmp_path: Path, events: Events) -> None:
     assert lake.check() == []
 
 
+@pytest.mark.usefixtures("in_files")
 def test_statistics(tmp_path: Path, events: Events) -> None:
     """The statistics count what the log holds."""
     lake = Lake.open(tmp_path, lateness=0)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from motet.lake import Lake
+from motet.lake.files import DataFile
 from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, Manifest, commit_name
-from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError
 
@@ -30,7 +31,7 @@ def test_commit_survives_json() -> None:
     """A commit is the same after a round trip through its JSON form."""
     file = DataFile("segments/x", 0, 2, 2, 99, {"event": 2}, 1, -5, 7)
     commit = Commit(4, 2, (file,), ("segments/a", "segments/b"), 12, ("segments/c",))
-    assert Commit.from_json(commit.to_json()) == commit
+    assert Commit.from_bytes(commit.to_bytes()) == commit
 
 
 def test_the_loser_proposes_again(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_the_loser_proposes_again(tmp_path: Path) -> None:
     def propose(newest: Snapshot) -> Commit:
         asked.append(newest.version)
         if len(asked) == 1:  # overtaken between the proposal and the commit
-            store.put_if_absent(commit_name(1), _one_record(newest).to_json())
+            store.put_if_absent(commit_name(1), _one_record(newest).to_bytes())
         return _one_record(newest)
 
     after = mine.commit(propose)
@@ -92,7 +93,7 @@ def test_commits_of_another_lake_are_noticed(tmp_path: Path) -> None:
     """Commits whose offsets do not follow one another are refused."""
     store = Store(tmp_path)
     _commits(store, 2)
-    store.put(commit_name(2), _one_record(Snapshot(store)).to_json())
+    store.put(commit_name(2), _one_record(Snapshot(store)).to_bytes())
     with pytest.raises(CorruptLakeError, match="adds offset 0 after 1"):
         Manifest(store)
 

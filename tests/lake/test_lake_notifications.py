@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from motet.lake import Lake
-from motet.model.errors import UsageError
+from motet.model.errors import CorruptLakeError, UsageError
 from motet.model.schemas import NOTIFICATIONS
 
 Notifications = Callable[..., pa.Table]
@@ -74,3 +74,19 @@ def test_cursors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no name for a consumer"):
         lake.cursor("")
     assert lake.store.names("consumers") == ["consumers/..%2Fa%20b.json"]
+
+
+def test_one_sheet_for_many_cursors(tmp_path: Path) -> None:
+    """Cursors written together are found one by one; the farthest counts; a new process takes the sheets over."""
+    lake = Lake.open(tmp_path)
+    lake.advance("own", 7)
+    lake.advance_all({"a": 3, "b": 4, "own": 5})
+    lake.advance_all({"a": 2, "b": 6})
+    other = Lake.open(tmp_path)
+    assert other.cursors(["a", "b", "own", "new"]) == {"a": 3, "b": 6, "own": 7, "new": 0}
+    other.advance_all({"a": 9})
+    assert len([name for name in lake.store.names("consumers") if "+" in name]) == 1
+    assert Lake.open(tmp_path).cursors(["a", "b"]) == {"a": 9, "b": 6}
+    lake.store.put(lake.store.names("consumers")[0], b"[]")
+    with pytest.raises(CorruptLakeError, match="not a cursor"):
+        lake.cursor("a")

@@ -55,6 +55,13 @@ def test_damage_is_named(tmp_path: Path, events: Events) -> None:
     """A truncated segment is a CorruptLakeError that names the file."""
     lake = Lake.open(tmp_path)
     lake.append(events(["urn:a"]), now=0)
+    path = lake.store.path(lake.snapshot().segments[0].name)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    with pytest.raises(CorruptLakeError, match=path.name):
+        list(lake.snapshot().records())
+    path.write_bytes(whole)
+    lake.compact()
     [path] = lake.snapshot().segment_paths()
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(CorruptLakeError, match=path.name):
@@ -73,6 +80,7 @@ def test_duckdb_reads_the_files(tmp_path: Path, events: Events) -> None:
     lake = Lake.open(tmp_path)
     lake.append(events(["urn:a", "urn:b"], quads=2), now=0)
     lake.tick(5)
+    lake.compact()
     paths = [str(path) for path in lake.snapshot().segment_paths()]
     with duckdb.connect() as db:
         count = db.execute("SELECT count(*), count(*) FILTER (kind = 'event') FROM read_parquet(?)", [paths]).fetchall()

@@ -1,8 +1,9 @@
 """The append-only log: segments, manifest, uniqueness of event IRIs, compaction, notification tables, cursors."""
 
 from motet.lake.compaction import Compacted
-from motet.lake.log import UNLIMITED, Appended, Lake
-from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.files import DataFile
+from motet.lake.log import UNLIMITED, Appended, Committed, Lake, Offer
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 
-__all__ = ["UNLIMITED", "Appended", "Compacted", "DataFile", "Lake", "Snapshot", "Store"]
+__all__ = ["UNLIMITED", "Appended", "Committed", "Compacted", "DataFile", "Lake", "Offer", "Snapshot", "Store"]

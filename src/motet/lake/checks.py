@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.lake.files import DataFile, describe
 from motet.lake.ids import Hashes, Offsets, hash_ids, load_runs, run_name
 from motet.lake.manifest import catch_up
 from motet.lake.records import NO_FRONTIER, advance_frontier
 from motet.lake.segments import read_rows
-from motet.lake.snapshot import DataFile, Snapshot, describe
+from motet.lake.snapshot import Snapshot
 from motet.model.errors import LakeError
 from motet.model.schemas import NOTIFICATIONS, RECORDS
 

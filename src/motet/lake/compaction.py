@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from motet.lake.files import DataFile, union
 from motet.lake.manifest import Commit, Manifest
-from motet.lake.segments import new_name, read_rows, version_in, write_rows
-from motet.lake.snapshot import DataFile, Snapshot, union
+from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import SCRATCH, Store
 from motet.model.errors import CorruptLakeError
 from motet.model.schemas import NOTIFICATIONS, RECORDS
@@ -62,14 +63,15 @@ def plan(files: Sequence[DataFile], target_rows: int, target_bytes: int) -> list
             groups.append([])
             rows, size = file.rows, file.size
         groups[-1].append(file)
-    return [tail for group in groups if len(tail := _without_giants(group)) > 1]
+    tails = [_without_giants(group) for group in groups]
+    return [tail for tail in tails if len(tail) > 1 or any(is_inline(file.name) for file in tail)]
 
 
 def _without_giants(group: list[DataFile]) -> list[DataFile]:
     rest = sum(file.rows for file in group)
     for position, file in enumerate(group):
         rest -= file.rows
-        if file.rows <= rest:
+        if file.rows <= rest or is_inline(file.name):
             return group[position:]
     return []
 
@@ -82,10 +84,18 @@ def vacuum(store: Store, manifest: Manifest, older_than: int, now: int) -> list[
     deleted += [name for name in _orphans(store, snapshot) if _age(store, name, now) >= older_than]
     deleted += [name for name in store.names(SCRATCH) if _age(store, name, now) >= max(older_than, SCRATCH_GRACE)]
     for name in deleted:
-        store.delete(name)
+        _delete(store, name)
     if expired:
         manifest.commit(lambda newest: _forgetting(newest, expired))
     return deleted
+
+
+def _delete(store: Store, name: str) -> None:
+    """Remove a file; of a commit, which stays for ever, the records behind its line."""
+    if is_inline(name):
+        store.put(name, (store.find(name) or b"").partition(b"\n")[0])
+    else:
+        store.delete(name)
 
 
 def _merge(store: Store, folder: str, group: list[DataFile], version: int) -> DataFile:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.lake.files import DataFile
 from motet.lake.segments import read_rows
-from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.errors import LakeError
 
@@ -26,7 +27,7 @@ Offsets = npt.NDArray[np.int64]
 
 MAGIC = b"motetid1"
 TAIL_IDS = 65_536  # ids kept in memory before they become a run
-TAIL_SEGMENTS = 64  # segments a newly opened lake may have to read before its first append
+TAIL_SEGMENTS = 1_024  # segments a newly opened lake may have to read before its first append
 NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
 LARGEST_MERGE = 1 << 24  # ids; larger runs are left alone, so that a merge stays below a few seconds
 
@@ -51,6 +52,8 @@ class Run:
         low = np.searchsorted(self.hashes, hashes)
         hits = np.flatnonzero(low < len(self.hashes))
         hits = hits[self.hashes[low[hits]] == hashes[hits]]
+        if not len(hits):
+            return hits, NO_OFFSETS
         counts = np.searchsorted(self.hashes, hashes[hits], side="right") - low[hits]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(hits, counts), self.offsets[np.repeat(low[hits], counts) + within]
@@ -66,9 +69,7 @@ class _Tail:
     ids: set[str] = field(default_factory=set)
     hashes: list[Hashes] = field(default_factory=list)
     offsets: list[Offsets] = field(default_factory=list)
-
-    def count(self) -> int:
-        return sum(map(len, self.hashes))
+    count: int = 0
 
 
 class Ids:
@@ -82,6 +83,8 @@ class Ids:
 
     def follow(self, snapshot: Snapshot) -> None:
         """Take in the events that were committed since."""
+        if self._tail.stop == snapshot.next_offset:
+            return
         for segment in snapshot.overlapping(self._tail.stop, snapshot.next_offset):
             if "event" in segment.kinds:
                 self._tail.segments += 1
@@ -111,6 +114,8 @@ class Ids:
         order = np.argsort(hashes)  # neighbours in a run are then asked for together
         for run in self._runs:
             suspects, offsets = run.suspects(hashes[order])
+            if not len(offsets):
+                continue
             by_offset = np.argsort(offsets)
             suspects = order[suspects][by_offset]
             held = snapshot.ids_at(offsets[by_offset])
@@ -121,13 +126,14 @@ class Ids:
     def _take(self, ids: list[str], hashes: Hashes, offsets: Offsets) -> None:
         if len(ids) < TAIL_IDS:
             self._tail.ids.update(ids)  # a larger batch becomes a run at once, so its set would be thrown away
+        self._tail.count += len(hashes)
         self._tail.hashes.append(hashes)
         self._tail.offsets.append(offsets)
 
     def _settle(self) -> None:
         """Turn a tail that has grown into a run, merged with the earlier runs that are not much larger."""
         tail = self._tail
-        if tail.count() < TAIL_IDS and tail.segments < TAIL_SEGMENTS:
+        if tail.count < TAIL_IDS and tail.segments < TAIL_SEGMENTS:
             return
         merged = _sorted_run(tail.first, tail.stop, [NO_HASHES, *tail.hashes], [NO_OFFSETS, *tail.offsets])
         old = []

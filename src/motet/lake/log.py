@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from motet.lake import checks, compaction, consumers, notifications
 from motet.lake.compaction import TARGET_BYTES, TARGET_ROWS, Compacted
+from motet.lake.few import Placed, few_events, place_few
+from motet.lake.files import DataFile, describe
 from motet.lake.ids import Ids, hash_ids
-from motet.lake.manifest import Commit, Manifest
+from motet.lake.manifest import Commit, Manifest, commit_name
 from motet.lake.records import Triples, draft_control, draft_events, place
-from motet.lake.segments import new_name, write_rows
-from motet.lake.snapshot import DataFile, Snapshot, describe
+from motet.lake.segments import INLINE_BYTES, new_name, write_rows
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.schemas import RECORDS
@@ -34,6 +38,7 @@ UNLIMITED: Final = None
 DEFAULT_LATENESS = 60_000_000
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
 SHOWN_DUPLICATES = 10
+INLINE_ROWS = 4_096  # so that nobody measures or copies a large batch to find out that it is large
 FOLDERS = {"manifest", "segments", "ids", "notifications", "consumers", "dead-letter", "tmp", "commit.lock"}
 
 
@@ -55,6 +60,28 @@ class Appended:
     duplicate_ids: tuple[str, ...] = ()  # the first few
 
 
+class Offer:
+    """The events of one request, checked."""
+
+    def __init__(self, events: pa.RecordBatch | pa.Table, now: int) -> None:
+        self.few = few_events(events, now)
+        self._events, self._now = events, now
+        self.ids: list[str] = self.draft["id"].to_pylist() if self.few is None else self.few.ids
+
+    @cached_property
+    def draft(self) -> pa.Table:
+        return draft_events(self._events, self._now)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What became of some offers, and the records they are now: none when all events were known."""
+
+    receipts: list[Appended]
+    records: Sequence[pa.RecordBatch]
+    snapshot: Snapshot | None
+
+
 class Lake:
     """An append-only log in a directory. Several processes and threads may use one at once.
 
@@ -70,6 +97,7 @@ class Lake:
         self.lateness = lateness
         self._manifest = Manifest(store)
         self._ids: Ids | None = None
+        self._sheet = consumers.Sheet(store)
 
     @classmethod
     def open(
@@ -78,9 +106,14 @@ class Lake:
         *,
         create: bool = True,
         lateness: int | Literal[Lateness.AS_IS] | None = Lateness.AS_IS,
+        durable: bool = True,
     ) -> Lake:
-        """Open the lake in a directory, making it when there is none; lateness is in microseconds."""
-        store = Store(Path(path))
+        """Open the lake in a directory, making it when there is none; lateness is in microseconds.
+
+        When not ``durable``, appending does not wait for the disk: what was acknowledged survives the death of the
+        process, but perhaps not that of the machine.
+        """
+        store = Store(Path(path), durable)
         settings = store.find(SETTINGS)
         if settings is None:
             settings = _create(store, create, lateness)
@@ -97,30 +130,30 @@ class Lake:
 
         ``now``, in microseconds, becomes the time of events that have none.
         """
-        offered = draft_events(events, now)
-        unique, repeated = _first_of_each(offered)
-        ids = unique["id"].to_pylist()
+        return self.append_together([Offer(events, now)]).receipts[0]
+
+    def append_together(self, offers: Sequence[Offer]) -> Committed:
+        """Append the events of several requests in one commit; each gets a receipt as if it had come alone."""
+        ids = [id_ for offer in offers for id_ in offer.ids]
         hashes = hash_ids(ids)
-        fresh = np.empty(0, np.bool_)
+        fresh = np.zeros(len(ids), np.bool_)
+        records: Sequence[pa.RecordBatch] = ()
 
         def propose(newest: Snapshot) -> Commit | None:
-            nonlocal fresh
-            fresh = ~self._following(newest).known(ids, hashes, newest)
+            nonlocal fresh, records
+            fresh = ~self._following(newest).known(ids, hashes, newest) & first_of_each(ids)
             if not fresh.any():
                 return None
-            return self._placing(newest, unique if fresh.all() else unique.filter(pa.array(fresh)))
+            placed = self._placed(offers, fresh, newest)
+            records = [placed.records] if isinstance(placed.records, pa.RecordBatch) else placed.records.to_batches()
+            return self._appending(newest, placed)
 
         with self._manifest.writing:  # no other thread may follow the log between the commit and the note of it
             after = self._manifest.commit(propose) if ids else None
             if after is not None and self._ids is not None:
                 new = np.flatnonzero(fresh)
                 self._ids.note([ids[position] for position in new], hashes[new], after.segments[-1].first)
-        dropped = repeated + [ids[position] for position in np.flatnonzero(~fresh)]
-        shown = tuple(dropped[:SHOWN_DUPLICATES])
-        if after is None:
-            return Appended(None, None, 0, len(dropped), 0, shown)
-        added = after.segments[-1]
-        return Appended(added.first, added.stop - 1, added.rows, len(dropped), added.late, shown)
+        return Committed(_receipts(offers, fresh, records), records if after else (), after)
 
     def append_control(
         self,
@@ -141,6 +174,10 @@ class Lake:
     def subscribe(self, name: str, text: str) -> int:
         return self.append_control("subscribe", id=name, text=text)
 
+    def subscribe_all(self, texts: Mapping[str, str]) -> int:
+        """Register subscriptions in one commit, one record for each; returns the offset of the first."""
+        return self._append_drafts([draft_control("subscribe", id=name, text=text) for name, text in texts.items()])
+
     def unsubscribe(self, name: str) -> int:
         return self.append_control("unsubscribe", id=name)
 
@@ -159,13 +196,17 @@ class Lake:
         def propose(newest: Snapshot) -> Commit:
             if not self._following(newest).known([event_id], hash_ids([event_id]), newest).any():
                 raise UsageError(f"no event <{event_id}> is in {self.store.root}", advice="Check the event's IRI.")
-            return self._placing(newest, draft)
+            return self._appending(newest, self._place(draft, newest))
 
         return self._offset_of(self._manifest.commit(propose), 1)
 
     def snapshot(self) -> Snapshot:
         """The newest version; cheap when nothing has changed."""
         return self._manifest.snapshot()
+
+    def known(self) -> Snapshot:
+        """The newest version this process has heard of, without looking for newer ones."""
+        return self._manifest.known
 
     def compact(
         self, *, target_rows: int = TARGET_ROWS, target_bytes: int = TARGET_BYTES, now: int | None = None
@@ -198,9 +239,17 @@ class Lake:
         """The offset up to which the consumer has everything."""
         return consumers.read_cursor(self.store, consumer)
 
+    def cursors(self, names: Iterable[str]) -> dict[str, int]:
+        """The cursors of several consumers."""
+        return consumers.read_cursors(self.store, names)
+
     def advance(self, consumer: str, offset: int) -> None:
         """Remember that the consumer has everything below this offset."""
         consumers.advance_cursor(self.store, consumer, offset)
+
+    def advance_all(self, offsets: Mapping[str, int]) -> None:
+        """Remember as much about several consumers, in one write; a cursor that is farther stays."""
+        self._sheet.advance(offsets)
 
     def statistics(self) -> dict[str, object]:
         """Counts and extents, for people."""
@@ -216,31 +265,78 @@ class Lake:
         self._ids.follow(newest)
         return self._ids
 
-    def _placing(self, newest: Snapshot, draft: pa.Table) -> Commit:
-        """The commit that appends these records to the newest version, its segment already durable."""
+    def _placed(self, offers: Sequence[Offer], fresh: npt.NDArray[np.bool_], newest: Snapshot) -> Placed:
+        if len(offers) == 1 and offers[0].few is not None and fresh.all():
+            return place_few(offers[0].few, newest.next_offset, newest.frontier, self.lateness)
+        drafts = pa.concat_tables([offer.draft for offer in offers])
+        return self._place(drafts if fresh.all() else drafts.filter(pa.array(fresh)), newest)
+
+    def _place(self, draft: pa.Table, newest: Snapshot) -> Placed:
         records, frontier = place(draft, newest.next_offset, newest.frontier, self.lateness)
+        return Placed(records, frontier, describe("", 0, records))
+
+    def _appending(self, newest: Snapshot, placed: Placed) -> Commit:
+        """The commit that appends these records to the newest version; many are in a durable segment already."""
+        records, frontier, described = placed
+        if records.num_rows <= INLINE_ROWS and records.nbytes <= INLINE_BYTES:
+            (batch,) = [records] if isinstance(records, pa.RecordBatch) else records.combine_chunks().to_batches()
+            body = memoryview(batch.serialize())
+            described = replace(described, name=commit_name(newest.version + 1), size=len(body))
+            return Commit(frontier, newest.notified_to, add=(described,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
-        size = write_rows(self.store, name, RECORDS, [records])
-        return Commit(frontier, newest.notified_to, add=(describe(name, size, records),))
+        table = pa.Table.from_batches([records]) if isinstance(records, pa.RecordBatch) else records
+        size = write_rows(self.store, name, RECORDS, [table])
+        return Commit(frontier, newest.notified_to, add=(replace(described, name=name, size=size),))
 
     def _append_drafts(self, drafts: list[pa.Table]) -> int:
         draft = pa.concat_tables(drafts)
-        return self._offset_of(self._manifest.commit(lambda newest: self._placing(newest, draft)), draft.num_rows)
+        return self._offset_of(
+            self._manifest.commit(lambda newest: self._appending(newest, self._place(draft, newest))), draft.num_rows
+        )
 
     def _offset_of(self, after: Snapshot | None, rows: int) -> int:
         assert after is not None, "a control record is always proposed"
         return after.next_offset - rows
 
 
-def _first_of_each(offered: pa.Table) -> tuple[pa.Table, list[str]]:
-    """The rows without those whose id stood earlier in the batch, and the ids of these."""
-    codes = offered["id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    _, first = np.unique(codes, return_index=True)
-    if len(first) == len(codes):
-        return offered, []
-    keep = np.zeros(len(codes), np.bool_)
-    keep[first] = True
-    return offered.filter(pa.array(keep)), offered["id"].filter(pa.array(~keep)).to_pylist()
+def first_of_each(ids: list[str]) -> npt.NDArray[np.bool_]:
+    """Which ids did not stand earlier in the list.
+
+    >>> first_of_each(["a", "b", "a"]).tolist()
+    [True, True, False]
+    """
+    found = np.ones(len(ids), np.bool_)
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        for position, id_ in enumerate(ids):
+            found[position] = id_ not in seen
+            seen.add(id_)
+    return found
+
+
+def _receipts(
+    offers: Sequence[Offer], fresh: npt.NDArray[np.bool_], records: Sequence[pa.RecordBatch]
+) -> list[Appended]:
+    """What became of each offer; the records are the fresh events of all of them, in order."""
+    late = [flag for batch in records for flag in batch.column("late").to_pylist()]
+    offset = records[0].column("offset")[0].as_py() if records else 0
+    if len(offers) == 1:
+        return [_receipt(offers[0], fresh, offset, late)]
+    found, begin, taken = [], 0, 0
+    for offer in offers:
+        mine = fresh[begin : begin + len(offer.ids)]
+        count = int(mine.sum())
+        found.append(_receipt(offer, mine, offset + taken, late[taken : taken + count]))
+        begin, taken = begin + len(mine), taken + count
+    return found
+
+
+def _receipt(offer: Offer, fresh: npt.NDArray[np.bool_], first: int, late: list[bool]) -> Appended:
+    dropped = [] if len(late) == len(fresh) else [offer.ids[position] for position in np.flatnonzero(~fresh)]
+    shown = tuple(dropped[:SHOWN_DUPLICATES])
+    if not late:
+        return Appended(None, None, 0, len(dropped), 0, shown)
+    return Appended(first, first + len(late) - 1, len(late), len(dropped), sum(late), shown)
 
 
 def _create(store: Store, create: bool, lateness: int | Lateness | None) -> bytes:

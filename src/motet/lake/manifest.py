@@ -1,26 +1,30 @@
 """Which files are the lake: numbered commits, replayed to a snapshot.
 
-Commit *n* is a small JSON file written put-if-absent, so exactly one writer makes it; the others read it and think
-again. Commits are never deleted: a number that could become free again would let a writer that slept for a week commit
-into the past. A checkpoint, derived and replaceable, spares opening from reading the whole history.
+Commit *n* is a small file written put-if-absent, so exactly one writer makes it; the others read it and think again.
+Its first line is JSON; the records it appends may stand behind that line. Commits are never deleted: a number that
+could become free again would let a writer that slept for a week commit into the past. A checkpoint, derived and
+replaceable, spares opening from reading the whole history.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.files import DataFile, Files
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
 
 CHECKPOINT = "manifest/checkpoint.json"
 CHECKPOINT_EVERY = 100
 _COLUMNS = [column.name for column in fields(DataFile)]
+_JSON = json.JSONEncoder(separators=(",", ":"))
+_PARTS = ("frontier", "notified_to", "remove", "removed_at", "forget")
 
 
 @dataclass(frozen=True)
@@ -33,13 +37,16 @@ class Commit:
     remove: tuple[str, ...] = ()  # replaced by what is added
     removed_at: int | None = None
     forget: tuple[str, ...] = ()  # replaced long ago, and deleted now
+    records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
 
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+    def to_bytes(self) -> bytes:
+        parts = {name: getattr(self, name) for name in _PARTS} | {"add": [_described(file) for file in self.add]}
+        line = _JSON.encode(parts).encode()
+        return b"\n".join((line, self.records)) if self.records else line
 
     @classmethod
-    def from_json(cls, data: bytes) -> Commit:
-        parts = json.loads(data)
+    def from_bytes(cls, data: bytes) -> Commit:
+        parts = json.loads(data.partition(b"\n")[0])
         parts["add"] = [DataFile(**file) for file in parts["add"]]
         return cls(**parts | {name: tuple(parts[name]) for name in ("add", "remove", "forget")})
 
@@ -50,13 +57,13 @@ class Manifest:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.writing = threading.RLock()
-        self._known = replay_from_checkpoint(store)
+        self.known = replay_from_checkpoint(store)
 
     def snapshot(self) -> Snapshot:
         """The newest version: looks for the next commit numbers only."""
-        newest = catch_up(self._known)
-        if newest.version > self._known.version:
-            self._known = newest
+        newest = catch_up(self.known)
+        if newest.version > self.known.version:
+            self.known = newest
         return newest
 
     def commit(self, propose: Callable[[Snapshot], Commit | None]) -> Snapshot | None:
@@ -70,13 +77,15 @@ class Manifest:
                 if commit is None:
                     return None
                 after = _apply(before, [commit])
-                if self._store.put_if_absent(commit_name(after.version), commit.to_json()):
-                    self._known = after
+                if self._store.put_if_absent(commit_name(after.version), commit.to_bytes()):
+                    self.known = after
                     self._checkpoint(after)
                     return after
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
-        if snapshot.version % CHECKPOINT_EVERY == 0:
+        """The larger the lake, the rarer: writing one costs as much as reading so many commits."""
+        size = len(snapshot.segments) + len(snapshot.tables)
+        if snapshot.version % max(CHECKPOINT_EVERY, size // CHECKPOINT_EVERY * CHECKPOINT_EVERY) == 0:
             with suppress(LakeError):  # derived: the commit stands, and the next hundred will try again
                 self._store.put(CHECKPOINT, _to_checkpoint(snapshot))
 
@@ -103,7 +112,7 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
         if data is None:
             return _apply(snapshot, commits) if commits else snapshot
         try:
-            commits.append(Commit.from_json(data))
+            commits.append(Commit.from_bytes(data))
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptLakeError(
                 f"{snapshot.store.path(name)} is not a whole commit: {error}", advice="Bring it back from a backup."
@@ -111,35 +120,45 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
 
 
 def _apply(snapshot: Snapshot, commits: list[Commit]) -> Snapshot:
-    segments, tables = list(snapshot.segments), list(snapshot.tables)
-    replaced = list(snapshot.replaced)
-    version = snapshot.version
     for commit in commits:
-        version += 1
-        for folder, files in (("segments/", segments), ("notifications/", tables)):
-            added = [file for file in commit.add if file.name.startswith(folder)]
-            removed = {name for name in commit.remove if name.startswith(folder)}
-            if removed:
-                files[:] = sorted([f for f in files if f.name not in removed] + added, key=lambda file: file.first)
-            elif added:
-                _check_next(snapshot.store, version, files, added[0], contiguous=folder == "segments/")
-                files.extend(added)
-        replaced += [(name, commit.removed_at or 0) for name in commit.remove]
-        if commit.forget:
-            replaced = [(name, at) for name, at in replaced if name not in commit.forget]
-    last = commits[-1]
-    return replace(
-        snapshot,
-        version=version,
-        segments=tuple(segments),
-        tables=tuple(tables),
-        frontier=last.frontier,
-        notified_to=last.notified_to,
-        replaced=tuple(replaced),
+        snapshot = _after(snapshot, commit)
+    return snapshot
+
+
+def _after(before: Snapshot, commit: Commit) -> Snapshot:
+    version, replaced = before.version + 1, before.replaced
+    tables = [file for file in commit.add if file.name.startswith("notifications/")]
+    segments = [file for file in commit.add if not file.name.startswith("notifications/")] if commit.add else []
+    if segments and not commit.remove:
+        _check_next(before.store, version, before.segments, segments[0], contiguous=True)
+    if tables and not commit.remove:
+        _check_next(before.store, version, before.tables, tables[0], contiguous=False)
+    if commit.remove:
+        replaced = (*replaced, *((name, commit.removed_at or 0) for name in commit.remove))
+    if commit.forget:
+        forgotten = set(commit.forget)
+        replaced = tuple((name, at) for name, at in replaced if name not in forgotten)
+    return Snapshot(
+        before.store,
+        version,
+        _changed(before.segments, segments, commit.remove),
+        _changed(before.tables, tables, commit.remove),
+        commit.frontier,
+        commit.notified_to,
+        replaced,
     )
 
 
-def _check_next(store: Store, version: int, files: list[DataFile], file: DataFile, *, contiguous: bool) -> None:
+def _changed(files: Sequence[DataFile], added: list[DataFile], removed: tuple[str, ...]) -> Sequence[DataFile]:
+    if removed:
+        gone = set(removed)
+        return Files(sorted([*(file for file in files if file.name not in gone), *added], key=lambda file: file.first))
+    if not added:
+        return files
+    return files.plus(added) if isinstance(files, Files) else Files([*files, *added])
+
+
+def _check_next(store: Store, version: int, files: Sequence[DataFile], file: DataFile, *, contiguous: bool) -> None:
     expected = files[-1].stop if files else 0
     if file.first != expected if contiguous else file.first < expected:
         raise CorruptLakeError(
@@ -160,12 +179,16 @@ def _to_checkpoint(snapshot: Snapshot) -> bytes:
     return json.dumps(state, separators=(",", ":")).encode()
 
 
+def _described(file: DataFile) -> dict[str, object]:
+    return {column: getattr(file, column) for column in _COLUMNS}
+
+
 def _row(file: DataFile) -> list[object]:
     return [getattr(file, column) for column in _COLUMNS]
 
 
 def _from_checkpoint(store: Store, data: bytes) -> Snapshot:
     state: dict[str, Any] = json.loads(data)
-    files = {name: tuple(DataFile(*row) for row in state[name]) for name in ("segments", "tables")}
+    files = {name: Files(DataFile(*row) for row in state[name]) for name in ("segments", "tables")}
     replaced = tuple((name, at) for name, at in state["replaced"])
     return Snapshot(store, **state | files | {"replaced": replaced})

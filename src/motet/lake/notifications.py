@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from motet.lake.files import DataFile
 from motet.lake.manifest import Commit, Manifest
 from motet.lake.segments import new_name, write_rows
-from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.errors import UsageError
 from motet.model.schemas import NOTIFICATIONS

@@ -1,6 +1,7 @@
-"""How rows lie in Parquet files: writing them in row groups of bounded size, reading a range of offsets back.
+"""How rows lie in files: writing Parquet in row groups of bounded size, reading a range of offsets back.
 
-Works for records and for notifications, whose files both cover a range of log offsets. Knows nothing of commits.
+Works for records and for notifications, whose files both cover a range of log offsets. A few records are not worth a
+file of their own: they stand *inline*, behind the line of the commit that takes them in, until a compaction.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import pyarrow.parquet as pq
 
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
+from motet.model.schemas import RECORDS
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
 FEW_ROWS = 1_000  # handing so few to other threads takes longer than reading them
+INLINE_BYTES = 65_536  # records up to this size stand inline
+INLINE_FOLDER = "manifest/"
 _STATISTICS = ["offset", "kind", "start", "end"]  # what readers prune by; terms would only make the footers large
 
 
@@ -34,6 +38,11 @@ def version_in(name: str) -> int | None:
     """
     parts = name.rpartition("/")[2].split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
+
+
+def is_inline(name: str) -> bool:
+    """Whether the rows stand in a commit."""
+    return name.startswith(INLINE_FOLDER)
 
 
 def write_rows(store: Store, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
@@ -55,6 +64,9 @@ def read_rows(
     controls_only: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows whose offset lies in ``[first, stop)``, in file order."""
+    if is_inline(name):
+        yield from _read_inline(store, name, first, stop, columns)
+        return
     path = store.path(name)
     wanted = None if columns is None else list(dict.fromkeys([*columns, "offset"]))
     try:
@@ -69,6 +81,22 @@ def read_rows(
         raise LakeError(f"{path} is missing", advice=_MISSING) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise CorruptLakeError(f"{path} cannot be read: {error}", advice=_UNREADABLE) from error
+
+
+def _read_inline(
+    store: Store, name: str, first: int, stop: int, columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    _, _, body = (store.find(name) or b"").partition(b"\n")
+    if not body:
+        raise LakeError(f"{store.path(name)} has no records any more", advice=_MISSING)
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(body), RECORDS)
+        batch.validate(full=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptLakeError(f"{store.path(name)} cannot be read: {error}", advice=_UNREADABLE) from error
+    cut = _cut(batch, first, stop)
+    if cut.num_rows:
+        yield cut if columns is None else cut.select(list(columns))
 
 
 _MISSING = (

@@ -6,9 +6,11 @@ newer versions: that is the manifest's work.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -16,23 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.lake.segments import read_rows
+from motet.lake.files import DataFile
+from motet.lake.segments import is_inline, read_rows
 from motet.lake.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """One Parquet file of records or notifications, covering the log offsets ``[first, stop)``."""
-
-    name: str
-    first: int
-    stop: int
-    rows: int
-    size: int  # bytes
-    kinds: dict[str, int] = field(default_factory=dict)  # records by kind
-    late: int = 0
-    start: int | None = None  # earliest start of its events
-    end: int | None = None  # latest end of its events
+from motet.model.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -41,8 +30,8 @@ class Snapshot:
 
     store: Store
     version: int = 0
-    segments: tuple[DataFile, ...] = ()  # contiguous, by offset
-    tables: tuple[DataFile, ...] = ()  # of notifications, by offset
+    segments: Sequence[DataFile] = ()  # contiguous, by offset
+    tables: Sequence[DataFile] = ()  # of notifications, by offset
     frontier: int | None = None  # in force for the next record
     notified_to: int = 0  # notifications are derived up to this offset
     replaced: tuple[
@@ -55,6 +44,11 @@ class Snapshot:
 
     def segment_paths(self) -> list[Path]:
         """The Parquet files of this version, in offset order, for DuckDB, Spark or any other reader."""
+        if any(is_inline(segment.name) for segment in self.segments):
+            raise UsageError(
+                f"{self.store.root} has new records that are not in Parquet files yet",
+                advice="Compact the lake and take a new snapshot, or read the records of this one.",
+            )
         return [self.store.path(segment.name) for segment in self.segments]
 
     def notification_paths(self) -> list[Path]:
@@ -88,13 +82,17 @@ class Snapshot:
     def subscriptions(self) -> dict[str, tuple[int, str]]:
         """The subscriptions in force at the end of this version: name → (offset, text)."""
         active: dict[str, tuple[int, str]] = {}
-        for batch in self.controls():
+        self.follow_subscriptions(active, 0)
+        return active
+
+    def follow_subscriptions(self, active: dict[str, tuple[int, str]], first: int) -> None:
+        """Bring the subscriptions in force at offset ``first`` up to the end of this version."""
+        for batch in self.controls(first):
             for record in batch.select(["offset", "kind", "id", "text"]).to_pylist():
                 if record["kind"] == "subscribe":
                     active[record["id"]] = (record["offset"], record["text"])
                 elif record["kind"] == "unsubscribe":
                     active.pop(record["id"], None)
-        return active
 
     def ids_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
         """The ids of the records at these offsets, which must be sorted."""
@@ -136,51 +134,11 @@ class Snapshot:
             "notified_to": self.notified_to,
         }
 
-    def overlapping(self, first: int, stop: int) -> tuple[DataFile, ...]:
+    def overlapping(self, first: int, stop: int) -> Sequence[DataFile]:
         """The segments that hold offsets of ``[first, stop)``, found by bisection: there may be thousands."""
-        low, high = 0, len(self.segments)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.segments[middle].stop <= first else (low, middle)
-        end = low
+        if self.segments and self.segments[-1].first <= first < stop:  # asked for most often: what came last
+            return self.segments[-1:] if first < self.segments[-1].stop else ()
+        low = end = bisect_right(self.segments, first, key=attrgetter("stop"))
         while end < len(self.segments) and self.segments[end].first < stop:
             end += 1
         return self.segments[low:end]
-
-
-def describe(name: str, size: int, records: pa.Table) -> DataFile:
-    """The manifest's words about a segment that holds these records."""
-    offsets = records["offset"].to_numpy()
-    kinds = records["kind"].value_counts()
-    counts = {count["values"].as_py(): count["counts"].as_py() for count in kinds}
-    events = pc.equal(records["kind"], "event").to_numpy()
-    starts, ends = (pc.fill_null(records[name].cast(pa.int64()), 0).to_numpy()[events] for name in ("start", "end"))
-    return DataFile(
-        name=name,
-        first=int(offsets[0]),
-        stop=int(offsets[-1]) + 1,
-        rows=records.num_rows,
-        size=size,
-        kinds=dict(sorted(counts.items())),
-        late=int(np.count_nonzero(records["late"].to_numpy())),
-        start=int(starts.min()) if len(starts) else None,
-        end=int(ends.max()) if len(ends) else None,
-    )
-
-
-def union(name: str, size: int, files: Sequence[DataFile]) -> DataFile:
-    """The manifest's words about a file that holds what these files held."""
-    kinds: Counter[str] = Counter()
-    for file in files:
-        kinds.update(file.kinds)
-    return DataFile(
-        name=name,
-        first=files[0].first,
-        stop=files[-1].stop,
-        rows=sum(file.rows for file in files),
-        size=size,
-        kinds=dict(sorted(kinds.items())),
-        late=sum(file.late for file in files),
-        start=min((file.start for file in files if file.start is not None), default=None),
-        end=max((file.end for file in files if file.end is not None), default=None),
-    )

@@ -11,16 +11,19 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from motet.model.errors import LakeError
 
 LOCK_PATIENCE = 30.0  # seconds; a writer that waited this long goes on without the courtesy lock
 SCRATCH = "tmp"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+Result = TypeVar("Result")
 
 _ADVICE = {
     errno.ENOSPC: "The disk is full: free some space and do it again. What was acknowledged before is safe.",
@@ -35,20 +38,28 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Store:
-    """The files of one lake. It holds no state but its place, so it can be sent to other processes."""
+    """The files of one lake. It holds no state but its place, so it can be sent to other processes.
+
+    A store that is not ``durable`` leaves it to the operating system when bytes reach the disk: what was written
+    survives the death of the process, not that of the machine.
+    """
 
     root: Path
+    durable: bool = True
 
     def path(self, name: str) -> Path:
         return self.root / name
 
     def find(self, name: str) -> bytes | None:
         """The content of a file, or None when there is none."""
-        with _spoken("read", self.path(name)):
-            try:
-                return self.path(name).read_bytes()
-            except FileNotFoundError:
-                return None
+        try:
+            handle = os.open(f"{self.root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # the usual answer to whoever looks for the next commit
+            return None
+        except OSError as error:
+            raise _lake_error("read", self.path(name), error) from error
+        with _spoken("read", self.path(name)), os.fdopen(handle, "rb") as file:
+            return file.read()
 
     def names(self, folder: str) -> list[str]:
         """The files of a folder, sorted."""
@@ -61,38 +72,46 @@ class Store:
     def make_root(self) -> None:
         with _spoken("create", self.root):
             self.root.mkdir(parents=True, exist_ok=True)
-            _sync_folder(self.root.absolute().parent)
+            self._sync_folder(self.root.absolute().parent)
 
     def put_if_absent(self, name: str, data: bytes) -> bool:
         """Write a whole file under a name nobody has taken; False when somebody has. Durable when it returns."""
-        with self._scratch(data) as scratch, _spoken("write", self.path(name)):
-            _make_folder(self.path(name).parent)
-            try:
-                os.link(scratch, self.path(name))
-            except FileExistsError:
-                return False
-            _sync_folder(self.path(name).parent)
-            return True
+        scratch, place = self._scratch(data), f"{self.root}/{name}"
+        try:
+            self._in_folder(name, lambda: os.link(scratch, place))
+            if self.durable:
+                self._sync_folder(self.path(name).parent)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _lake_error("write", self.path(name), error) from error
+        finally:
+            os.unlink(scratch)  # noqa: PTH108  (a Path costs as much as the call)
+        return True
 
     def put(self, name: str, data: bytes) -> None:
         """Write a whole file, in place of the one that was there. Durable when it returns."""
-        with self._scratch(data) as scratch, _spoken("write", self.path(name)):
-            _make_folder(self.path(name).parent)
-            scratch.replace(self.path(name))
-            _sync_folder(self.path(name).parent)
+        scratch, place = self._scratch(data), self.path(name)
+        with _spoken("write", place):
+            try:
+                self._in_folder(name, lambda: os.replace(scratch, place))  # noqa: PTH105  (as above)
+            except BaseException:
+                os.unlink(scratch)  # noqa: PTH108  (as above)
+                raise
+            self._sync_folder(place.parent)
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
         """A new file to write to, durable when the block ends and gone when it fails."""
         path = self.path(name)
         with _spoken("write", path):
-            _make_folder(path.parent)
+            self._make_folder(path.parent)
             try:
                 with path.open("xb") as file:
                     yield file
                     file.flush()
-                    os.fsync(file.fileno())
-                _sync_folder(path.parent)
+                    self._sync(file.fileno())
+                self._sync_folder(path.parent)
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
@@ -104,7 +123,7 @@ class Store:
                 self.path(old).rename(self.path(new))
             except FileNotFoundError:
                 return False
-            _sync_folder(self.path(new).parent)
+            self._sync_folder(self.path(new).parent)
             return True
 
     def delete(self, name: str) -> None:
@@ -122,27 +141,61 @@ class Store:
     @contextmanager
     def lock(self, patience: float = LOCK_PATIENCE) -> Iterator[None]:
         """Courtesy between writers: it saves work that would lose its commit. Nothing depends on having it."""
-        with _spoken("lock", self.root):
-            handle = os.open(self.path("commit.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            handle = os.open(f"{self.root}/commit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _lake_error("lock", self.root, error) from error
         try:
             _wait_for(handle, patience)
             yield
         finally:
             os.close(handle)  # lets the lock go
 
-    @contextmanager
-    def _scratch(self, data: bytes) -> Iterator[Path]:
-        path = self.path(f"{SCRATCH}/{secrets.token_hex(8)}")
-        with _spoken("write", path):
-            _make_folder(path.parent)
+    def _scratch(self, data: bytes) -> str:
+        """A new file with these bytes, for a moment."""
+        name = f"{SCRATCH}/{secrets.token_hex(8)}"
+        path = f"{self.root}/{name}"
+        try:
+            handle = self._in_folder(name, lambda: os.open(path, _NEW, 0o666))
             try:
-                with path.open("xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                yield path
+                _write_all(handle, data)
+                self._sync(handle)
+            except BaseException:
+                os.unlink(path)  # noqa: PTH108  (a Path costs as much as the call)
+                raise
             finally:
-                path.unlink(missing_ok=True)
+                os.close(handle)
+        except OSError as error:
+            raise _lake_error("write", self.path(name), error) from error
+        return path
+
+    def _in_folder(self, name: str, action: Callable[[], Result]) -> Result:
+        """Do something to a file of a folder, which is made when it turns out to be missing."""
+        try:
+            return action()
+        except FileNotFoundError:
+            self._make_folder(self.path(name).parent)
+            return action()
+
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            return
+        self._sync_folder(folder.parent)
+
+    def _sync(self, handle: int) -> None:
+        if self.durable:
+            os.fsync(handle)
+
+    def _sync_folder(self, folder: Path) -> None:
+        if not self.durable:
+            return
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextmanager
@@ -151,25 +204,19 @@ def _spoken(action: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        advice = _ADVICE.get(error.errno or 0, "Check the disk, then do it again; repeating a publication is harmless.")
-        raise LakeError(f"cannot {action} {path}: {reason}", advice=advice) from error
+        raise _lake_error(action, path, error) from error
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        return
-    _sync_folder(folder.parent)
+def _lake_error(action: str, path: Path, error: OSError) -> LakeError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    advice = _ADVICE.get(error.errno or 0, "Check the disk, then do it again; repeating a publication is harmless.")
+    return LakeError(f"cannot {action} {path}: {reason}", advice=advice)
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _write_all(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def _wait_for(handle: int, patience: float) -> None:

@@ -1,0 +1,44 @@
+"""A few events become the same records as many would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.lake.few import FEW, few_events, place_few
+from motet.lake.files import describe
+from motet.lake.records import draft_events, place
+
+Events = Callable[..., pa.Table]
+TIMES = st.one_of(
+    st.just((None, None)), st.tuples(st.integers(-50, 50), st.integers(0, 50)).map(lambda pair: (pair[0], sum(pair)))
+)
+
+
+@given(
+    st.data(), st.integers(0, 9), st.one_of(st.none(), st.integers(-60, 60)), st.one_of(st.none(), st.integers(0, 9))
+)
+def test_few_and_many_agree(
+    events: Events, data: st.DataObject, first: int, frontier: int | None, lateness: int | None
+) -> None:
+    """Records, frontier and description are those of the way for any number of events."""
+    times = data.draw(st.lists(TIMES, min_size=1, max_size=5))
+    table = events([(f"urn:{n}", start, end) for n, (start, end) in enumerate(times)])
+    few = few_events(table.combine_chunks().to_batches()[0], 7)
+    assert few is not None
+    records, after, described = place_few(few, first, frontier, lateness)
+    expected, expected_after = place(draft_events(table, 7), first, frontier, lateness)
+    assert pa.Table.from_batches([records]).equals(expected)
+    assert (after, described) == (expected_after, describe("", 0, expected))
+
+
+def test_what_is_odd_goes_the_other_way(events: Events) -> None:
+    """Repeated ids, times that are no interval, tables and large batches are left to the general way."""
+    odd = [["urn:a", "urn:a"], [("urn:a", 2, 1)], [("urn:a", None, 1)], [f"urn:{n}" for n in range(FEW + 1)], []]
+    tables = [events(specs) for specs in odd]
+    batches = [pa.RecordBatch.from_pylist(table.to_pylist(), table.schema) for table in tables]
+    assert [few_events(batch, 0) for batch in batches] == [None] * len(odd)
+    assert few_events(events(["urn:a"]), 0) is None
