@@ -17,9 +17,18 @@ __version__ = "0.1.0"
 
 
 def open(  # noqa: A001  (motet.open("dir") is how people say it)
-    directory: str | Path, *, engine: str = "embedded", ontology: Sequence[str | Path] = ()
+    directory: str | Path,
+    *,
+    engine: str = "embedded",
+    ontology: Sequence[str | Path] = (),
+    durable: bool = True,
+    threaded: bool = False,
 ) -> Cloud:
     """Open the event cloud whose lake is in a directory, making it when there is none.
+
+    What was published is on disk when `publish` returns. When not ``durable``, it is left to the operating system when:
+    much faster, and events survive the death of the process, but perhaps not that of the machine. When ``threaded``,
+    another thread derives and delivers, and `publish` does not wait for listeners (on Spark it never does).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open(folder) as cloud:
@@ -31,11 +40,11 @@ def open(  # noqa: A001  (motet.open("dir") is how people say it)
         from motet.embedded.cloud import Cloud  # noqa: PLC0415  (importing motet stays cheap)
         from motet.lake import Lake  # noqa: PLC0415
 
-        cloud = Cloud(Lake.open(directory))
+        cloud = Cloud(Lake.open(directory, durable=durable), threaded=threaded)
     elif engine == "spark":
         from motet.spark.cloud import open_on_spark  # noqa: PLC0415
 
-        cloud = open_on_spark(directory)
+        cloud = open_on_spark(directory, durable=durable)
     else:
         raise UsageError(f"{engine!r} is not an engine", advice="Use 'embedded' or 'spark'.")
     if ontology:

@@ -1,8 +1,9 @@
 """A live event cloud over a lake: publish, subscribe, be told.
 
-The log is the truth: subscribing and publishing append records, notifications are derived from them in log order, kept
-in the lake's notification table, and delivered from there. A listener that was away (or killed) gets what it missed
-when it subscribes again; delivery is at least once, and a notification's id tells a repetition.
+The log is the truth: subscribing and publishing append records, notifications are derived from them in log order and
+delivered at once. The notification table and the cursors of the listeners follow behind, many at a time: what a crash
+keeps from being written is derived again. A listener that was away (or killed) gets what it missed when it subscribes
+again; delivery is at least once, and a notification's id tells a repetition.
 """
 
 from __future__ import annotations
@@ -10,58 +11,71 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from motet.codec.decode import decode_bytes
 from motet.embedded.background import Background
+from motet.embedded.delivery import Delivery, Listener
+from motet.embedded.derivation import Derivation, Derive, Elsewhere, Here, Recent
+from motet.embedded.intake import Intake
 from motet.embedded.worker import Worker
-from motet.engine.derive import derive
 from motet.engine.match.verify import leaf_of
 from motet.lake import Appended, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
-from motet.model.errors import UsageError
-from motet.model.notifications import Notification
-from motet.model.schemas import NOTIFICATIONS
-from motet.model.tables import Triple, notification_rows
-from motet.plan.timeline import Control, Stretch, Timeline
+from motet.model.errors import MotetError, UsageError
+from motet.model.schemas import EVENTS, NOTIFICATIONS
+from motet.model.tables import Triple
 
-Listener = Callable[[Notification], object]
-Derive = Callable[[Lake, Snapshot, Sequence[Stretch], int, int], bool]
+__all__ = ["Cloud", "Derive", "Listener"]
+
+BACKLOG = 100_000  # records
+STEP = 65_536  # records derived together at most
+SETTLE_RECORDS = 10_000
+SETTLE_SECONDS = 0.25
 
 log = logging.getLogger("motet")
-
-
-def derive_here(lake: Lake, snapshot: Snapshot, stretches: Sequence[Stretch], first: int, stop: int) -> bool:
-    """Derive and commit the notifications of `[first, stop)` in this process; False when another process did."""
-    found = [
-        derive(stretch, records) for stretch in stretches for records in snapshot.records(stretch.first, stretch.stop)
-    ]
-    return lake.commit_notifications(pa.Table.from_batches(found, schema=NOTIFICATIONS), first, stop)
 
 
 class Cloud:
     """Made by `motet.open()`. Methods may be called from several threads; listeners are called one at a time, in order.
 
     On the embedded engine a listener has been called by the time `publish` returns. With `threaded=True` (Spark) a
-    worker thread derives and delivers; `flush()` waits for it.
+    worker thread derives and delivers, together what was published while it was busy; `publish` waits for it when it
+    is more than `backlog` records behind, `flush()` until it has done everything.
     """
 
-    def __init__(self, lake: Lake, derive: Derive = derive_here, *, threaded: bool = False) -> None:
+    def __init__(
+        self, lake: Lake, derive: Derive | None = None, *, threaded: bool = False, backlog: int = BACKLOG
+    ) -> None:
+        if backlog < 1:
+            raise UsageError(f"a backlog of {backlog} records would never let anything in", advice="Use 1 or more.")
         self.lake = lake
         self.background = Background(self._change_background)
-        self._derive = derive
-        self._timeline = Timeline()
-        self._listeners: dict[str, Listener] = {}
-        self._delivered: dict[str, int] = {}
+        self._backlog = backlog
+        self._derivations: Callable[[], Derivation] = Here if derive is None else partial(Elsewhere, derive)
+        self._derivation: Derivation = self._derivations()
+        self._delivery = Delivery()
+        self._recent = Recent()
+        self._intake = Intake(lake, self._recent.put)
+        self._published = 0
+        self._reached: int | None = None  # derived and delivered up to here; None before the first time
+        self._unsettled: list[pa.RecordBatch] = []  # notifications that are not in the table yet
+        self._settled = 0  # the table and the cursors are written up to here
+        self._subscriptions: dict[str, tuple[int, str]] = {}  # in force, as far as read
+        self._subscriptions_to = 0
         self._busy = threading.RLock()
         self._advancing = False
+        self._dirty = False  # something is to be settled, and the settler knows
         self._worker = Worker(self._advance) if threaded else None
+        self._settler = Worker(self._settle_quietly, delay=SETTLE_SECONDS)
 
     def publish(
         self,
@@ -71,7 +85,7 @@ class Cloud:
         event_id: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Appended:
-        """Append the events of one request, all or none; on disk when this returns.
+        """Append the events of one request, all or none; on disk when this returns, unless the lake is not durable.
 
         A DecodeError names what is wrong with the first event that cannot be taken; then none was.
         """
@@ -80,8 +94,11 @@ class Cloud:
         for part in decoded:
             if part.rejected:
                 raise part.rejected[0]
-        events = pa.Table.from_batches([part.events for part in decoded])
-        appended = self.lake.append(events, now=time.time_ns() // 1000)
+        batches = [part.events for part in decoded]
+        events = batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
+        self._make_room()
+        appended = self._intake.append(events, now=time.time_ns() // 1000)
+        self._published += appended.accepted
         self._proceed()
         return appended
 
@@ -94,21 +111,26 @@ class Cloud:
         for subscription in subscriptions:
             leaf_of(subscription)  # refuses what cannot be run, before anything is written
         with self._busy:
-            known = self.lake.snapshot().subscriptions()
+            known = self._in_force()
             for subscription in subscriptions:
                 _refuse_change(subscription, known)
-            for subscription in subscriptions:
-                self._register(subscription, known)
-                self._listeners[subscription.name] = listener
+            new = {one.name: to_text(one) for one in subscriptions if one.name not in known}
+            cursors = self.lake.cursors(one.name for one in subscriptions if one.name in known)
+            reached = self._resumed(self.lake.snapshot())
+            first = self.lake.subscribe_all(new) if new else 0
+            for name, cursor in cursors.items():
+                self._delivery.listen(name, listener, max(known[name][0], cursor), reached)
+            for offset, name in enumerate(new, first):
+                self._delivery.listen(name, listener, offset, reached)
         self._proceed()
         return tuple(subscription.name for subscription in subscriptions)
 
     def unsubscribe(self, name: str) -> None:
         """End a subscription; nothing is delivered once this has returned."""
         with self._busy:
-            if name not in self.lake.snapshot().subscriptions():
+            if name not in self._in_force():
                 raise UsageError(f"no subscription {name!r} is in force", advice="`motet inspect` lists them.")
-            self._listeners.pop(name, None)
+            self._delivery.leave(name)
             self.lake.unsubscribe(name)
         self._proceed()
 
@@ -117,18 +139,27 @@ class Cloud:
         self.lake.tick(instant)
         self._proceed()
 
+    def statistics(self) -> dict[str, object]:
+        """What this cloud has done since it was opened, and how many records it is behind."""
+        reached = self._settled if self._reached is None else self._reached
+        counts = {"published": self._published, "derived": reached, "settled": self._settled}
+        return {**counts, "backlog": max(self.lake.snapshot().next_offset - reached, 0), **self._delivery.statistics()}
+
     def flush(self) -> None:
-        """Return when everything published so far has been derived and delivered."""
+        """Return when everything published so far has been derived, delivered and written down."""
         if self._worker:
             self._worker.flush()
         else:
             self._advance()
+        self._settle()
 
     def close(self) -> None:
-        """Deliver what is left and stop. Safe to call twice."""
+        """Deliver what is left, write everything down and stop. Safe to call twice."""
         if self._worker:
             self._worker.close()
             self._worker = None
+        self._settler.close()
+        self._settle()
 
     def __enter__(self) -> Self:
         return self
@@ -142,17 +173,24 @@ class Cloud:
         """Write what a change makes of the background graph, all or nothing; how many triples came or went."""
         with self._busy:
             self._advance()
-            before = self._timeline.registry.background
+            before = self._derivation.background
             after = change(before)
             if after != before:
                 self.lake.background(added=sorted(after - before), removed=sorted(before - after))
         self._proceed()
         return len(after ^ before)
 
-    def _register(self, subscription: Subscription, known: Mapping[str, tuple[int, str]]) -> None:
-        name = subscription.name
-        offset = known[name][0] if name in known else self.lake.subscribe(name, to_text(subscription))
-        self._delivered[name] = max(offset, self.lake.cursor(name))
+    def _in_force(self) -> Mapping[str, tuple[int, str]]:
+        """The subscriptions in force, of this and of other processes: name → (offset, text)."""
+        snapshot = self.lake.snapshot()
+        snapshot.follow_subscriptions(self._subscriptions, self._subscriptions_to)
+        self._subscriptions_to = snapshot.next_offset
+        return dict(self._subscriptions)
+
+    def _make_room(self) -> None:
+        """Wait until the worker is less than a backlog behind."""
+        if self._worker:
+            self._worker.wait_for(lambda: self.lake.known().next_offset - (self._reached or 0) < self._backlog)
 
     def _proceed(self) -> None:
         if self._worker:
@@ -161,61 +199,93 @@ class Cloud:
             self._advance()
 
     def _advance(self) -> None:
-        """Derive what the log holds beyond the notification table, then deliver what the table holds."""
+        """Derive and deliver what the log holds."""
         with self._busy:
             if self._advancing:  # a listener has published or subscribed: the loop around its call goes on
                 return
             self._advancing = True
             try:
-                while True:
-                    snapshot = self._derived()
-                    self._deliver(snapshot)
-                    if self.lake.snapshot().next_offset == snapshot.next_offset:
-                        return
+                snapshot = self.lake.known()
+                while self._step(snapshot) or self._step(snapshot := self.lake.snapshot()):
+                    pass
             finally:
                 self._advancing = False
 
-    def _derived(self) -> Snapshot:
-        """The newest version, with the notifications of its whole log."""
-        while (snapshot := self._caught_up()).notified_to < snapshot.next_offset:
-            first, stop = snapshot.notified_to, snapshot.next_offset
-            self._derive(self.lake, snapshot, self._read_controls(snapshot, stop), first, stop)
-        return snapshot
-
-    def _caught_up(self) -> Snapshot:
-        """The newest version, once the timeline knows what others have derived (or this process, before it began)."""
-        snapshot = self.lake.snapshot()
-        self._read_controls(snapshot, snapshot.notified_to)
-        return snapshot
-
-    def _read_controls(self, snapshot: Snapshot, stop: int) -> list[Stretch]:
-        controls = _controls(snapshot, self._timeline.offset, stop)
-        return list(self._timeline.advance(controls, stop))
-
-    def _deliver(self, snapshot: Snapshot) -> None:
-        """Call the listeners; what is written down is how far those have got who were told something."""
-        reached = {name: offset for name, offset in self._delivered.items() if name in self._listeners}
-        if not reached:
-            return
-        told = set()
-        for batch in snapshot.notifications(min(reached.values())):
-            for notification, offset in notification_rows(batch):
-                if offset >= reached.get(notification.subscription, snapshot.notified_to):
-                    self._call(notification)
-                    told.add(notification.subscription)
-        for name in reached:
-            self._delivered[name] = snapshot.notified_to
-            if name in told:
-                self.lake.advance(name, snapshot.notified_to)
-
-    def _call(self, notification: Notification) -> None:
-        listener = self._listeners.get(notification.subscription)
-        if listener is None:
-            return
+    def _step(self, snapshot: Snapshot) -> bool:
+        """Derive and deliver a part of a version's log; False when there is nothing left of it."""
+        first = self._resumed(snapshot)
+        if self._delivery.is_behind:
+            self._settle()
+            self._delivery.catch_up(self.lake.snapshot(), first)
+        stop = min(snapshot.next_offset, first + STEP)
+        if stop <= first:
+            return self._delivery.is_behind
         try:
-            listener(notification)
-        except Exception:  # a listener is someone else's code: its failure is reported, not ours to die of
-            log.exception("the listener of %r failed on notification %s", notification.subscription, notification.id)
+            found = self._derivation.advance(self.lake, snapshot, stop, self._recent)
+            self._unsettled += [] if self._derivation.commits else found
+            self._delivery.tell(found)
+        except BaseException:  # the derivation is somewhere between the two offsets: the next step begins anew
+            self._start_over()
+            raise
+        self._recent.forget(stop)
+        self._reached = stop
+        self._follow_up()
+        return True
+
+    def _start_over(self) -> None:
+        self._settle_quietly()
+        self._derivation = self._derivations()
+        self._reached, self._unsettled = None, []
+
+    def _resumed(self, snapshot: Snapshot) -> int:
+        """Where this cloud has got; at first, where the notification table ends."""
+        if self._reached is None:
+            self._derivation.resume(snapshot, snapshot.notified_to)
+            self._reached = self._settled = snapshot.notified_to
+        return self._reached
+
+    def _follow_up(self) -> None:
+        """After a step: see to it that it gets written down."""
+        if self._worker:
+            self._worker.progressed()
+        if (self._reached or 0) - self._settled >= SETTLE_RECORDS:
+            self._settle_quietly()
+        elif not self._dirty:
+            self._dirty = True
+            self._settler.wake()
+
+    def _settle_quietly(self) -> None:
+        try:
+            self._settle()
+        except MotetError:  # nothing is lost: it is tried again, and what is not written is derived again
+            log.exception("the notifications could not be written down")
+
+    def _settle(self) -> None:
+        """Write down the notifications that have been delivered, and that they have been."""
+        with self._busy:
+            self._dirty = False
+            reached = self._reached
+            if reached is None or reached == self._settled:
+                return
+            while (first := self.lake.snapshot().notified_to) < reached:  # of several processes, one writes a range
+                self.lake.commit_notifications(_table(self._unsettled, first, reached), first, reached)
+            self._settled = reached
+            self._unsettled = [batch for batch in self._unsettled if batch.column("offset")[-1].as_py() >= reached]
+            if told := self._delivery.told():
+                self._remember(told, reached)
+
+    def _remember(self, told: set[str], reached: int) -> None:
+        try:
+            self.lake.advance_all(dict.fromkeys(told, reached))
+        except MotetError:
+            self._delivery.told_again(told)
+            raise
+
+
+def _table(batches: Sequence[pa.RecordBatch], first: int, stop: int) -> pa.Table:
+    table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
+    offsets = table["offset"]
+    return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))
 
 
 def _refuse_change(subscription: Subscription, known: Mapping[str, tuple[int, str]]) -> None:
@@ -224,10 +294,3 @@ def _refuse_change(subscription: Subscription, known: Mapping[str, tuple[int, st
             f"subscription {subscription.name!r} is in force with another text",
             advice="Unsubscribe it first, or give the new one another name.",
         )
-
-
-def _controls(snapshot: Snapshot, first: int, stop: int) -> Iterable[Control]:
-    for batch in snapshot.controls(first, stop):
-        for row in batch.to_pylist():
-            triples = tuple((t["subject"], t["predicate"], t["object"]) for t in row["triples"])
-            yield Control(row["offset"], row["kind"], row["id"], row["text"], triples)

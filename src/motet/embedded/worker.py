@@ -7,32 +7,52 @@ from collections.abc import Callable
 
 
 class Worker:
-    """Calls `advance` after each `wake`, once for several that come together."""
+    """Calls its work after each `wake`, once for several that come together; with a delay, so many seconds later."""
 
-    def __init__(self, advance: Callable[[], None]) -> None:
-        self._advance = advance
+    def __init__(self, work: Callable[[], None], *, delay: float = 0) -> None:
+        self._work = work
+        self._delay = delay
         self._changed = threading.Condition()
         self._asked = 0
         self._done = 0
         self._closed = False
+        self._hurried = False
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="motet", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
         with self._changed:
             self._asked += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="motet", daemon=True)
+                self._thread.start()
             self._changed.notify_all()
 
-    def flush(self) -> None:
-        """Wait until everything asked for so far is done; from the work itself there is nothing to wait for."""
-        if threading.current_thread() is self._thread:
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is the work itself."""
+        return threading.current_thread() is self._thread
+
+    def progressed(self) -> None:
+        """Have those who wait look again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds that the work brings about; the work itself cannot wait for itself."""
+        if self.is_current:
             return
         with self._changed:
-            target = self._asked
-            self._changed.wait_for(lambda: self._done >= target or self._failure is not None)
+            self._changed.wait_for(lambda: condition() or self._failure is not None)
             if self._failure is not None:
                 raise self._failure
+
+    def flush(self) -> None:
+        """Wait until everything asked for so far is done."""
+        target = self._asked
+        self._hurried = True
+        self.progressed()
+        self.wait_for(lambda: self._done >= target)
 
     def close(self) -> None:
         try:
@@ -41,17 +61,19 @@ class Worker:
             with self._changed:
                 self._closed = True
                 self._changed.notify_all()
-            self._thread.join()
+            if self._thread is not None and not self.is_current:
+                self._thread.join()
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._done < self._asked)
+                self._changed.wait_for(lambda: self._closed or self._hurried, self._delay)
                 if self._closed:
                     return
-                asked = self._asked
+                asked, self._hurried = self._asked, False
             try:
-                self._advance()
+                self._work()
             except BaseException as error:  # noqa: BLE001  (handed to the caller of flush or close)
                 with self._changed:
                     self._failure = error

@@ -33,9 +33,9 @@ FILE = pa.schema(
 )
 
 
-def open_on_spark(directory: str | Path) -> Cloud:
+def open_on_spark(directory: str | Path, *, durable: bool = True) -> Cloud:
     """A cloud whose worker thread runs Spark jobs."""
-    lake = Lake.open(directory)
+    lake = Lake.open(directory, durable=durable)
     return Cloud(lake, derive_on(session()), threaded=True)
 
 

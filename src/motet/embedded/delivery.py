@@ -1,0 +1,89 @@
+"""Who is told what: the listeners of a live cloud, called one after another in the order of the log.
+
+A listener that fails is reported and counted, and the others go on. Knows nothing of how notifications come about.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import pyarrow as pa
+
+from motet.lake import Snapshot
+from motet.model.notifications import Notification
+from motet.model.tables import notification_rows
+
+Listener = Callable[[Notification], object]
+
+log = logging.getLogger("motet")
+
+
+class Delivery:
+    """The listeners by subscription, and how far they have got."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.failures: Counter[str] = Counter()
+        self._listeners: dict[str, Listener] = {}
+        self._from: dict[str, int] = {}  # each hears what was made final at this offset or later
+        self._behind: dict[str, int] = {}  # those that must first be told what the table holds from this offset on
+        self._told: set[str] = set()
+
+    def listen(self, name: str, listener: Listener, first: int, reached: int) -> None:
+        """Tell a listener everything from the offset ``first`` on; the cloud has derived up to ``reached``."""
+        self._listeners[name] = listener
+        self._from[name] = first
+        if first < reached:
+            self._behind[name] = first
+
+    def leave(self, name: str) -> None:
+        for known in (self._listeners, self._from, self._behind):
+            known.pop(name, None)
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self._behind)
+
+    def catch_up(self, table: Snapshot, reached: int) -> None:
+        """Tell the listeners that were away what they have missed, up to the offset ``reached``."""
+        behind, self._behind = self._behind, {}
+        for batch in table.notifications(min(behind.values())):
+            for notification, offset in notification_rows(batch):
+                if behind.get(notification.subscription, reached) <= offset < reached:
+                    self._call(notification)
+
+    def tell(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Call the listeners of new notifications."""
+        for batch in batches:
+            for notification, offset in notification_rows(batch):
+                name = notification.subscription
+                if name in self._listeners and offset >= self._from[name] and name not in self._behind:
+                    self._call(notification)
+
+    def told(self) -> set[str]:
+        """Those that were told something since this was last asked."""
+        told, self._told = self._told, set()
+        return told & self._listeners.keys()
+
+    def told_again(self, names: Iterable[str]) -> None:
+        """Take back an answer that could not be used."""
+        self._told.update(names)
+
+    def statistics(self) -> Mapping[str, object]:
+        return {"delivered": self.delivered, "failures": dict(sorted(self.failures.items()))}
+
+    def _call(self, notification: Notification) -> None:
+        name = notification.subscription
+        listener = self._listeners.get(name)
+        if listener is None:  # it left a moment ago
+            return
+        self._told.add(name)
+        try:
+            listener(notification)
+        except Exception:  # a listener is someone else's code: its failure is reported, not ours to die of
+            self.failures[name] += 1
+            log.exception("the listener of %r failed on notification %s", name, notification.id)
+        else:
+            self.delivered += 1

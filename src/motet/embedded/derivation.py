@@ -1,0 +1,152 @@
+"""The way of a live cloud from records to notifications. Nothing else of the cloud knows how they are derived.
+
+A derivation reads the log once, in order: ``resume`` brings it to where others had got, each ``advance`` takes a
+further range of offsets. What was just appended is read from memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from motet.engine.derive import derive
+from motet.lake import Committed, Lake, Snapshot
+from motet.model.tables import Triple
+from motet.plan.timeline import Control, Stretch, Timeline
+
+#: Derives and commits the notifications of `[first, stop)`; False when another process did.
+Derive = Callable[[Lake, Snapshot, Sequence[Stretch], int, int], bool]
+
+RECENT_BYTES = 64 << 20
+
+
+class Derivation(Protocol):
+    """What the cloud asks for."""
+
+    @property
+    def commits(self) -> bool:
+        """Whether `advance` also writes the notification table."""
+        ...
+
+    @property
+    def background(self) -> frozenset[Triple]:
+        """The background graph after what has been read."""
+        ...
+
+    def resume(self, snapshot: Snapshot, stop: int) -> None:
+        """Be as if everything below this offset had been derived."""
+        ...
+
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
+        """The NOTIFICATIONS of the records from where this stands up to `stop`, by offset."""
+        ...
+
+
+class Recent:
+    """Records that were appended a moment ago, by offset, up to some size."""
+
+    def __init__(self) -> None:
+        self._parts: deque[tuple[int, int, int, Sequence[pa.RecordBatch]]] = deque()  # first, stop, bytes, records
+        self._bytes = 0
+        self._changing = threading.Lock()
+
+    def put(self, committed: Committed) -> None:
+        if committed.snapshot is None:
+            return
+        added = committed.snapshot.segments[-1]
+        with self._changing:
+            self._parts.append((added.first, added.stop, added.size, committed.records))
+            self._bytes += added.size
+            while self._bytes > RECENT_BYTES:
+                self._drop()
+
+    def between(self, first: int, stop: int) -> list[pa.RecordBatch] | None:
+        """The records of `[first, stop)`, perhaps with some around them; None when they are not all here."""
+        found: list[pa.RecordBatch] = []
+        with self._changing:
+            parts = list(self._parts)
+        for begin, end, _, records in parts:
+            if end > first and begin < stop:
+                if begin > first:
+                    return None
+                found += records
+                first = end
+        return found if first >= stop else None
+
+    def forget(self, stop: int) -> None:
+        """Let go what stands before an offset."""
+        with self._changing:
+            while self._parts and self._parts[0][1] <= stop:
+                self._drop()
+
+    def _drop(self) -> None:
+        self._bytes -= self._parts.popleft()[2]
+
+
+class _Reading:
+    """The control records, read once."""
+
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+
+    @property
+    def background(self) -> frozenset[Triple]:
+        return self.timeline.registry.background
+
+    def resume(self, snapshot: Snapshot, stop: int) -> None:
+        self.stretches(snapshot, stop)
+
+    def stretches(self, snapshot: Snapshot, stop: int) -> list[Stretch]:
+        return list(self.timeline.advance(_controls(snapshot, self.timeline.offset, stop), stop))
+
+
+class Here(_Reading):
+    """Derives in this process."""
+
+    commits = False
+
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
+        found = []
+        for stretch in self.stretches(snapshot, stop):
+            records: Iterable[pa.RecordBatch] | None = recent.between(stretch.first, stretch.stop)
+            if records is None:
+                records = snapshot.records(stretch.first, stretch.stop)
+            found += [derive(stretch, batch) for batch in records]
+        return [batch for batch in found if batch.num_rows]
+
+
+class Elsewhere(_Reading):
+    """Has a function derive and commit, then reads what it wrote."""
+
+    commits = True
+
+    def __init__(self, derive: Derive) -> None:
+        super().__init__()
+        self._derive = derive
+
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
+        begin = self.timeline.offset
+        while (first := snapshot.notified_to) < stop:
+            if first != self.timeline.offset:  # another process has derived a part of it
+                self.timeline = Timeline()
+                self.resume(snapshot, first)
+            self._derive(lake, snapshot, self.stretches(snapshot, stop), first, stop)
+            snapshot = lake.snapshot()
+        if self.timeline.offset < stop:
+            self.resume(snapshot, stop)
+        return [part for batch in snapshot.notifications(begin) if (part := _before(batch, stop)).num_rows]
+
+
+def _before(batch: pa.RecordBatch, stop: int) -> pa.RecordBatch:
+    return batch.slice(0, int(batch.column("offset").to_numpy().searchsorted(stop)))
+
+
+def _controls(snapshot: Snapshot, first: int, stop: int) -> Iterable[Control]:
+    for batch in snapshot.controls(first, stop):
+        for row in batch.to_pylist():
+            triples = tuple((t["subject"], t["predicate"], t["object"]) for t in row["triples"])
+            yield Control(row["offset"], row["kind"], row["id"], row["text"], triples)
