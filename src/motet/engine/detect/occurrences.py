@@ -34,6 +34,13 @@ class Occurrences:
     events: Ints
     members: npt.NDArray[Any] | None = None  # only below CONSTRUCT over cumulative or iterations
 
+    def __post_init__(self) -> None:
+        """Kernels are compiled for arrays of one kind: those that can be written."""
+        for name in ("rows", "starts", "events"):
+            array = getattr(self, name)
+            if not array.flags.writeable:
+                object.__setattr__(self, name, array.copy())
+
     def __len__(self) -> int:
         return len(self.rows)
 

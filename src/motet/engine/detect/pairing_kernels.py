@@ -189,7 +189,7 @@ def _slot(
 ) -> int:
     """Where the key of a row stands, or belongs."""
     mask = len(slots) - 1
-    slot = np.int64(code & np.uint64(mask))
+    slot = int(code & np.uint64(mask))
     while slots[slot] >= 0 and not (codes[slots[slot]] == code and _is_key(keys, slots[slot], rows, row, columns)):
         slot = (slot + 1) & mask
     return slot
