@@ -186,10 +186,10 @@ def read_parts(
 @inner
 def _slot(
     slots: Ints, keys: Ints, codes: npt.NDArray[np.uint64], code: np.uint64, rows: Ints, row: int, columns: Ints
-) -> int:
+) -> np.int64:
     """Where the key of a row stands, or belongs."""
     mask = len(slots) - 1
-    slot = int(code & np.uint64(mask))
+    slot = np.int64(code & np.uint64(mask))
     while slots[slot] >= 0 and not (codes[slots[slot]] == code and _is_key(keys, slots[slot], rows, row, columns)):
         slot = (slot + 1) & mask
     return slot
