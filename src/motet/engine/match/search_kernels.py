@@ -36,7 +36,7 @@ LOW, HIGH, FARTHEST, PACKED = range(4)
 FLAG_BITS = 4
 EVENT, HIT_LEAF, IS_OPEN, WITNESS = range(4)
 _FIRST, _LAST, _CHOSEN, _ALL_FIRST, _ALL_LAST = range(5)
-_OF_EVENT, _OF_SHAPE, _IS_CROWDED, _KEY, _AT, _NEAR = range(6)
+_OF_EVENT, _OF_SHAPE, _IS_CROWDED, _KEY, _AT, _BUCKET, _NEAR = range(7)
 _FLAGS = 2**FLAG_BITS - 1
 _HALF, _PLACE = np.uint64(32), np.uint64(2**32 - 1)
 _ENOUGH = 256  # probes whose memory fits into the nearest cache
@@ -336,7 +336,9 @@ def _meet(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: I
 
 @inner
 def _foresee_shape(rows: Rows, plan: Plan, event: int, shape: int, probe: Ints, work: Ints) -> bool:
-    """Prepare a probe; False when the event has not all predicates of the shape."""
+    """Prepare a probe; False when the event has not all predicates of the shape, or the shape no leaves."""
+    if plan.shape[shape, BUCKET] == plan.shape[shape, LAST_BUCKET]:
+        return False
     arity, begin, end = plan.shape[shape, ARITY], rows.starts[event], rows.starts[event + 1]
     combinations = every = 1.0
     for place in range(arity + plan.shape[shape, RANGES] + plan.shape[shape, READS]):
@@ -381,15 +383,27 @@ def _foresee(
 
 @inner
 def _approach(plan: Plan, probes: Ints, size: int) -> None:
-    """Have the memory that the probes will look at come near: each loop's loads do not wait for each other."""
+    """Have all memory that the probes will look at come near: loads that do not wait for each other come together.
+
+    Whatever may lie in two cache lines is looked at on both ends.
+    """
+    for probe in range(size):
+        probes[probe, _NEAR] = np.int64(plan.slots[max(probes[probe, _AT], 0)])
     for probe in range(size):
         if probes[probe, _AT] >= 0:
             probes[probe, _AT] = _slot(plan, np.uint64(probes[probe, _KEY]), probes[probe, _AT])
     for probe in range(size):
-        slot = plan.slots[max(probes[probe, _AT], 0)]
-        probes[probe, _NEAR] = plan.bucket[np.int64(slot & _PLACE)] if slot != FREE else 0
+        shape, place = probes[probe, _OF_SHAPE], np.int64(plan.slots[max(probes[probe, _AT], 0)] & _PLACE)
+        is_own = plan.shape[shape, BUCKET] <= place < plan.shape[shape, LAST_BUCKET]
+        probes[probe, _BUCKET] = place if is_own else plan.shape[shape, BUCKET]
+        probes[probe, _NEAR] = plan.bucket[probes[probe, _BUCKET]]
     for probe in range(size):
-        probes[probe, _NEAR] = np.int64(plan.entry[probes[probe, _NEAR], PACKED])
+        near = np.int64(plan.entry[probes[probe, _NEAR], PACKED])
+        bucket, arity = probes[probe, _BUCKET], plan.shape[probes[probe, _OF_SHAPE], ARITY]
+        for constant in range(bucket + 1, bucket + 1 + arity):
+            term = plan.bucket[constant]
+            near += plan.data[plan.offsets[term]] + plan.data[plan.offsets[term + 1] - 1]
+        probes[probe, _NEAR] = near + plan.bucket[bucket + 1 + arity]  # kept, so that no load is left out
 
 
 @inner
@@ -422,7 +436,7 @@ def search(
     No shape has more than ``slots`` predicates.
     """
     room = _ENOUGH + plan.shape.shape[0]
-    probes, works = np.empty((room, 6), np.int64), np.empty((room, slots, 5), np.int64)
+    probes, works = np.empty((room, 7), np.int64), np.empty((room, slots, 5), np.int64)
     stack = np.empty((130, 2), np.int64)
     while event < rows.starts.size - 1:
         count, event = _foresee(rows, plan, starts, anchored, event, probes, works)

@@ -39,6 +39,7 @@ from motet.engine.match.texts import frozen, texts
 from motet.engine.match.vocabulary import Lists, lists
 
 Floats = npt.NDArray[np.float64]
+_LINE = 64  # bytes
 _NONE = pa.array([], pa.string())
 
 
@@ -79,7 +80,7 @@ class Segment:
             size, event = search(rows, self.plan, *self.anchored, self.slots, table, size, event)
             if event == len(rows.starts) - 1:
                 break
-            table = np.concatenate([table, np.empty_like(table)])
+            table = _with_room(table, size)
         table = table[:size]
         return Hits(table[:, EVENT], table[:, HIT_LEAF], table[:, IS_OPEN].astype(np.bool_), table[:, WITNESS:])
 
@@ -101,6 +102,13 @@ class Segment:
         intervals = np.concatenate([first[:, None], more], axis=1)[:, : len(shape.ranges)]
         found = tuple(self.dictionary.take(pa.array(repeated[:, part])) for part in range(parts))
         return Block(shape, found, intervals, leaf.astype(np.int32))
+
+
+def _with_room(table: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
+    """The first rows of a table, with room for more; what is not written to takes no memory."""
+    larger = np.empty((4 * len(table), table.shape[1]), np.int32)
+    larger[:size] = table[:size]
+    return larger
 
 
 def blocks_of(entries: Sequence[Entry]) -> list[Block]:
@@ -177,11 +185,20 @@ def _plan(
         frozen(shape),
         frozen(tagged_slots(keys, _stacked(places, np.int64))),
         frozen(_stacked([*(found.ravel() for found in buckets), end], np.int32)),
-        frozen(np.column_stack([first[:, 0], first[:, 1], farthest, packed])),
+        frozen(_aligned(np.column_stack([first[:, 0], first[:, 1], farthest, packed]))),
         frozen(more),
         frozen(codes),
         *strings,
     )
+
+
+def _aligned(table: Floats) -> Floats:
+    """The table at a place in memory where no entry lies in two cache lines."""
+    room = np.empty(table.size + _LINE // 8)
+    at = -room.ctypes.data % _LINE // 8
+    found = room[at : at + table.size].reshape(table.shape)
+    found[...] = table
+    return found
 
 
 def _first(block: Block) -> Floats:
