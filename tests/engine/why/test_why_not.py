@@ -197,6 +197,12 @@ def test_what_is_told_and_what_waits() -> None:
     assert said([*records, UnsubscribeRecord(0, "s"), END], 2) == "as smoke: the subscription ended before it was final"
 
 
+def test_what_is_final_at_once_is_told_without_a_frontier() -> None:
+    """A single event waits for nothing, also when the subscription ends later."""
+    records: list[Record] = [subscribed("smoke"), event(2, "Smoke", 0, level=5), UnsubscribeRecord(0, "s")]
+    assert said(records, 2).startswith("as smoke: it was told")
+
+
 def test_events_that_are_not_seen() -> None:
     """Late, too early, retracted and after the end are answers of their own."""
     asked, begin, later = event(2, "Smoke", 0, level=5), subscribed("smoke"), event(3, "Heat", 5)

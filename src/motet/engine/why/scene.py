@@ -49,6 +49,8 @@ from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.ontology.entailment import Entailment
 
+AT_ONCE = START_OF_TIME  # where the frontier must be for what is final without looking at anything else
+
 
 @dataclass(frozen=True)
 class Scene(Log):
@@ -163,7 +165,7 @@ class Scene(Log):
         return next((pair for pair in pairs if any(derived.id == event for derived in pair[1].derived)), None)
 
     def _timeless(self, life: Life, name: str, visible: Variables) -> list[Occurrence]:
-        return [replace(o, emitted=START_OF_TIME) for o in self._match(life, name, visible)]
+        return [replace(o, emitted=AT_ONCE) for o in self._match(life, name, visible)]
 
     def _needed(self, life: Life, instant: int, bound: int | None, patterns: tuple[Pattern, ...]) -> int:
         last = self.records[-1].offset

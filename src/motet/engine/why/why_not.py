@@ -30,7 +30,7 @@ from motet.engine.why.hindrances import (
 )
 from motet.engine.why.leaf_failure import failure
 from motet.engine.why.near_misses import Nearness, nearest_miss, partner
-from motet.engine.why.scene import Scene, Tracer, is_carried
+from motet.engine.why.scene import AT_ONCE, Scene, Tracer, is_carried
 from motet.engine.why.uncounted import uncounted
 from motet.language.printer import pattern_text
 from motet.language.syntax import (
@@ -175,7 +175,7 @@ class _Obstacles:
         """The event is part of the whole pattern: that is told, or waits, or the subscription ended first."""
         in_force = [frontier for offset, frontier in self.scene.frontiers if offset < self.life.ended]
         frontier = in_force[-1] if in_force else None
-        final = [one.result for one in found if passed(frontier, one.result.emitted)]
+        final = [o for o in (one.result for one in found) if o.emitted == AT_ONCE or passed(frontier, o.emitted)]
         if final:
             return Told(tuple(sorted({self._notification(o).id for o in final}))), (5,)
         needed = min(one.result.emitted for one in found)

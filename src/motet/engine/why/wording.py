@@ -119,6 +119,7 @@ def length(micros: int) -> str:
 def operator(pattern: Pattern) -> str:  # noqa: PLR0911  (a table)
     """An operator without the operands it is made of.
 
+    >>> from motet.language.syntax import Leaf
     >>> operator(Times(Leaf("a"), 3, 5_000_000))
     '3 TIMES, EVERY 5 s'
     """
