@@ -52,6 +52,7 @@ def test_a_range_of_offsets(spark: SparkSession, lake: Lake) -> None:
 
 def test_the_format_and_plain_parquet_agree(spark: SparkSession, lake: Lake) -> None:
     """The segments are Parquet that Spark reads as it is, to the same rows as the data source."""
+    lake.compact()
     register(spark)
     by_format = spark.read.format("motet").option("partitionBytes", 1000).load(str(lake.store.root))
     by_parquet = spark.read.parquet(*map(str, lake.snapshot().segment_paths()))

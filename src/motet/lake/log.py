@@ -278,9 +278,8 @@ class Lake:
     def _appending(self, newest: Snapshot, placed: Placed) -> Commit:
         """The commit that appends these records to the newest version; many are in a durable segment already."""
         records, frontier, described = placed
-        if records.num_rows <= INLINE_ROWS and records.nbytes <= INLINE_BYTES:
-            (batch,) = [records] if isinstance(records, pa.RecordBatch) else records.combine_chunks().to_batches()
-            body = memoryview(batch.serialize())
+        body = _inline(records)
+        if body is not None:
             described = replace(described, name=commit_name(newest.version + 1), size=len(body))
             return Commit(frontier, newest.notified_to, add=(described,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
@@ -297,6 +296,16 @@ class Lake:
     def _offset_of(self, after: Snapshot | None, rows: int) -> int:
         assert after is not None, "a control record is always proposed"
         return after.next_offset - rows
+
+
+def _inline(records: pa.RecordBatch | pa.Table) -> memoryview | None:
+    """The bytes of records that are few enough to stand in their commit."""
+    if isinstance(records, pa.Table):
+        if records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
+            return None
+        (records,) = records.combine_chunks().to_batches()
+    body = memoryview(records.serialize())
+    return body if len(body) <= INLINE_BYTES else None
 
 
 def first_of_each(ids: list[str]) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,189 @@
+"""How long from `cloud.publish(bytes)` until the listener is called, one event at a time?
+
+Subscriptions are ``k = ? and v in [10, 90]`` of a single EVENT; each event meets one of them. Wall time is what a
+publisher sees; processor time of the publishing thread is what remains of it on a machine that others use as well.
+Subscriptions are made from one parsed template, since parsing them is not what is asked here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import motet
+from motet.embedded.cloud import Cloud
+from motet.language.parse import parse
+from motet.language.syntax import Subscription
+from motet.model.notifications import Notification
+from motet.model.terms import XSD
+
+NS = "http://example.org/"
+WARM_UP = 100
+GOAL_P50, GOAL_P99 = 200.0, 1000.0  # µs, without fsync, at the largest number of subscriptions
+
+
+def text(number: int) -> str:
+    body = f"?e <{NS}k> <{NS}k/{number}> ; <{NS}v> ?v FILTER(?v >= 10 && ?v <= 90)"
+    return f"SUBSCRIPTION s{number} EVENT e {{ {body} }} WHEN e SELECT ?e ?v"
+
+
+class Template:
+    """Parses texts of `text` by putting their numbers into one that was parsed."""
+
+    def __init__(self) -> None:
+        (self._like,) = parse(text(0))
+
+    def __call__(self, document: str, **_: object) -> tuple[Subscription, ...]:
+        return tuple(self._with(number) for number in re.findall(r"SUBSCRIPTION s(\d+)", document))
+
+    def _with(self, number: str) -> Subscription:
+        (event,) = self._like.events
+        assert event.body is not None, "the template has one"
+        body = replace(event.body, text=event.body.text.replace("k/0>", f"k/{number}>"))
+        return replace(self._like, name=f"s{number}", events=(replace(event, body=body),))
+
+    def in_place_of_parsing(self) -> AbstractContextManager[Any]:
+        stack = mock.patch.multiple("motet.embedded.cloud", parse=self)
+        registry = mock.patch.multiple("motet.plan.registry", parse=self)
+        return _Both(stack, registry)
+
+
+class _Both:
+    def __init__(self, *patches: Any) -> None:
+        self._patches = patches
+
+    def __enter__(self) -> None:
+        for patch in self._patches:
+            patch.start()
+
+    def __exit__(self, *_: object) -> None:
+        for patch in self._patches:
+            patch.stop()
+
+
+def event(number: int, key: int) -> bytes:
+    name = f"<{NS}e/{number}>"
+    day = f'"2026-11-15T10:{number // 60 % 60:02}:{number % 60:02}Z"^^<{XSD}dateTime>'
+    return (
+        f"{name} <{NS}k> <{NS}k/{key}> {name} .\n"
+        f'{name} <{NS}v> "50.5"^^<{XSD}decimal> {name} .\n'
+        f"{name} <http://www.w3.org/ns/sosa/resultTime> {day} {name} .\n"
+    ).encode()
+
+
+class Stages:
+    """Processor time in the stages of publishing, by wrapping their one call each."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.seconds = dict.fromkeys(("decode", "append", "derive", "deliver"), 0.0)
+        self._cloud = cloud
+
+    def patches(self) -> _Both:
+        cloud = self._cloud
+        wrapped = [
+            ("decode", "motet.embedded.cloud", "decode_bytes"),
+            ("append", cloud._intake, "append"),
+            ("derive", cloud._derivation, "advance"),
+            ("deliver", cloud._delivery, "tell"),
+        ]
+        return _Both(*(self._timed(stage, owner, name) for stage, owner, name in wrapped))
+
+    def _timed(self, stage: str, owner: Any, name: str) -> Any:
+        if isinstance(owner, str):
+            from motet.embedded import cloud as owner  # noqa: PLC0415  (the module itself is patched)
+        action = getattr(owner, name)
+
+        def timed(*arguments: Any, **options: Any) -> Any:
+            begin = time.thread_time()
+            try:
+                return action(*arguments, **options)
+            finally:
+                self.seconds[stage] += time.thread_time() - begin
+
+        return mock.patch.object(owner, name, timed)
+
+
+def measure(template: Template, folder: Path, subscriptions: int, events: int, *, durable: bool) -> dict[str, Any]:
+    """Publish one event after another and look at the clocks when the listener is called."""
+    heard: list[tuple[float, float]] = []
+
+    def listen(_: Notification) -> None:
+        heard.append((time.perf_counter(), time.thread_time()))
+
+    with template.in_place_of_parsing(), motet.open(folder, durable=durable) as cloud:
+        for first in range(0, subscriptions, 5_000):
+            several = range(first, min(first + 5_000, subscriptions))
+            cloud.subscribe("\n".join(map(text, several)), listen)
+        bodies = [event(number, number % subscriptions) for number in range(WARM_UP + 2 * events)]
+        publish(cloud, bodies[:WARM_UP], heard)
+        gc.collect()
+        wall, processor = publish(cloud, bodies[WARM_UP:-events], heard)
+        stages = Stages(cloud)
+        with stages.patches():
+            publish(cloud, bodies[-events:], heard)
+    return {
+        "subscriptions": subscriptions,
+        "fsync": durable,
+        "p50 µs": percentile(wall, 50),
+        "p99 µs": percentile(wall, 99),
+        "processor p50 µs": percentile(processor, 50),
+        "processor p99 µs": percentile(processor, 99),
+        **{f"{stage} µs": seconds / events * 1e6 for stage, seconds in stages.seconds.items()},
+    }
+
+
+def publish(cloud: Cloud, bodies: Sequence[bytes], heard: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """The time until the listener was called, by both clocks."""
+    wall, processor = [], []
+    for body in bodies:
+        begin, busy = time.perf_counter(), time.thread_time()
+        cloud.publish(body)
+        wall.append(heard[-1][0] - begin)
+        processor.append(heard[-1][1] - busy)
+    return wall, processor
+
+
+def percentile(seconds: list[float], share: float) -> float:
+    return float(np.percentile(seconds, share)) * 1e6
+
+
+def main(show: Callable[[str], None] = print) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=10_000, help="subscriptions in the largest set")
+    parser.add_argument("--events", type=int, default=2_000, help="events for each figure")
+    parser.add_argument("--directory", help="where to make the lakes, on the disk that is asked about")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    template, rows = Template(), []
+    for durable in (False, True):
+        for size in dict.fromkeys(min(size, options.largest) for size in (1, 100, options.largest)):
+            with tempfile.TemporaryDirectory(dir=options.directory) as folder:
+                rows.append(measure(template, Path(folder), size, options.events, durable=durable))
+                if not options.json:
+                    show(
+                        ", ".join(
+                            f"{name} {value:,.0f}" if value is not True else "fsync" for name, value in rows[-1].items()
+                        )
+                    )
+    goal = next(row for row in rows if row["subscriptions"] == options.largest and not row["fsync"])
+    ratios = {"p50 of goal": goal["p50 µs"] / GOAL_P50, "p99 of goal": goal["p99 µs"] / GOAL_P99}
+    if options.json:
+        show(json.dumps({"rows": rows, **ratios}))
+        return
+    show(f"without fsync, p50 takes {ratios['p50 of goal']:.2f} and p99 {ratios['p99 of goal']:.2f} times the goal")
+
+
+if __name__ == "__main__":
+    main()
