@@ -50,7 +50,7 @@ from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.dag import Builder
 from motet.plan.feeding import Feed, feeds, feeds_itself
 from motet.plan.lags import lags
-from motet.plan.nodes import Node, Root, Start
+from motet.plan.nodes import Node, Plan, Root, Start
 from motet.plan.repeats import repeating
 
 DERIVED = 1 << 61  # set in the number of an event that is not in the log
@@ -216,6 +216,34 @@ class Kernel:
             if life.delivery and life.delivery.distinct:
                 found[table_name(name, "delivered")] = life.delivery.distinct.seen
         return found
+
+    def plan(self) -> Plan:
+        """What is run for the subscriptions that are detected."""
+        return self._shared.builder.plan(life.root for life in self._lives.values() if life.root is not None)
+
+    @property
+    def digests(self) -> Sequence[str]:
+        """Of the plan's nodes."""
+        return self._shared.builder.digests
+
+    @property
+    def names(self) -> Dictionary:
+        """The strings behind the numbers in all tables."""
+        return self._shared.names
+
+    def fed(self) -> set[str]:
+        """The subscriptions that derive events for others, and those others."""
+        return {name for found in self._feeds.values() for feed in found for name in (feed.producer, feed.consumer)}
+
+    def variables_by_table(self) -> Iterable[tuple[str, int, Sequence[str]]]:
+        """The name of each table, its node, and the node's variables that its columns hold."""
+        for id_, running in self._detector.running.items():
+            for name in running.tables():
+                yield table_name(self.digests[id_], name), id_, running.columns(name)
+        for name, life in self._lives.items():
+            if life.delivery and life.delivery.distinct and life.root:
+                own = {mine: variable for variable, mine in life.root.names}
+                yield table_name(name, "delivered"), life.root.node, [own[mine] for mine in life.delivery.names]
 
     @classmethod
     def resumed(cls, saved: Saved, *, history: History | None = None) -> Kernel:

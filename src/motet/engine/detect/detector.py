@@ -43,6 +43,17 @@ class Running:
         """Operands come in their own variables, not in the node's."""
         return self.node.kind in PAIRING
 
+    def columns(self, table: str) -> list[str]:
+        """The node's variables that the columns of a table hold; empty names for what the node does not know."""
+        if not self.takes_own_variables or table == "distinct":
+            return list(self.node.variables)
+        side = int(table.endswith("right"))
+        found = [""] * self.widths[side]
+        for variable, source in zip(self.node.variables, self.mappings[side], strict=True):
+            if source >= 0:
+                found[source] = variable
+        return found
+
     def tables(self) -> dict[str, Occurrences]:
         """All that is remembered."""
         seen = {"distinct": self.distinct.seen} if self.distinct else {}
