@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint ontologies bench docs lock clean kills
+.PHONY: setup demo test lint ontologies bench docs lock clean kills mutants
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,6 +35,9 @@ test: lint  ## lint, then all tests
 
 kills: $(READY)  ## the long version of the SIGKILL test of the lake
 	@MOTET_KILLS=2000 $(BIN)/pytest tests/lake/test_kills.py
+
+mutants: $(READY)  ## seed mistakes into the kernel, one at a time: each must be caught
+	@$(BIN)/python -m tests.mutants.run
 
 ontologies: $(READY)  ## download published ontologies (needs npm) and hold the class codes to them
 	@mkdir -p .cache/ontologies

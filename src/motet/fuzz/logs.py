@@ -48,7 +48,7 @@ def random_case(
 ) -> Case:
     """A log for these subscriptions; in the shape of `motet run` unless ``as_log``."""
     last = random.choice((4, 6, LAST))
-    events = [_event(random, scope, number, intervals, tagged, last) for number in range(1, random.randint(15, 21))]
+    events = [_event(random, scope, number, intervals, tagged, last) for number in range(1, random.randint(17, 23))]
     case = Case((), seed=random.randrange(2**32))
     begin = [SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:

@@ -81,7 +81,7 @@ CONDITIONS = ("?k > 1", "?k < 3 || BOUND(?room)", "?room != <http://example.org/
 
 
 SIDES = ("left", "right")
-PAIRINGS = (And, Alongside, *Relation)
+PAIRINGS = (And, Alongside, Relation.BEFORE, *Relation)
 # Of points these relations never hold: which sides must last.
 LASTING = {
     Relation.MEETS: SIDES,
@@ -120,7 +120,7 @@ class Writer:
     events: list[Event] = field(default_factory=list)
 
     def pattern(self, depth: int) -> Pattern:
-        if depth == 0 or self.random.random() < (0.52 if self.events else 0.08):
+        if depth == 0 or self.random.random() < (0.55 if self.events else 0.08):
             return self.leaf()
         kinds: list[Callable[[int], Pattern]] = [
             *[self.pair] * 10,
@@ -164,10 +164,10 @@ class Writer:
             return No(self.leaf(), self._short())
         if kind == 1:
             return Run(self.leaf(), self._short())
-        if kind < 5:
-            return Times(self.leaf(), self.random.choice((2, 3, 4, 5)))
+        if kind == 2:
+            return Times(self.leaf(), self.random.choice((2, 3, 4)))
         left, right = self.leaf(), self.leaf()
-        return And(left, right) if kind < 7 else Timed(Relation.BEFORE, left, right)
+        return And(left, right) if kind < 6 else Timed(Relation.BEFORE, left, right)
 
     def either(self, depth: int) -> Pattern:
         left = self.pattern(depth)

@@ -1,0 +1,82 @@
+"""Examines the package on the path: the first case on which its kernel does not say what it should.
+
+Started by ``run.py`` in a process of its own for each mutant; speaks JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import motet
+from motet.fuzz.case import Case
+from motet.fuzz.compare import answers, nth_case
+from motet.fuzz.files import read_case
+from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.oracle import judge
+from motet.fuzz.processes import answered
+from motet.fuzz.subscriptions import Abilities
+
+SEED = 5
+INVALID = ("ImportError", "NameError", "SyntaxError", "TypingError", "LoweringError", "AttributeError")
+
+
+class Question(NamedTuple):
+    """A case, and the lines the kernel should answer with."""
+
+    name: str
+    case: Case
+    expected: list[str]
+
+
+def written(folder: Path) -> Question:
+    """A case of the conformance suite."""
+    case = read_case(folder)
+    return Question(folder.name, case, judge(case).lines(offsets=True))
+
+
+def drawn(number: int) -> Question:
+    """A random case."""
+    case = nth_case(SEED, number, Abilities())
+    return Question(f"random case {number}", case, judge(case).lines(offsets=True))
+
+
+def exam(cases: Path, count: int, jobs: int) -> list[Question]:
+    """The conformance suite, then random cases. What is expected comes from the reference engine, once for all."""
+    return [*map(written, sorted(cases.iterdir())), *answered(drawn, range(count), jobs)]
+
+
+def failures(questions: list[Question]) -> Iterator[dict[str, object]]:
+    """The questions that are answered wrongly, as they are found."""
+    engine = KernelEngine()
+    started = time.perf_counter()
+    for number, question in enumerate(questions, 1):
+        [actual] = answers(engine, [question.case])
+        if actual != question.expected:
+            raised = actual[0] if actual and not actual[0].startswith("{") else ""
+            yield {
+                "by": question.name,
+                "questions": number,
+                "seconds": round(time.perf_counter() - started, 1),
+                "raised": raised,
+                "is_invalid": raised.startswith(INVALID),
+            }
+
+
+def main() -> None:
+    package, answers_file, *rest = sys.argv[1:]
+    assert motet.__file__ and Path(motet.__file__).is_relative_to(package), "the package under examination is another"
+    if rest:
+        cases, count, jobs = rest
+        Path(answers_file).write_bytes(pickle.dumps(exam(Path(cases), int(count), int(jobs))))
+    questions = pickle.loads(Path(answers_file).read_bytes())  # noqa: S301  (written by ourselves a moment ago)
+    print(json.dumps(next(failures(questions), None)))  # noqa: T201  (this is how it answers)
+
+
+if __name__ == "__main__":
+    main()
