@@ -5,6 +5,7 @@ Says the same as ``records``, which is for any number of events; a test holds th
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -55,16 +56,18 @@ def place_few(few: Few, first: int, frontier: int | None, lateness: int | None) 
         if lateness is not None:
             reach = max(end - lateness, START_OF_TIME)
             frontier = reach if frontier is None else max(frontier, reach)
+    ids, start, end, triples = few.columns.columns[:4]
+    kind, on_time, text = _same_for_all(count)
     placed = {
         "offset": pa.array(range(first, first + count), pa.int64()),
-        "kind": pa.array(["event"] * count, pa.string()),
-        "id": few.columns.column(0),
-        "start": pa.array(few.starts, TIME),
-        "end": pa.array(few.ends, TIME),
+        "kind": kind,
+        "id": ids,
+        "start": pa.array(few.starts, TIME) if start.null_count else start,
+        "end": pa.array(few.ends, TIME) if end.null_count else end,
         "frontier": pa.array(before, TIME),
-        "late": pa.array(late, pa.bool_()),
-        "text": pa.nulls(count, pa.string()),
-        "triples": few.columns.column(3),
+        "late": pa.array(late, pa.bool_()) if any(late) else on_time,
+        "text": text,
+        "triples": triples,
     }
     records = pa.RecordBatch.from_arrays([placed[name] for name in _NAMES], schema=RECORDS)
     kinds = {"event": count}
@@ -73,6 +76,13 @@ def place_few(few: Few, first: int, frontier: int | None, lateness: int | None) 
 
 
 _NAMES = RECORDS.names
+
+
+@lru_cache(FEW)
+def _same_for_all(count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The columns that are the same for any so many events in time: kind, late, text."""
+    kind, late = pa.array(["event"] * count, pa.string()), pa.array([False] * count, pa.bool_())
+    return kind, late, pa.nulls(count, pa.string())
 
 
 def _sound(start: int, end: int) -> bool:
