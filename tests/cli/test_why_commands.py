@@ -10,12 +10,14 @@ import pytest
 import motet
 from motet.cli import at_hand
 from motet.cli.main import main
+from motet.codec.decode import decode_bytes
 from motet.engine.reference import EventRecord
 from motet.engine.why.scene import Scene
 from motet.fuzz.case import timed_event
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.notifications import Notification
+from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
 
@@ -115,12 +117,32 @@ def test_a_lake_is_asked(lake: tuple[str, Notification], capsys: pytest.CaptureF
     assert main(["why", notification.id[:8], "--lake", path, "--prefix", f"ex={EX}"]) == 0
     said = capsys.readouterr()
     assert said.out.splitlines()[1:] == ["└─ a = urn:e:1  10:00:00", "      a ex:A"]
-    assert said.err == "examined 1 of 3 events: those that match a leaf and are near enough in time\n"
+    assert said.err == "examined 1 of 3 events: those near enough in time\n"
     asked = ["why-not", "--subscription", "single", "--lake", path, "--event"]
     assert main([*asked, "<urn:e:2>", "--prefix", f"ex={EX}"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "└─ as a: class ex:A: the event is an ex:B"
     assert main([*asked, "urn:e:1"]) == 0
     assert f"it was told: {notification.id[:12]}" in capsys.readouterr().out
+
+
+def test_a_pattern_of_several_events_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The events around a notification are read from the lake, and near misses are found there too."""
+    notification = pair_notification()
+    lake = Lake.open(tmp_path / "lake")
+    lake.subscribe("pair", PAIR)
+    [decoded] = decode_bytes(nquads().encode(), "application/n-quads")
+    last = lake.append(decoded.events, now=TEN).last
+    assert last is not None
+    lake.commit_notifications(notification_batch([(notification, last)]), 0, last + 1)
+    assert main(["why", notification.id[:9], "--lake", str(tmp_path / "lake")]) == 0
+    said = capsys.readouterr()
+    assert "   ├─ a = urn:e:1  10:00:00" in said.out.splitlines()
+    assert said.err == ""
+    asked = ["why-not", "--lake", str(tmp_path / "lake"), "--subscription", "pair", "--event", "urn:e:2"]
+    assert main(asked) == 0
+    assert "told" in capsys.readouterr().out
+    assert main([*asked[:-1], "urn:e:3"]) == 0
+    assert "9 min in all where 5 min are allowed" in capsys.readouterr().out
 
 
 def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,16 +178,19 @@ def test_many_events_go_through_the_index(
 
 
 def test_not_too_many_events(
-    files: list[str],
     lake: tuple[str, Notification],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Past a limit the events nearest in time are examined, the notification's own among them."""
+    """Past a limit the events nearest in time are examined, and that is said."""
     monkeypatch.setattr(at_hand, "MOST", 1)
-    path, notification = lake
-    assert main(["why", notification.id, "--lake", path, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["examined"] == 1
+    path, _ = lake
+    assert main(["why-not", "--subscription", "single", "--event", "urn:e:1", "--lake", path]) == 0
+    assert capsys.readouterr().err == "examined 1 of 3 events: those near enough in time\n"
+    everything = PAIR.replace("WITHIN 5 min CONTEXT unrestricted", "").replace("pair", "unlimited")
+    Lake.open(path).subscribe("unlimited", everything)
+    assert main(["why-not", "--subscription", "unlimited", "--event", "urn:e:2", "--lake", path]) == 0
+    assert capsys.readouterr().err == "examined 1 of 3 events: those near enough in time, the nearest 1\n"
 
 
 @pytest.mark.parametrize(

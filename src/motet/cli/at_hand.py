@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FEW = 1_000  # events; so many are looked at without an index first
 MOST = 5_000  # events that are examined; the definitions take quadratic time
+NEAR_MISSES = 3  # times as far as the bounds reach
 
 Span = tuple[int, int]
 
@@ -40,12 +41,12 @@ class AtHand:
     names: Names
     events: int  # of the whole log
     examined: int
+    which: str  # were examined
+    complete: bool = True  # nothing that can matter was left out
 
     def note(self) -> str:
         """What was examined, when that is not everything."""
-        if self.events == self.examined:
-            return ""
-        return f"examined {self.examined} of {self.events} events: those that match a leaf and are near enough in time"
+        return "" if self.events == self.examined else f"examined {self.examined} of {self.events} events: {self.which}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +120,7 @@ def from_files(args: argparse.Namespace, keep: Sequence[str] = ()) -> AtHand:
     events = list(_records(batches, len(begin), lambda id_: count <= FEW or id_ in wanted))
     end = TickRecord(len(begin) + count, END_OF_TIME)
     scene = Scene.of([*begin, *events, end], ontology=job.background, entailment=job.entailment)
-    return AtHand(scene, Names(prefixes | prefixes_of(args)), count, len(events))
+    return AtHand(scene, Names(prefixes | prefixes_of(args)), count, len(events), "those that match a leaf")
 
 
 def _decoded(paths: Iterable[str], arrival: int) -> Iterator[pa.RecordBatch]:
@@ -194,10 +195,14 @@ def from_lake(snapshot: Snapshot, name: str, span: Span, args: argparse.Namespac
     wanted: Callable[[pa.RecordBatch], set[str]] | None = None
     if sum(one.rows for one in segments) > FEW and all(one.offset < segments[0].first for one in changes):
         wanted = _matching(subscriptions, _background(changes), entailment)
-    events = _near(list(_stored(snapshot, segments, window, wanted, keep)), span, keep)
+    stored = list(_stored(snapshot, segments, window, wanted, keep))
+    events = _near(stored, span, keep)
     count = sum(one.kinds.get("event", 0) for one in snapshot.segments)
     scene = Scene.of([*controls, *events, *_last_tick(snapshot)], entailment=entailment, lateness=None)
-    return AtHand(scene, Names(prefixes_of(args)), count, len(events))
+    which = f"those near enough in time{' that match a leaf' if wanted else ''}"
+    complete = len(events) == len(stored)
+    which += "" if complete else f", the nearest {len(events)}"
+    return AtHand(scene, Names(prefixes_of(args)), count, len(events), which, complete)
 
 
 def _background(changes: Iterable[BackgroundRecord]) -> frozenset[Triple]:
@@ -243,6 +248,7 @@ def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
 
 
 def _reached(subscriptions: Iterable[Subscription], span: Span) -> Span:
+    """The window of the events that can matter, and of those that only just cannot: near misses are answers too."""
     from motet.engine.why.reach import reach  # noqa: PLC0415
     from motet.model.times import END_OF_TIME, START_OF_TIME  # noqa: PLC0415
 
@@ -251,7 +257,7 @@ def _reached(subscriptions: Iterable[Subscription], span: Span) -> Span:
         length = reach(one.pattern)
         if length is None:
             return START_OF_TIME, END_OF_TIME
-        total += length
+        total += NEAR_MISSES * length
     return max(span[0] - total, START_OF_TIME), min(span[1] + total, END_OF_TIME)
 
 

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     at_hand.check(args)
     found, notification = _from_lake(args) if args.lake else _from_files(args)
-    account = why(found.scene, notification)
+    account = why(found.scene, notification, checked=found.complete)
     if args.json:
         output.print_json(as_json(account) | {"examined": found.examined, "of_events": found.events})
     else:

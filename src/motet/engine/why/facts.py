@@ -63,7 +63,7 @@ class Absent:
 
     ``window`` is ``after``: it starts after ``after`` and ends at or before ``until``; ``between``: it starts after
     ``after`` and ends before ``until``; ``hull``: together with [after, until] it spans at most ``length``.
-    ``checked`` tells whether a log was there to look into, and not only the notification's own events.
+    ``checked`` tells whether all events that can matter were there to look into.
     """
 
     pattern: str

@@ -200,7 +200,7 @@ def _interval(span: Span, names: Names) -> str:
 def _absence(fact: Absent, names: Names) -> str:
     absent = fact.pattern if fact.pattern.isidentifier() else f"({fact.pattern})"
     agreeing = f" with {names.bindings(fact.bindings)}" if fact.bindings else ""
-    trust = "" if fact.checked else " (not checked: only the notification's own events are at hand)"
+    trust = "" if fact.checked else " (not checked: not all events that can matter are at hand)"
     if fact.window == "hull":
         assert fact.length is not None
         around = names.span(fact.after, fact.until)
