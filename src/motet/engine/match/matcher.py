@@ -72,7 +72,7 @@ class Matcher:
 
     def _parts(self, batch: Batch, closing: Closing, group: Group) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """The notifications of a group, with their events: those the index decides, and those that are verified."""
-        hits = _sorted(group.segment.search(batch.encoded))
+        hits = group.segment.search(batch.encoded)
         if not len(hits.event):
             return
         hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, group.leaves))
@@ -123,12 +123,8 @@ class Matcher:
         return lru_cache(_VERIFIERS)(Verifier)
 
 
-def _sorted(hits: Hits) -> Hits:
-    return _chosen(hits, np.lexsort((hits.leaf, hits.event)))
-
-
-def _chosen(hits: Hits, rows: npt.NDArray[np.generic]) -> Hits:
-    return Hits(hits.event[rows], hits.leaf[rows], hits.is_open[rows], hits.witness[rows])
+def _chosen(hits: Hits, rows: npt.NDArray[np.bool_]) -> Hits:
+    return hits if rows.all() else Hits(hits.event[rows], hits.leaf[rows], hits.is_open[rows], hits.witness[rows])
 
 
 def _short_enough(events: pa.RecordBatch, hits: Hits, leaves: Leaves) -> npt.NDArray[np.bool_]:

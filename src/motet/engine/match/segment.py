@@ -81,8 +81,7 @@ class Segment:
             if event == len(rows.starts) - 1:
                 break
             table = _with_room(table, size)
-        table = table[:size]
-        return Hits(table[:, EVENT], table[:, HIT_LEAF], table[:, IS_OPEN].astype(np.bool_), table[:, WITNESS:])
+        return _hits(table[:size])
 
     def blocks(self) -> list[Block]:
         """The tables the segment was made of, in its own order."""
@@ -102,6 +101,12 @@ class Segment:
         intervals = np.concatenate([first[:, None], more], axis=1)[:, : len(shape.ranges)]
         found = tuple(self.dictionary.take(pa.array(repeated[:, part])) for part in range(parts))
         return Block(shape, found, intervals, leaf.astype(np.int32))
+
+
+def _hits(table: npt.NDArray[np.int32]) -> Hits:
+    """In columns of their own: kernels are compiled for those."""
+    is_open = table[:, IS_OPEN].astype(np.bool_)
+    return Hits(table[:, EVENT].copy(), table[:, HIT_LEAF].copy(), is_open, table[:, WITNESS:].copy())
 
 
 def _with_room(table: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
