@@ -101,8 +101,8 @@ def why(scene: Scene, notification: Notification, *, checked: bool = True) -> Wh
     """The derivation of a notification from the events of a scene.
 
     ``checked`` says that the scene holds all events that can matter, and not only the notification's own: then what is
-    said to be absent has been looked for. When a context's choices depended on events that are not in the scene, a derivation
-    that leaves the choice open is shown.
+    said to be absent has been looked for. When a context's choices depended on events that are not in the scene, a
+    derivation that leaves the choice open is shown.
     """
     lives = [life for life in scene.lives if life.subscription.name == notification.subscription]
     if not lives:
