@@ -281,6 +281,22 @@ def test_derived_elsewhere(tmp_path: Path) -> None:
     assert Lake.open(tmp_path).cursor("hot") == 3
 
 
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_listener_may_close_the_cloud(tmp_path: Path, threaded: bool) -> None:
+    """It is told no more than what was derived together; nobody waits for anybody for ever."""
+    heard: list[Notification] = []
+    cloud = motet.open(tmp_path, threaded=threaded)
+
+    def listen(found: Notification) -> None:
+        heard.append(found)
+        cloud.close()
+
+    cloud.subscribe(ALL, listen)
+    cloud.publish(reading(1))
+    cloud.close()
+    assert [found.events for found in heard] == [("urn:e:1",)]
+
+
 def test_a_delayed_worker_hurries_when_flushed() -> None:
     """Nobody waits for the delay who waits for the work; several wakes are one call."""
     calls: list[int] = []

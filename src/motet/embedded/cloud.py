@@ -155,11 +155,13 @@ class Cloud:
 
     def close(self) -> None:
         """Deliver what is left, write everything down and stop. Safe to call twice."""
-        if self._worker:
-            self._worker.close()
-            self._worker = None
-        self._settler.close()
-        self._settle()
+        worker, self._worker = self._worker, None
+        try:
+            if worker:
+                worker.close()
+        finally:
+            self._settler.stop()
+            self._settle()
 
     def __enter__(self) -> Self:
         return self

@@ -55,14 +55,19 @@ class Worker:
         self.wait_for(lambda: self._done >= target)
 
     def close(self) -> None:
+        """Do what is left, then end."""
         try:
             self.flush()
         finally:
-            with self._changed:
-                self._closed = True
-                self._changed.notify_all()
+            self.stop()
             if self._thread is not None and not self.is_current:
                 self._thread.join()
+
+    def stop(self) -> None:
+        """End after the work that is under way, and do not wait for that: it may need what the caller holds."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
     def _run(self) -> None:
         while True:
