@@ -47,17 +47,19 @@ def with_ties(
     rows_of: Callable[[Ints], tuple[Occurrences, Sides]],
     names: Dictionary,
     variables: Sequence[Sequence[int]] = ((), ()),
+    tied: Sides | None = None,
 ) -> Order:
-    """The order of rows that are in order of time, once those with equal times are too.
+    """The order of rows that are in order of time, once those with equal times are too, or some of them.
 
     ``rows_of`` gives rows with their sides; ``variables`` are those whose values decide, for either side.
     """
     started, ended = start[places], end[places]
     again = (started[1:] == started[:-1]) & (ended[1:] == ended[:-1])
     together = np.zeros(len(places), np.bool_)
-    if not again.any():
+    if tied is None:
+        tied = np.append(False, again) | np.append(again, False)
+    if not tied.any():
         return Order(places, together)
-    tied = np.append(False, again) | np.append(again, False)
     table, is_right = rows_of(places[tied])
     group = np.cumsum(np.append(True, ~again))[tied]
     order = np.lexsort([*reversed(list(_tie_keys(table, names, is_right, variables).T)), group])

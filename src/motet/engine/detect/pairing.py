@@ -143,13 +143,14 @@ class Pairing:
         )
         open_rows = sum(map(len, self._opened))
         second = int(np.searchsorted(part, 4))
-        batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second)
+        no_flags = np.empty(0, np.bool_)
+        batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second, no_flags, no_flags, NO_ROWS)
         self._waiting = [batch.left_over(2, 3), batch.left_over(4, 5)]
         return batch
 
     def _paired(self, batch: _Batch, now: Now) -> Occurrences:
-        order = self._completion_order(batch, now)
-        later, earlier, kept = self._pairs(batch, order, now)
+        batch = self._by_key(batch, now)
+        later, earlier, kept = self._pairs(batch, now)
         self._opened = [self._kept(batch, batch.of_side(kept, side), side) for side in (LEFT, RIGHT)]
         if not len(later):
             return self._nothing()
@@ -162,44 +163,62 @@ class Pairing:
             lists = (tuple(table.starts for table in batch.tables), tuple(table.events for table in batch.tables))
             found = Occurrences(rows, *kernels.joined_events(*lists, batch.part, batch.place, left, right))
         if self._context != kernels.UNRESTRICTED:
-            known = now.frontier.known(found.rows[:, END] + max(now.lags))
-            found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], known)
+            by_row = later if len(found) == len(later) else later[np.flatnonzero(np.diff(later, prepend=-1))]
+            found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], batch.known[by_row])
         return found
 
     def _kept(self, batch: _Batch, rows: Ints, side: int) -> Occurrences:
         return batch.table(rows) if len(rows) else self._none(side)
 
+    def _by_key(self, batch: _Batch, now: Now) -> _Batch:
+        """Key by key, and there in completion order."""
+        if self._context == kernels.UNRESTRICTED:
+            order = np.argsort(batch.end, kind="stable")
+            return batch.arranged(kernels.by_key(batch.lane, batch.lanes, order))
+        completed = self._completion_order(batch, now)
+        together = np.zeros(len(batch.start), np.bool_)
+        together[completed.places] = completed.together
+        known = np.zeros(len(batch.start), np.int64)
+        known[completed.places] = now.frontier.known(batch.end[completed.places] + max(now.lags))
+        opened = np.argsort(batch.end[: batch.open_rows], kind="stable")
+        rows = kernels.by_key(batch.lane, batch.lanes, np.append(opened, completed.places))
+        return batch.arranged(rows, together, known)
+
     def _completion_order(self, batch: _Batch, now: Now) -> Order:
-        places, in_order, tied = kernels.merge_runs(batch.start, batch.end, batch.open_rows, batch.second)
+        places, in_order = kernels.merge_runs(batch.start, batch.end, batch.open_rows, batch.second)
         if not in_order:
             places = batch.open_rows + np.lexsort([batch.start[batch.open_rows :], batch.end[batch.open_rows :]])
-        if not tied or self._context == kernels.UNRESTRICTED:
-            return Order(places, np.zeros(len(places), np.bool_))
+        tied, some = kernels.rivals(batch.start, batch.end, batch.lane, batch.lanes, places)
+        if not some:
+            return Order(places, tied)
 
         def tied_rows(rows: Ints) -> tuple[Occurrences, npt.NDArray[np.bool_]]:
             return batch.table(rows, self._mappings), (batch.lane[rows] & 1).astype(np.bool_)
 
-        return with_ties(places, batch.start, batch.end, tied_rows, now.names, self._order)
+        is_recent = self._context == kernels.RECENT  # where those that belong together have to stand together
+        return with_ties(places, batch.start, batch.end, tied_rows, now.names, self._order, None if is_recent else tied)
 
-    def _pairs(self, batch: _Batch, order: Order, now: Now) -> tuple[Ints, Ints, Ints]:
+    def _pairs(self, batch: _Batch, now: Now) -> tuple[Ints, Ints, Ints]:
+        """The pairs (later, earlier), and the rows that stay open."""
         loose = batch.values(self._loose, self._mappings)
         compared = batch.events() if self._shares_events else (NO_ROWS, NO_ROWS)
-
-        def pairs(context: int, allowed: Ints | None) -> tuple[Ints, Ints, Ints]:
-            found: tuple[Ints, Ints, Ints] = kernels.pair_rows(
-                batch.start, batch.end, batch.lane, batch.lanes, loose, *compared, batch.open_rows, order.places,
-                order.together, self._relation, self._bound, context, self._opens,
-                allowed is not None, NO_ROWS if allowed is None else allowed,
-            )  # fmt: skip
-            return found
-
-        if self._condition is None:
-            return pairs(self._context, None)
-        later, earlier, _ = pairs(kernels.UNRESTRICTED, None)
-        values = batch.values(range(len(self._node.variables)), self._mappings)
-        joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
-        true = self._condition.holds(joint, now.names)
-        return pairs(self._context, np.sort(later[true] * len(batch.start) + earlier[true]))
+        relation = (loose, *compared, self._relation, self._bound)
+        allowed = None
+        if self._condition is not None or self._context == kernels.UNRESTRICTED:
+            later, earlier = kernels.pair_all(batch.start, batch.end, batch.lane, batch.is_open, *relation)
+            if self._condition is not None:
+                values = batch.values(range(len(self._node.variables)), self._mappings)
+                joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
+                true = self._condition.holds(joint, now.names)
+                later, earlier = later[true], earlier[true]
+                allowed = np.sort(later * len(batch.start) + earlier)
+            if self._context == kernels.UNRESTRICTED:
+                return later, earlier, np.arange(len(batch.start))
+        found: tuple[Ints, Ints, Ints] = kernels.pair_some(
+            batch.start, batch.end, batch.lane, batch.lanes, batch.is_open, batch.together, *relation, self._context,
+            self._opens, allowed is not None, NO_ROWS if allowed is None else allowed,
+        )  # fmt: skip
+        return found
 
     def _merged(self, batch: _Batch, later: Ints, earlier: Ints) -> Occurrences:
         """One occurrence of each row with all its partners, or with each of them."""
@@ -247,6 +266,23 @@ class _Batch:
     place: Ints  # and its place there
     open_rows: int
     second: int  # the first right one that completes
+    is_open: npt.NDArray[np.bool_]
+    together: npt.NDArray[np.bool_]  # paired before any of them opens, with the row before
+    known: Ints  # the record at which all is known that completes before the row
+
+    def arranged(self, rows: Ints, together: npt.NDArray[np.bool_] | None = None, known: Ints | None = None) -> _Batch:
+        """In another order."""
+        return replace(
+            self,
+            start=self.start[rows],
+            end=self.end[rows],
+            lane=self.lane[rows],
+            part=self.part[rows],
+            place=self.place[rows],
+            is_open=rows < self.open_rows,
+            together=self.together if together is None else together[rows],
+            known=self.known if known is None else known[rows],
+        )
 
     @property
     def rows(self) -> tuple[Ints, ...]:
@@ -267,44 +303,37 @@ class _Batch:
 
     def events(self) -> tuple[Ints, Ints]:
         """The events of all rows, as lists."""
-        sizes = [np.diff(table.starts)[self._places(part)] for part, table in enumerate(self.tables)]
-        starts = np.zeros(len(self.start) + 1, np.int64)
-        np.cumsum(np.concatenate(sizes), out=starts[1:])
-        return starts, np.concatenate([_listed(table, self._places(part)) for part, table in enumerate(self.tables)])
+        table = self.table(np.arange(len(self.start)), bare=True)
+        return table.starts, table.events
 
     def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
         """Some variables of the result, of all rows."""
         found = np.full((len(self.start), len(variables)), UNBOUND, np.int64)
-        for part, table in enumerate(self.tables):
-            rows = slice(*np.searchsorted(self.part, [part, part + 1]))
+        for part, table in enumerate(self.tables if len(variables) else ()):
+            rows = np.flatnonzero(self.part == part)
             mapping = mappings[RIGHT if _OF_RIGHT[part] else LEFT]
             for at, variable in enumerate(variables):
                 if mapping[variable] >= 0:
-                    found[rows, at] = table.rows[self._places(part), VALUES + mapping[variable]]
+                    found[rows, at] = table.rows[self.place[rows], VALUES + mapping[variable]]
         return found
 
-    def table(self, rows: Ints, mappings: Sequence[Sequence[int]] | None = None) -> Occurrences:
-        """Some rows, in the variables of the result if it is said where those are; otherwise all are of one side."""
+    def table(self, rows: Ints, mappings: Sequence[Sequence[int]] | None = None, *, bare: bool = False) -> Occurrences:
+        """Some rows, in the variables of the result if it is said where those are; otherwise all are of one side.
+
+        A bare table has no variables.
+        """
         found, order = [], []
         for part in np.unique(self.part[rows]).tolist():
             chosen = np.flatnonzero(self.part[rows] == part)
             taken = self.tables[part].take(self.place[rows[chosen]])
-            found.append(taken.renamed(mappings[RIGHT if _OF_RIGHT[part] else LEFT]) if mappings else taken)
+            mapping = () if bare else mappings[RIGHT if _OF_RIGHT[part] else LEFT] if mappings else None
+            found.append(taken if mapping is None else taken.renamed(mapping))
             order.append(chosen)
         return concatenated(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
     def of_side(self, rows: Ints, side: int) -> Ints:
         """Those of some rows that are of one side."""
         return rows[(self.lane[rows] & 1) == side]
-
-    def _places(self, part: int) -> Ints:
-        first, last = np.searchsorted(self.part, [part, part + 1])
-        return self.place[first:last]
-
-
-def _listed(table: Occurrences, places: Ints) -> Ints:
-    """The events of some rows, one list behind the other."""
-    return table.events if len(places) == len(table) else table.take(places).events
 
 
 def _with_leader(later: Ints, earlier: Ints) -> tuple[Ints, Ints]:

@@ -121,24 +121,6 @@ def _append(after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row:
     tails[lane] = row
 
 
-@inner
-def _insert_by_end(end: Ints, after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row: int) -> None:
-    """Where it belongs in a list sorted by end; most come last."""
-    place = tails[lane]
-    while place >= 0 and end[place] > end[row]:
-        place = before[place]
-    following = heads[lane] if place < 0 else after[place]
-    before[row], after[row] = place, following
-    if place >= 0:
-        after[place] = row
-    else:
-        heads[lane] = row
-    if following >= 0:
-        before[following] = row
-    else:
-        tails[lane] = row
-
-
 @compiled
 def read_parts(
     parts: tuple[Ints, ...], is_right: Flags, is_new: Flags, limit: int, columns: Ints
@@ -160,27 +142,41 @@ def read_parts(
     for part in range(len(parts)):
         rows = parts[part]
         side = 1 if is_right[part] else 0
-        own = columns[side]
-        for row in range(len(rows)):
-            if is_new[part] and rows[row, END] >= limit:
-                continue
-            start[found], end[found] = rows[row, START], rows[row, END]
-            of_part[found], place[found] = part, row
-            code = row_code(rows, row, own)
-            slot = _slot(slots, keys, codes, code, rows, row, own)
+        before = np.iinfo(np.int64).max if not is_new[part] else limit
+        row = 0
+        while row < len(rows):
+            first = found
+            row, found, count = _read_rows(
+                rows, row, side, before, columns, slots, keys, codes, count, start, end, lane, place, found
+            )
+            of_part[first:found] = part
+            if count == len(codes):
+                keys, codes = np.concatenate((keys, keys)), np.concatenate((codes, codes))
+                slots = _spread(codes[:count], 2 * len(slots))
+    return start[:found], end[:found], lane[:found], of_part[:found], place[:found], 2 * count
+
+
+@inner
+def _read_rows(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    rows: Ints, row: int, side: int, before: int, columns: Ints, slots: Ints, keys: Ints,
+    codes: npt.NDArray[np.uint64], count: int, start: Ints, end: Ints, lane: Ints, place: Ints, found: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Go on until all rows are read or the table of keys is full; the next row, how many were found, and keys."""
+    while row < len(rows) and count < len(codes):
+        if rows[row, END] < before:
+            start[found], end[found], place[found] = rows[row, START], rows[row, END], row
+            code = row_code(rows, row, columns[side])
+            slot = _slot(slots, keys, codes, code, rows, row, columns[side])
             if slots[slot] < 0:
                 slots[slot] = count
                 codes[count] = code
-                for column in range(len(own)):
-                    keys[count, column] = rows[row, own[column]]
+                for column in range(columns.shape[1]):
+                    keys[count, column] = rows[row, columns[side, column]]
                 count += 1
-                if count == len(codes):
-                    keys, codes = np.concatenate((keys, keys)), np.concatenate((codes, codes))
-                    slots = _spread(codes[:count], 2 * len(slots))
-                    slot = _slot(slots, keys, codes, code, rows, row, own)
             lane[found] = 2 * slots[slot] + side
             found += 1
-    return start[:found], end[:found], lane[:found], of_part[:found], place[:found], 2 * count
+        row += 1
+    return row, found, count
 
 
 @inner
@@ -216,14 +212,14 @@ def _is_key(keys: Ints, key: int, rows: Ints, row: int, columns: Ints) -> bool:
 
 
 @compiled
-def merge_runs(start: Ints, end: Ints, first: int, second: int) -> tuple[Ints, bool, bool]:
-    """Two runs in one order by end and start; whether both were in order, and whether some have equal times."""
+def merge_runs(start: Ints, end: Ints, first: int, second: int) -> tuple[Ints, bool]:
+    """Two runs in one order by end and start, and whether each of them was in order."""
     count = len(start)
     order = np.empty(count - first, np.int64)
     for row in range(first + 1, count):
         if row != second and (end[row] < end[row - 1] or (end[row] == end[row - 1] and start[row] < start[row - 1])):
-            return order, False, True
-    one, other, tied = first, second, False
+            return order, False
+    one, other = first, second
     for at in range(count - first):
         if other == count or (
             one < second and (end[one] < end[other] or (end[one] == end[other] and start[one] <= start[other]))
@@ -233,103 +229,162 @@ def merge_runs(start: Ints, end: Ints, first: int, second: int) -> tuple[Ints, b
         else:
             order[at] = other
             other += 1
-        if at and end[order[at]] == end[order[at - 1]] and start[order[at]] == start[order[at - 1]]:
-            tied = True
-    return order, True, tied
+    return order, True
 
 
 @compiled
-def pair_rows(  # noqa: PLR0913, PLR0917, PLR0912, PLR0915, C901  (one loop over one state)
-    start: Ints, end: Ints, lane: Ints, lanes: int, loose: Ints, starts: Ints, events: Ints, open_rows: int,
-    order: Ints, together: Flags, relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
-) -> tuple[Ints, Ints, Ints]:  # fmt: skip
-    """The pairs (later, earlier) by row, those of one row together, and the rows that stay open, in their order.
+def rivals(start: Ints, end: Ints, lane: Ints, lanes: int, order: Ints) -> tuple[Flags, bool]:
+    """Which places of an order have the times and the key of another one: only among those does more decide."""
+    found = np.zeros(len(order), np.bool_)
+    seen = np.full(lanes // 2, -1, np.int64)  # by key: the last place
+    some = False
+    group = 0
+    for place in range(len(order)):
+        row = order[place]
+        if place and (end[row] != end[order[place - 1]] or start[row] != start[order[place - 1]]):
+            group = place
+        key = lane[row] >> 1
+        if seen[key] >= group:
+            found[seen[key]] = found[place] = some = True
+        seen[key] = place
+    return found, some
 
-    The first rows are open already, the others complete in the given order. Rows of one key agree in all but the
+
+@compiled
+def by_key(lane: Ints, lanes: int, order: Ints) -> Ints:
+    """All rows key by key, and there in an order."""
+    begins = np.zeros(lanes // 2 + 1, np.int64)
+    for row in range(len(lane)):
+        begins[(lane[row] >> 1) + 1] += 1
+    for key in range(lanes // 2):
+        begins[key + 1] += begins[key]
+    found = np.empty(len(lane), np.int64)
+    for row in order:
+        key = lane[row] >> 1
+        found[begins[key]] = row
+        begins[key] += 1
+    return found
+
+
+@compiled
+def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, starts: Ints, events: Ints, relation: int,
+    bound: int,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """All pairs (later, earlier) of rows that are not both open already, whatever became of them.
+
+    Rows stand key by key, and there in the order of their ends.
+    """
+    later, earlier = np.empty(max(16, len(start)), np.int64), np.empty(max(16, len(start)), np.int64)
+    found = begin = 0
+    for x in range(len(start)):
+        if x and lane[x] >> 1 != lane[x - 1] >> 1:
+            begin = x
+        if found + x - begin > len(later):
+            later = np.concatenate((later, np.empty(found + x - begin, np.int64)))
+            earlier = np.concatenate((earlier, np.empty(found + x - begin, np.int64)))
+        found = _pair_with_earlier(
+            start, end, lane, is_open, loose, starts, events, relation, bound, begin, x, later, earlier, found
+        )
+    return later[:found].copy(), earlier[:found].copy()
+
+
+@inner
+def _pair_with_earlier(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, starts: Ints, events: Ints, relation: int,
+    bound: int, begin: int, x: int, later: Ints, earlier: Ints, found: int,
+) -> int:  # fmt: skip
+    for y in range(x - 1, begin - 1, -1):
+        if bound >= 0 and end[y] < end[x] - bound:
+            break
+        if lane[y] == lane[x] or (is_open[x] and is_open[y]):
+            continue
+        if _admits(start, end, lane, loose, starts, events, relation, bound, x, y):
+            later[found], earlier[found] = x, y
+            found += 1
+    return found
+
+
+@inner
+def _admits(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    start: Ints, end: Ints, lane: Ints, loose: Ints, starts: Ints, events: Ints, relation: int, bound: int, x: int,
+    y: int,
+) -> bool:  # fmt: skip
+    left, right = (y, x) if lane[x] & 1 else (x, y)
+    if not _related(relation, start[left], end[left], start[right], end[right]):
+        return False
+    if bound >= 0 and max(end[x], end[y]) - min(start[x], start[y]) > bound:
+        return False
+    return _agree(loose, x, y) and (len(starts) == 0 or _disjoint(starts, events, x, y))
+
+
+@compiled
+def pair_some(  # noqa: PLR0913, PLR0917, PLR0912, C901  (one loop over one state)
+    start: Ints, end: Ints, lane: Ints, lanes: int, is_open: Flags, together: Flags, loose: Ints, starts: Ints,
+    events: Ints, relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
+) -> tuple[Ints, Ints, Ints]:  # fmt: skip
+    """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open.
+
+    Rows stand key by key: those that are open, then those that complete, by their ends. Rows of one key agree in all but the
     ``loose`` values. Without ``starts`` no row shares an event with another. With ``checked`` only allowed pairs count.
     """
     count = len(start)
     heads, tails = np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)
     after, before = np.empty(count, np.int64), np.full(count, -2, np.int64)
-    later, earlier = np.empty(max(16, len(order)), np.int64), np.empty(max(16, len(order)), np.int64)
-    found = 0
-    for row in range(open_rows):
-        if context == UNRESTRICTED:
-            _insert_by_end(end, after, before, heads, tails, lane[row], row)
-        else:
-            _append(after, before, heads, tails, lane[row], row)
-    backwards = context in (UNRESTRICTED, RECENT)
-    consumes = context in (CHRONICLE, CONTINUOUS, CUMULATIVE)
-    place = 0
-    while place < len(order):
+    later, earlier = np.empty(count, np.int64), np.empty(count, np.int64)  # a row is taken, or takes one, once
+    found = place = 0
+    while place < count:
+        if is_open[place]:
+            _append(after, before, heads, tails, lane[place], place)
+            place += 1
+            continue
         stop = place + 1
         if context == RECENT:
-            while stop < len(order) and together[stop]:
+            while stop < count and together[stop]:
                 stop += 1
-        for at in range(place, stop):
-            x = order[at]
-            side = lane[x] & 1
+        for x in range(place, stop):
             other = lane[x] ^ 1
             had = found
-            y = tails[other] if backwards else heads[other]
+            y = tails[other] if context == RECENT else heads[other]
             while y >= 0:
-                following = before[y] if backwards else after[y]
-                if bound >= 0:
-                    if context == UNRESTRICTED:
-                        if end[y] < end[x] - bound:
-                            break  # the list is sorted by end
-                    elif end[x] - start[y] > bound:
-                        _unlink(after, before, heads, tails, other, y)  # what completes from now on ends even later
-                        y = following
-                        continue
-                if side:
-                    holds = _related(relation, start[y], end[y], start[x], end[x])
-                else:
-                    holds = _related(relation, start[x], end[x], start[y], end[y])
-                if (
-                    holds
-                    and (bound < 0 or max(end[x], end[y]) - min(start[x], start[y]) <= bound)
-                    and _agree(loose, x, y)
-                    and (len(starts) == 0 or _disjoint(starts, events, x, y))
-                    and (not checked or _allowed(allowed, x * count + y))
+                following = before[y] if context == RECENT else after[y]
+                if bound >= 0 and end[x] - start[y] > bound:
+                    _unlink(after, before, heads, tails, other, y)  # what completes from now on ends even later
+                elif _admits(start, end, lane, loose, starts, events, relation, bound, x, y) and (
+                    not checked or _allowed(allowed, x * count + y)
                 ):
-                    if found == len(later):
-                        later = np.concatenate((later, np.empty(found, np.int64)))
-                        earlier = np.concatenate((earlier, np.empty(found, np.int64)))
                     later[found], earlier[found] = x, y
                     found += 1
-                    if consumes:
+                    if context != RECENT:
                         _unlink(after, before, heads, tails, other, y)
                     if context in (CHRONICLE, RECENT):
                         break
                 y = following
-            if context == UNRESTRICTED:
-                _insert_by_end(end, after, before, heads, tails, lane[x], x)
-            elif context != RECENT and found == had and opens[side]:
+            if context != RECENT and found == had and opens[lane[x] & 1]:
                 _append(after, before, heads, tails, lane[x], x)
         if context == RECENT:
-            for at in range(place, stop):
-                x = order[at]
-                if not opens[lane[x] & 1]:
-                    continue
-                y = heads[lane[x]]
-                while y >= 0:
-                    following = after[y]
-                    if _same_slot(loose, x, y):
-                        _unlink(after, before, heads, tails, lane[x], y)
-                    y = following
-                _append(after, before, heads, tails, lane[x], x)
+            for x in range(place, stop):
+                if opens[lane[x] & 1]:
+                    _leave_slot(loose, after, before, heads, tails, lane[x], x)
+                    _append(after, before, heads, tails, lane[x], x)
         place = stop
     kept, size = np.empty(count, np.int64), 0
-    for row in range(open_rows):
-        if before[row] != -2:
-            kept[size] = row
-            size += 1
-    for row in order:
+    for row in range(count):
         if before[row] != -2:
             kept[size] = row
             size += 1
     return later[:found].copy(), earlier[:found].copy(), kept[:size].copy()
+
+
+@inner
+def _leave_slot(loose: Ints, after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, x: int) -> None:
+    """Take away what stands for the same values of the shared variables."""
+    y = heads[lane]
+    while y >= 0:
+        following = after[y]
+        if _same_slot(loose, x, y):
+            _unlink(after, before, heads, tails, lane, y)
+        y = following
 
 
 @compiled

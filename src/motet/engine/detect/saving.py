@@ -45,7 +45,7 @@ class Saved:
     def data(self) -> bytes:
         """The state as bytes: a base."""
         writer = Writer()
-        for name, graph in self.graphs.items():
+        for name, graph in sorted(self.graphs.items()):
             _write_graph(name, graph, writer)
         tables = write_rows(self.rows, writer)
         return writer.packed(
