@@ -1,0 +1,241 @@
+"""A kernel that is written and read again goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from motet.engine.detect.occurrences import NO_OFFSET, Occurrences, member_sets
+from motet.engine.detect.saving import Saved, apply, delta
+from motet.engine.detect.saving_rows import EventText, Rows, canonical, in_one_numbering, together
+from motet.engine.kernel import Kernel
+from motet.engine.reference import evaluate_emissions
+from motet.fuzz.case import Case
+from motet.fuzz.compare import random_cases
+from motet.fuzz.kernel import log_of
+from motet.fuzz.subscriptions import Abilities
+from motet.model.errors import EngineError
+from motet.model.schemas import RECORDS
+from motet.model.tables import notification_rows
+
+EVERYTHING = Abilities(True, True, True, shares=False)
+SEEDS = (1, 2)
+CASES = 4  # for each seed
+
+
+def cases(seed: int) -> Iterator[Case]:
+    return islice(random_cases(seed, EVERYTHING), CASES)
+
+
+def kernel_of(case: Case, records: pa.RecordBatch) -> Kernel:
+    return Kernel(lateness=case.lateness, entailment=case.entailment, history=lambda stop: [before(records, stop)])
+
+
+def before(records: pa.RecordBatch, stop: int) -> pa.RecordBatch:
+    return records.filter(pa.array(np.asarray(records.column("offset")) < stop))
+
+
+def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
+    """The log cut at random places, at times between all records."""
+    places = range(1, len(records))
+    cuts = sorted(random.sample(places, min(random.choice((1, 3, len(records))), len(places))))
+    for begin, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
+        yield records.slice(begin, end - begin)
+
+
+def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[Saved]]:
+    """What a kernel that is saved and loaded at each cut tells, with the places in the case's log."""
+    records, places = log_of(case)
+    kernel = kernel_of(case, records)
+    found: list[tuple[int, str]] = []
+    saved = [kernel.saved()]
+    for piece in pieces(records, Random(seed)):
+        found += [(places[offset], one.to_line()) for one, offset in notification_rows(kernel.advance(piece))]
+        kernel = Kernel.load(kernel.dump(), history=lambda stop: [before(records, stop)])
+        saved += [kernel.saved()] if states else []
+    return sorted(found), saved
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kernel_loaded_at_every_cut_tells_what_the_log_means(seed: int) -> None:
+    """Over random logs, all operators, contexts, derived events and SINCE, with the same emission offsets."""
+    for number, case in enumerate(cases(seed)):
+        expected = evaluate_emissions(
+            case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness
+        )
+        assert told(case, False, number)[0] == sorted((offset, one.to_line()) for offset, one in expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_base_and_its_deltas_are_the_full_state(seed: int) -> None:
+    """Whatever happened between two states, the delta between them turns one into the other, to the byte."""
+    for number, case in enumerate(cases(seed + 100)):
+        _, states = told(case, True, number)
+        deltas = [delta(one, other) for one, other in pairwise(states)]
+        assert apply(states[0].data, deltas).data == states[-1].data
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loading_changes_nothing(seed: int) -> None:
+    """What is loaded is dumped as it was: equal states are equal bytes."""
+    for number, case in enumerate(cases(seed + 200)):
+        for state in told(case, True, number)[1]:
+            assert Kernel.load(state.data).dump() == state.data
+
+
+OPEN = """SUBSCRIPTION s EVENT a : <urn:A> { ?a <urn:room> ?r } EVENT b : <urn:B> { ?b <urn:room> ?r }
+WHEN a BEFORE b WITHIN 1 d CONTEXT chronicle"""
+
+
+def subscribe(text: str, offset: int = 0, name: str = "s") -> pa.RecordBatch:
+    row = {"offset": offset, "kind": "subscribe", "id": name, "late": False, "text": text, "triples": []}
+    return pa.RecordBatch.from_pylist([row], RECORDS)
+
+
+def events(offsets: range, *, class_: str = "urn:A", rooms: int = 100, step: int = 1000) -> pa.RecordBatch:
+    rows = [
+        {
+            "offset": offset,
+            "kind": "event",
+            "id": f"urn:e:{offset}",
+            "start": offset * step,
+            "end": offset * step,
+            "late": False,
+            "triples": [
+                _triple(f"<urn:e:{offset}>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<{class_}>"),
+                _triple(f"<urn:e:{offset}>", "<urn:room>", f"<urn:room:{offset % rooms}>"),
+            ],
+        }
+        for offset in offsets
+    ]
+    return pa.RecordBatch.from_pylist(rows, RECORDS)
+
+
+def _triple(subject: str, predicate: str, value: str) -> dict[str, str]:
+    return {"subject": subject, "predicate": predicate, "object": value}
+
+
+def with_open(count: int) -> Kernel:
+    kernel = Kernel(lateness=0)
+    kernel.advance(subscribe(OPEN))
+    kernel.advance(events(range(1, count + 1)))
+    return kernel
+
+
+def test_a_delta_is_as_large_as_the_change_not_as_the_state() -> None:
+    """Ten more occurrences take the same room beside a hundred open ones and beside ten thousand."""
+    sizes, bases = [], []
+    for count in (100, 10_000):
+        kernel = with_open(count)
+        state = kernel.saved()
+        kernel.advance(events(range(count + 1, count + 11)))
+        sizes.append(len(delta(state, kernel.saved())))
+        bases.append(len(state.data))
+    assert sizes[1] < 1.2 * sizes[0]
+    assert bases[1] > 50 * bases[0]
+
+
+def test_a_delta_belongs_to_its_base() -> None:
+    """A delta that was made to another state, or left out, is noticed."""
+    kernel = with_open(3)
+    first = kernel.saved()
+    kernel.advance(events(range(4, 6)))
+    second = kernel.saved()
+    kernel.advance(events(range(6, 8)))
+    later = delta(second, kernel.saved())
+    with pytest.raises(EngineError, match="does not follow"):
+        apply(first, [later])
+    assert apply(first, [delta(first, second), later]).data == kernel.dump()
+
+
+def test_damaged_state_is_refused() -> None:
+    """Wherever bytes are changed or cut off, the error says so and what to do."""
+    data = with_open(5).dump()
+    for place in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x20
+        for wrong in (bytes(damaged), data[:place]):
+            with pytest.raises(EngineError, match="replay the subscriptions from the log"):
+                Kernel.load(wrong)
+
+
+def test_state_of_another_version_is_refused() -> None:
+    """A format this program does not know is named."""
+    data = bytearray(with_open(1).dump())
+    data[12] += 1
+    with pytest.raises(EngineError, match="has version 2, this program reads version 1"):
+        Kernel.load(bytes(data))
+
+
+def test_a_delta_is_no_base() -> None:
+    """The two are told apart."""
+    state = with_open(1).saved()
+    with pytest.raises(EngineError, match="is a delta where a base is needed"):
+        Kernel.load(delta(state, state))
+
+
+def test_state_does_not_depend_on_what_was_planned_before() -> None:
+    """An operand's side is decided by what it is, not by when it was first seen."""
+    text = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN {} WITHIN 1 d CONTEXT chronicle"
+    kernel = Kernel(lateness=0)
+    kernel.advance(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
+    kernel.advance(subscribe(text.format("second", "a AND b"), 1, "second"))
+    gone = {"offset": 2, "kind": "unsubscribe", "id": "first", "late": False, "triples": []}
+    kernel.advance(pa.RecordBatch.from_pylist([gone], RECORDS))
+    kernel.advance(events(range(3, 4)))
+    found = Kernel.load(kernel.dump()).advance(events(range(4, 6), class_="urn:B"))
+    assert found.column("events").to_pylist() == [["urn:e:3", "urn:e:4"]]
+
+
+numbers = st.integers(0, 3)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> Rows:
+    """Small tables with repetitions, unbound values, members and rows without events."""
+    terms = draw(st.lists(st.sampled_from("abcdef"), min_size=4, max_size=4, unique=True))
+    count = draw(st.integers(0, 6))
+    matrix = np.array(
+        draw(st.lists(st.lists(numbers, min_size=6, max_size=6), min_size=count, max_size=count)), np.int64
+    )
+    matrix = matrix.reshape(count, 6)
+    values = np.array(draw(st.lists(st.integers(-1, 3), min_size=count, max_size=count)), np.int64)
+    lists = [sorted(draw(st.sets(numbers, max_size=2))) for _ in range(count)]
+    members = member_sets([frozenset({(("x", draw(numbers)),)}) for _ in range(count)]) if draw(st.booleans()) else None
+    starts = np.cumsum([0, *map(len, lists)]).astype(np.int64)
+    flat = np.array([number for one in lists for number in one], np.int64)
+    matrix[:, 3] = np.where(np.diff(starts) == 0, NO_OFFSET, matrix[:, 3])
+    table = Occurrences(np.column_stack([matrix, values]), starts, flat, members)
+    events = {number: EventText(f"urn:{number}", (("<s>", "<p>", str(number)),)) for number in range(4)}
+    return Rows(terms, events, {"table": table})
+
+
+def state_of(found: Rows) -> Saved:
+    return Saved({}, {}, {}, {}, canonical(found))
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows())
+def test_what_is_written_is_read(found: Rows) -> None:
+    """Tables come back with everything in them."""
+    state = state_of(found)
+    assert Saved.of(state.data).data == state.data
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows(), rows())
+def test_rows_that_repeat_are_counted(one: Rows, other: Rows) -> None:
+    """A delta knows how often a row is there, not only whether it is."""
+    with_members = {table.members is not None for found in (one, other) for table in found.tables.values()}
+    if len(with_members) == 2:
+        return
+    before_, after = state_of(one), state_of(together(in_one_numbering([one, other])))
+    assert apply(before_, [delta(before_, after)]).data == after.data
+    assert apply(after, [delta(after, before_)]).data == before_.data
