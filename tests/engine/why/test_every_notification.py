@@ -26,7 +26,7 @@ from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed
 from motet.language.walk import nodes
 from motet.model.errors import UsageError
 
-CASES = 8
+CASES = 5
 
 
 def some(seed: int) -> list[Case]:
@@ -66,7 +66,7 @@ def test_every_account_is_true(seed: int) -> None:
                 assert list(untrue(one, subscriptions[one.notification.subscription])) == []
                 if not changes:
                     assert list(untrue_triples(one.reason, events, case.ontology, case.entailment)) == []
-    assert told > 60
+    assert told > 40
 
 
 def absences(reason: Reason) -> Iterator[tuple[Pattern, Absent]]:
@@ -95,7 +95,7 @@ def test_what_is_said_to_be_absent_is_absent() -> None:
                 assert there
                 assert all(not contradicting(fact, tracer.occurrences(*found)) for found in there[:1])
                 said += 1
-    assert said > 15
+    assert said > 5
 
 
 def test_the_notifications_own_events_suffice_when_no_context_chooses() -> None:
@@ -121,7 +121,7 @@ def test_the_notifications_own_events_suffice_when_no_context_chooses() -> None:
             assert other.notification == account.notification
             assert not any(fact.checked for _, fact in absences(other.reason))
             found += 1
-    assert found > 10
+    assert found > 3
 
 
 def test_choices_are_those_of_the_reference_engine() -> None:
