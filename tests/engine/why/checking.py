@@ -34,6 +34,7 @@ def untrue(why: Why, subscription: s.Subscription) -> Iterator[str]:
         yield "the root does not bind what the notification binds"
     for reason in _nodes(why.reason):
         yield from (f"{fact} at {reason.pattern}" for fact in reason.facts if not true_alone(fact))
+        yield from (f"{fact} at {reason.pattern}" for fact in reason.facts if not true_of_parts(fact, reason))
         if reason.parts and not made_of(reason):
             yield f"{reason.pattern} is not made of its parts"
     if not _is_path(why.reason, subscription.pattern):
@@ -59,6 +60,24 @@ def _is_path(reason: Reason, pattern: s.Pattern) -> bool:
     """Every node of the account is a node of the pattern, below the node it is part of."""
     inside = [node for node, _ in nodes(pattern)]
     return reason.pattern in inside and all(_is_path(part, reason.pattern) for part in reason.parts)
+
+
+def true_of_parts(fact: f.Fact, reason: Reason) -> bool:
+    """What a fact says of the parts and of the occurrence itself."""
+    parts = [part.occurrence for part in reason.parts]
+    match fact:
+        case f.Agrees(variable, term):
+            return sum((variable, term) in part.bindings for part in parts) > 1
+        case f.Counted(members, key):
+            return members == len(parts) and all(set(key) <= set(part.bindings) for part in parts)
+        case f.Begins(point):
+            return point == reason.occurrence.start and not reason.occurrence.events
+        case f.Gap(previous, following):
+            return {previous, following} <= {part.end for part in parts}
+        case f.Relates(_, left, right):
+            spans = [f.Span(part.start, part.end) for part in parts]
+            return left in spans and right in spans
+    return True
 
 
 def true_alone(fact: f.Fact) -> bool:  # noqa: PLR0911  (a table)
