@@ -44,8 +44,7 @@ class Mark:
 
 MARKS = (
     Mark("never", ("embedded", "spark"), ("log-*",), UsageError, "`motet run` reads files; a log needs a lake"),
-    Mark("notimpl", ("embedded-live", "spark"), DETECTED, EngineError, "only single events are matched"),
-    Mark("notimpl", ("embedded-live",), ("log-detect-*",), EngineError, "only single events are matched"),
+    Mark("notimpl", ("spark",), DETECTED, EngineError, "only single events are matched"),
 )
 
 

@@ -25,7 +25,6 @@ from motet.embedded.delivery import Delivery, Listener
 from motet.embedded.derivation import Derivation, Derive, Elsewhere, Here, Recent
 from motet.embedded.intake import Intake
 from motet.embedded.worker import Worker
-from motet.engine.match.verify import leaf_of
 from motet.lake import Appended, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -60,7 +59,9 @@ class Cloud:
         self.lake = lake
         self.background = Background(self._change_background)
         self._backlog = backlog
-        self._derivations: Callable[[], Derivation] = Here if derive is None else partial(Elsewhere, derive)
+        self._derivations: Callable[[], Derivation] = (
+            partial(Here, lake) if derive is None else partial(Elsewhere, derive)
+        )
         self._derivation: Derivation = self._derivations()
         self._delivery = Delivery()
         self._recent = Recent()
@@ -108,9 +109,9 @@ class Cloud:
         A subscription that is already in force, unchanged, is taken up again where its listener left off.
         """
         subscriptions = parse(text, syntax=syntax)
-        for subscription in subscriptions:
-            leaf_of(subscription)  # refuses what cannot be run, before anything is written
         with self._busy:
+            self._resumed(self.lake.snapshot())
+            self._derivation.check(subscriptions)  # refuses what cannot be run, before anything is written
             known = self._in_force()
             for subscription in subscriptions:
                 _refuse_change(subscription, known)

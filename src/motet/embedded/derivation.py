@@ -13,8 +13,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from motet.engine.derive import derive
+from motet.engine.kernel import Kernel
+from motet.engine.match.verify import is_single, leaf_of
 from motet.lake import Committed, Lake, Snapshot
+from motet.language.parse import parse
+from motet.language.syntax import Subscription
 from motet.model.tables import Triple
 from motet.plan.timeline import Control, Stretch, Timeline
 
@@ -35,6 +38,10 @@ class Derivation(Protocol):
     @property
     def background(self) -> frozenset[Triple]:
         """The background graph after what has been read."""
+        ...
+
+    def check(self, subscriptions: Sequence[Subscription]) -> None:
+        """Refuse subscriptions that cannot be derived."""
         ...
 
     def resume(self, snapshot: Snapshot, stop: int) -> None:
@@ -87,46 +94,63 @@ class Recent:
         self._bytes -= self._parts.popleft()[2]
 
 
-class _Reading:
-    """The control records, read once."""
+class Here:
+    """Derives in this process, with a kernel that remembers what may still combine."""
 
-    def __init__(self) -> None:
+    commits = False
+
+    def __init__(self, lake: Lake) -> None:
+        self._kernel = Kernel(lateness=lake.lateness, history=lambda stop: lake.snapshot().records(0, stop))
+        self._offset = 0
+
+    @property
+    def background(self) -> frozenset[Triple]:
+        return self._kernel.background
+
+    def check(self, subscriptions: Sequence[Subscription]) -> None:
+        self._kernel.check(subscriptions)
+
+    def resume(self, snapshot: Snapshot, stop: int) -> None:
+        """The state is what the log makes it. Where nobody combines events, only control records matter."""
+        needed = _needed_from(snapshot, stop)
+        for records in snapshot.controls(0, needed):
+            self._kernel.advance(records)
+        self._kernel.skip_to(needed)
+        for records in snapshot.records(needed, stop):
+            self._kernel.advance(records)
+        self._offset = stop
+
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
+        records: Iterable[pa.RecordBatch] | None = recent.between(self._offset, stop)
+        if records is None:
+            records = snapshot.records(self._offset, stop)
+        found = [self._kernel.advance(_between(batch, self._offset, stop)) for batch in records]
+        self._offset = stop
+        return [batch for batch in found if batch.num_rows]
+
+
+class Elsewhere:
+    """Has a function derive and commit, then reads what it wrote."""
+
+    commits = True
+
+    def __init__(self, derive: Derive) -> None:
         self.timeline = Timeline()
+        self._derive = derive
 
     @property
     def background(self) -> frozenset[Triple]:
         return self.timeline.registry.background
+
+    def check(self, subscriptions: Sequence[Subscription]) -> None:
+        for subscription in subscriptions:
+            leaf_of(subscription)
 
     def resume(self, snapshot: Snapshot, stop: int) -> None:
         self.stretches(snapshot, stop)
 
     def stretches(self, snapshot: Snapshot, stop: int) -> list[Stretch]:
         return list(self.timeline.advance(_controls(snapshot, self.timeline.offset, stop), stop))
-
-
-class Here(_Reading):
-    """Derives in this process."""
-
-    commits = False
-
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
-        found = []
-        for stretch in self.stretches(snapshot, stop):
-            records: Iterable[pa.RecordBatch] | None = recent.between(stretch.first, stretch.stop)
-            if records is None:
-                records = snapshot.records(stretch.first, stretch.stop)
-            found += [derive(stretch, batch) for batch in records]
-        return [batch for batch in found if batch.num_rows]
-
-
-class Elsewhere(_Reading):
-    """Has a function derive and commit, then reads what it wrote."""
-
-    commits = True
-
-    def __init__(self, derive: Derive) -> None:
-        super().__init__()
-        self._derive = derive
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
         begin = self.timeline.offset
@@ -139,6 +163,32 @@ class Elsewhere(_Reading):
         if self.timeline.offset < stop:
             self.resume(snapshot, stop)
         return [part for batch in snapshot.notifications(begin) if (part := _before(batch, stop)).num_rows]
+
+
+def _needed_from(snapshot: Snapshot, stop: int) -> int:
+    """The offset from which on events matter: where the oldest subscription began that combines events and was in force
+    at the same time as one that still is, or as one that was so with another.
+    """
+    lives: list[tuple[int, int]] = []  # of those that combine events: first and last offset
+    living: dict[str, int] = {}
+    for control in _controls(snapshot, 0, stop):
+        if control.kind == "subscribe" and not is_single(parse(control.text or "")[0]):
+            living[control.id or ""] = control.offset
+        elif control.kind == "unsubscribe" and control.id in living:
+            lives.append((living.pop(control.id), control.offset))
+    needed = min(living.values(), default=stop)
+    for first, last in sorted(lives, key=lambda life: -life[1]):
+        if last > needed:
+            needed = min(needed, first)
+    return needed
+
+
+def _between(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
+    offsets = batch.column("offset")
+    if not batch.num_rows or (offsets[0].as_py() >= first and offsets[-1].as_py() < stop):
+        return batch
+    begin, end = offsets.to_numpy().searchsorted([first, stop])
+    return batch.slice(begin, end - begin)
 
 
 def _before(batch: pa.RecordBatch, stop: int) -> pa.RecordBatch:

@@ -47,7 +47,7 @@ from motet.language.syntax import Construct, Events, Subscription
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple, notification_rows
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.plan.dag import Builder
+from motet.plan.dag import Builder, build
 from motet.plan.feeding import Feed, feeds, feeds_itself
 from motet.plan.lags import lags
 from motet.plan.nodes import Node, Plan, Root, Start
@@ -167,6 +167,24 @@ class Kernel:
     @property
     def _entailment(self) -> str:
         return self._asked_entailment or _entailment_of(self._background)
+
+    @property
+    def background(self) -> frozenset[Triple]:
+        """The background graph in force."""
+        return self._background
+
+    def check(self, subscriptions: Iterable[Subscription]) -> None:
+        """Refuse subscriptions whose derived events would feed each other in a circle, with those in force."""
+        new = {subscription.name: subscription for subscription in subscriptions}
+        known = {life.subscription.name: life.subscription for life in self._lives.values()}
+        together = {**known, **new}.values()
+        if any(isinstance(one.delivery, Construct) for one in together):
+            feeds(build(together), self._feeding or Reasoner(self._background, Entailment(self._entailment)))
+
+    def skip_to(self, offset: int) -> None:
+        """Go on at an offset; the events before it are of no interest, but may have been there."""
+        self._last = max(self._last, offset - 1)
+        self._has_events = self._has_events or offset > 0
 
     def begin(self, subscriptions: Iterable[Subscription]) -> None:
         """Subscriptions that are in force before the first record."""
