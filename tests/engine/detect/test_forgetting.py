@@ -1,0 +1,71 @@
+"""What can no longer matter is gone: state follows the window, not the length of the stream."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+from motet.engine.kernel import Kernel
+from motet.model.schemas import RECORDS
+
+WINDOW = 20  # events
+SECOND = 1_000_000
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+PATTERNS = {
+    **{f"BEFORE {context}": f"a BEFORE b WITHIN 20 s CONTEXT {context}"
+       for context in ("unrestricted", "chronicle", "continuous", "cumulative")},
+    "recent": "a BEFORE b WITHIN 20 s SELECT ?r",
+    "AND": "a AND b WITHIN 20 s CONTEXT unrestricted SELECT ?r",
+    "MEETS": "a MEETS b WITHIN 20 s CONTEXT chronicle",
+    "ALONGSIDE and FILTER": "a ALONGSIDE b FILTER(?a != ?b) WITHIN 20 s CONTEXT continuous",
+    "nested": "((a AND b WITHIN 9 s) BEFORE c WITHIN 20 s) CONTEXT chronicle SELECT ?r",
+    "OR": "(a OR b) BEFORE c WITHIN 20 s CONTEXT unrestricted SELECT ?r",
+    "UNLESS": "a UNLESS b WITHIN 20 s",
+    "WITHOUT": "(a BEFORE c WITHIN 20 s) WITHOUT b CONTEXT unrestricted",
+    "XOR": "a XOR b WITHIN 20 s",
+    "NO": "NO a FOR 20 s",
+    "counted": "a{5} WITHIN 20 s SELECT ?r",
+    "counted in groups": "a{50} WITHIN 20 s CONTEXT chronicle SELECT ?r",
+    "runs": "a+ EVERY 4 s WITHIN 20 s SELECT ?r",
+    "derived": "a BEFORE b WITHIN 20 s CONTEXT cumulative CONSTRUCT { ?this <urn:room> ?r }",
+    "graphs": "a BEFORE b WITHIN 20 s CONTEXT chronicle EVENTS",
+}  # fmt: skip
+
+
+def subscribe(pattern: str) -> pa.RecordBatch:
+    used = sorted(set(re.findall(r"\b[abc]\b", pattern)))
+    bodies = " ".join(f"EVENT {event} : <urn:{event.upper()}> {{ ?{event} <urn:room> ?r }}" for event in used)
+    text = f"SUBSCRIPTION s {bodies} WHEN {pattern}"
+    row = {"offset": 0, "kind": "subscribe", "id": "s", "late": False, "text": text, "triples": []}
+    return pa.RecordBatch.from_pylist([row], RECORDS)
+
+
+def stream(first: int, last: int) -> pa.RecordBatch:
+    """One event a second, of three kinds in three rooms; the rooms are new ones in every tenth window."""
+    rows = []
+    for offset in range(first, last):
+        event = f"<urn:e:{offset:08}>"
+        room = f"<urn:room:{offset // (10 * WINDOW):06}-{offset % 7 % 3}>"
+        triples = [(event, TYPE, f"<urn:{'ABC'[offset % 3]}>"), (event, "<urn:room>", room)]
+        listed = [dict(zip(("subject", "predicate", "object"), triple, strict=True)) for triple in triples]
+        instant = offset * SECOND
+        row = {"offset": offset, "kind": "event", "id": event[1:-1], "start": instant, "end": instant}
+        rows.append({**row, "late": False, "triples": listed})
+    return pa.RecordBatch.from_pylist(rows, RECORDS)
+
+
+STREAM = stream(1, 1000 * WINDOW)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+def test_state_stays_as_large_as_its_window(pattern: str) -> None:
+    """After a thousand windows there is no more to remember than after ten."""
+    kernel = Kernel(lateness=0)
+    kernel.advance(subscribe(pattern))
+    sizes = []
+    for begin, end in ((0, 10), (10, 500), (500, 1000)):
+        kernel.advance(STREAM.slice(begin * WINDOW, (end - begin) * WINDOW))
+        sizes.append(len(kernel.dump()))
+    assert max(sizes) <= 2 * sizes[0]

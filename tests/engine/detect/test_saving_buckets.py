@@ -1,0 +1,188 @@
+"""State can be spread over buckets by a key, go on in each of them, and come together again."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from motet.engine.detect.occurrences import EVENT, Ints, Occurrences
+from motet.engine.detect.saving import Saved
+from motet.engine.detect.saving_buckets import bucket_of, merge, split
+from motet.engine.detect.saving_rows import EventText, Rows, canonical
+from motet.engine.kernel import DERIVED, Kernel
+from motet.model.errors import EngineError
+from motet.model.schemas import RECORDS
+from motet.model.tables import notification_rows
+
+BUCKETS = 4
+ROOMS = 7
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+KEYED = {
+    "pairs": "a BEFORE b WITHIN 9 s CONTEXT chronicle",
+    "recent": "a AND b",
+    "partners": "a ALONGSIDE b WITHIN 9 s CONTEXT unrestricted",
+    "many": "a BEFORE b WITHIN 9 s CONTEXT continuous SELECT ?b",
+    "joint": "(a AND b WITHIN 9 s) BEFORE c WITHIN 20 s CONTEXT cumulative CONSTRUCT { ?this <urn:of> ?a, ?b, ?c }",
+    "absence": "a UNLESS b WITHIN 3 s",
+    "between": "(a BEFORE c WITHIN 9 s) WITHOUT b CONTEXT unrestricted",
+    "either": "a XOR b WITHIN 3 s",
+    "groups": "a{3} CONTEXT chronicle UNBOUNDED SELECT ?r",
+    "sliding": "a{3} EVERY 9 s SELECT ?r",
+    "run": "a+ EVERY 4 s WITHIN 30 s SELECT ?r",
+}
+
+
+def text_of(name: str, pattern: str) -> str:
+    used = sorted(set(re.findall(r"\b[abc]\b", pattern)))
+    bodies = " ".join(f"EVENT {event} : <urn:{event.upper()}> {{ ?{event} <urn:room> ?r }}" for event in used)
+    return f"SUBSCRIPTION {name} {bodies} WHEN {pattern}"
+
+
+def log(count: int, seed: int, patterns: dict[str, str]) -> pa.RecordBatch:
+    """All subscriptions, then events of three kinds in some rooms, with equal times at times."""
+    random = Random(seed)
+    rows: list[dict[str, object]] = [
+        {"offset": place, "kind": "subscribe", "id": name, "text": text_of(name, pattern)}
+        for place, (name, pattern) in enumerate(patterns.items())
+    ]
+    instant = 0
+    for offset in range(len(rows), count):
+        instant += random.choice((0, 250_000, 500_000))
+        event, room = f"<urn:e:{random.randrange(10**6)}-{offset}>", f"<urn:room:{random.randrange(ROOMS)}>"
+        kind = f"<urn:{random.choice('ABC')}>"
+        triples = [(event, TYPE, kind), (event, "<urn:room>", room)]
+        listed = [dict(zip(("subject", "predicate", "object"), triple, strict=True)) for triple in triples]
+        start = instant - random.choice((0, 0, 250_000))
+        rows.append(
+            {"offset": offset, "kind": "event", "id": event[1:-1], "start": start, "end": instant, "triples": listed}
+        )
+    return pa.RecordBatch.from_pylist([{"late": False, "triples": [], **row} for row in rows], RECORDS)
+
+
+def tick(offset: int, instant: int) -> pa.RecordBatch:
+    row = {"offset": offset, "kind": "tick", "end": instant, "late": False, "triples": []}
+    return pa.RecordBatch.from_pylist([row], RECORDS)
+
+
+def lines(found: pa.RecordBatch) -> list[tuple[str, int]]:
+    return [(notification.to_line(), offset) for notification, offset in notification_rows(found)]
+
+
+def of_bucket(records: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
+    """The events whose room belongs to a bucket."""
+    rooms = [
+        [t["object"] for t in graph if t["predicate"] == "<urn:room>"]
+        for graph in records.column("triples").to_pylist()
+    ]
+    return records.filter(pa.array([bucket_of(room, BUCKETS) == bucket for room in rooms]))
+
+
+def last_of(records: pa.RecordBatch) -> tuple[int, int]:
+    return records.column("offset")[-1].as_py(), records.column("end").cast(pa.int64())[-1].as_py()
+
+
+def in_buckets(kernel: Kernel, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Kernel]:
+    """What is told when some records are read in buckets, and the kernel that goes on afterwards."""
+    told: list[tuple[str, int]] = []
+    states: list[Saved] = []
+    for bucket, state in enumerate(split(kernel.saved(), BUCKETS)):
+        part = Kernel.load(state.data)
+        told += lines(part.advance(of_bucket(records, bucket)))
+        told += lines(part.advance(tick(*last_of(records))))
+        states.append(Saved.of(part.dump()))
+    return told, Kernel.resumed(merge(states))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_split_and_merged_state_tells_the_same(seed: int) -> None:
+    """Read whole, in four buckets, and whole again, a log of keyed patterns means what it means read once."""
+    records = log(400, seed, KEYED)
+    cuts = (0, 150, 300, 400)
+    whole, expected = Kernel(lateness=0), []
+    kernel, told = Kernel(lateness=0), []
+    for number, (begin, end) in enumerate(pairwise(cuts)):
+        part = records.slice(begin, end - begin)
+        expected += lines(whole.advance(part)) + lines(whole.advance(tick(*last_of(part))))
+        if number == 1:
+            found, kernel = in_buckets(kernel, part)
+            told += found
+        else:
+            told += lines(kernel.advance(part)) + lines(kernel.advance(tick(*last_of(part))))
+    names = {json.loads(line)["subscription"] for line, _ in expected}
+    assert names == set(KEYED)
+    assert sorted(line for line, _ in told) == sorted(line for line, _ in expected)
+    assert kernel.dump() == Kernel.resumed(merge(split(kernel.saved(), BUCKETS))).dump()
+
+
+def test_each_row_of_a_key_is_in_its_bucket() -> None:
+    """Rows are spread, not copied, and all of a room are where its events go."""
+    kernel = Kernel(lateness=0)
+    kernel.advance(log(100, 1, {"pairs": KEYED["pairs"]}))
+    (name,) = (name for name, table in kernel.saved().rows.tables.items() if name.startswith("open left"))
+    parts = split(kernel.saved(), BUCKETS)
+    sizes = [len(part.rows.tables[name]) for part in parts]
+    assert sum(sizes) == len(kernel.saved().rows.tables[name])
+    assert sum(size > 0 for size in sizes) > 1
+    for number, part in enumerate(parts):
+        rooms = [term for term in part.rows.terms if term.startswith("<urn:room:")]
+        assert {bucket_of([room], BUCKETS) for room in rooms} <= {number}
+
+
+def test_what_has_no_key_stays_together() -> None:
+    """A silence is not of any room: its state is in one bucket, and comes back from there."""
+    kernel = Kernel(lateness=0)
+    kernel.advance(log(100, 1, {"silence": "NO a FOR 5 s"}))
+    parts = split(kernel.saved(), BUCKETS)
+    assert sorted(sum(map(len, part.rows.tables.values())) > 0 for part in parts) == [False] * 3 + [True]
+    assert merge(parts).data == kernel.dump()
+
+
+def test_derived_events_of_different_buckets_are_told_apart() -> None:
+    """Each bucket numbers its own; together, equal ids have equal numbers and different ones have different numbers."""
+    facts = {"frontier": 0, "last": 0, "has events": True, "derived": 2}
+
+    def state(*ids: str) -> Saved:
+        events = {DERIVED + number: EventText(id_) for number, id_ in enumerate(ids)}
+        row = [0, 0, 0, 0, 0, 0, (DERIVED + 1) | EVENT]
+        table = Occurrences(np.array([row]), np.array([0, 2]), np.array([DERIVED, DERIVED + 1]))
+        return Saved(facts, {}, {}, {}, canonical(Rows((), events, {"open": table})))
+
+    merged = merge([state("urn:x", "urn:y"), state("urn:z", "urn:x")])
+    table, events = merged.rows.tables["open"], merged.rows.events
+    shown = [events[value ^ EVENT].id for value in table.rows[:, -1].tolist()]
+    lists = [[events[number].id for number in numbers] for numbers in table.events.reshape(2, 2).tolist()]
+    found = sorted((value, sorted(ids)) for value, ids in zip(shown, lists, strict=True))
+    assert found == [("urn:x", ["urn:x", "urn:z"]), ("urn:y", ["urn:x", "urn:y"])]
+    assert (table.events.tolist(), merged.facts["derived"]) == ([*_sorted_pairs(table.events)], 3)
+
+
+def _sorted_pairs(numbers: Ints) -> Ints:
+    return np.sort(numbers.reshape(2, 2), axis=1).ravel()
+
+
+def test_buckets_at_different_frontiers_are_not_merged() -> None:
+    """A state that would mean two different instants is refused."""
+    kernel = Kernel(lateness=0)
+    kernel.advance(log(50, 1, {"pairs": KEYED["pairs"]}))
+    one, *others = split(kernel.saved(), BUCKETS)
+    ahead = Kernel.resumed(one)
+    ahead.advance(tick(50, 10**9))
+    with pytest.raises(EngineError, match="differ in frontier"):
+        merge([ahead.saved(), *others])
+
+
+def test_buckets_of_different_subscriptions_are_not_merged() -> None:
+    """States of different plans have nothing to do with each other."""
+    states = []
+    for name in ("pairs", "absence"):
+        kernel = Kernel(lateness=0)
+        kernel.advance(log(2, 1, {name: KEYED[name]}))
+        states.append(kernel.saved())
+    with pytest.raises(EngineError, match="different subscriptions"):
+        merge(states)
