@@ -276,8 +276,7 @@ class Kernel:
         kernel._frontier, kernel._last, kernel._has_events = facts["frontier"], facts["last"], facts["has events"]
         kernel._deriving, kernel._retracted = set(facts["deriving"]), dict(saved.retracted)
         kernel._shared.derived = facts["derived"]
-        kernel._shared.names.events.with_triples = facts["with triples"]
-        fill(kernel._shared.names, saved.rows)
+        fill(kernel.names, saved.rows, with_triples=facts["with triples"])
         for name, life in sorted(saved.lives.items(), key=lambda one: one[1]["offset"]):
             kernel._begin(_life(name, life))
         kernel._change()

@@ -19,6 +19,7 @@ from motet.engine.detect.saving_rows import EventText, Rows
 from motet.model.schemas import RECORDS
 from motet.plan.nodes import PAIRING, Kind, variable_number
 
+_FIELDS = ("subject", "predicate", "object")
 _SIDES = {"open left": 0, "open right": 1}
 
 
@@ -27,22 +28,24 @@ def saved_rows(tables: Mapping[str, Occurrences], names: Dictionary) -> Rows:
     numbers, ids, triples = names.events.table()
     graphs = [None] * len(numbers) if triples is None else triples.to_pylist()
     events = {
-        number: EventText(
-            id_, None if graph is None else tuple((t["subject"], t["predicate"], t["object"]) for t in graph)
-        )
+        number: EventText(id_, None if graph is None else tuple(tuple(map(triple.get, _FIELDS)) for triple in graph))
         for number, id_, graph in zip(numbers.tolist(), ids.to_pylist(), graphs, strict=True)
     }
     return Rows(names.terms.strings, events, tables)
 
 
-def fill(names: Dictionary, rows: Rows) -> None:
+def fill(names: Dictionary, rows: Rows, *, with_triples: bool) -> None:
     """Let an empty dictionary know the strings of saved rows."""
     names.terms.numbers(pa.array(rows.terms, pa.string()))
-    fields = ("subject", "predicate", "object")
-    graphs = [[dict(zip(fields, t, strict=True)) for t in event.triples or ()] for event in rows.events.values()]
-    numbers = np.fromiter(rows.events, np.int64)
-    ids = pa.array([event.id for event in rows.events.values()], pa.string())
-    names.events.add(numbers, ids, pa.array(graphs, RECORDS.field("triples").type))
+    for kept in (False, True):  # apart, so that an event without triples can still be told what they are
+        names.events.with_triples = kept
+        some = {number: event for number, event in rows.events.items() if (event.triples is not None) is kept}
+        graphs = [
+            [dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples or ()] for event in some.values()
+        ]
+        ids = pa.array([event.id for event in some.values()], pa.string())
+        names.events.add(np.fromiter(some, np.int64), ids, pa.array(graphs, RECORDS.field("triples").type))
+    names.events.with_triples = with_triples
 
 
 def in_working_order(running: Running, name: str, table: Occurrences, names: Dictionary) -> Occurrences:
