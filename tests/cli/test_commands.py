@@ -161,10 +161,14 @@ def test_an_output_file_appears_only_whole(tmp_path: Path, capsys: pytest.Captur
     """A run that cannot be done leaves the earlier output alone and nothing beside it."""
     output = tmp_path / "out.jsonl"
     output.write_text("earlier\n")
-    pair = write(tmp_path / "pair.motet", "SUBSCRIPTION p EVENT a EVENT b WHEN a BEFORE b WITHIN 1 s")
+    circle = (
+        "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } "
+        "SUBSCRIPTION two EVENT b : <urn:B> WHEN b CONSTRUCT { ?this a <urn:A> }"
+    )
+    pair = write(tmp_path / "pair.motet", circle)
     events = write(tmp_path / "e.nq", GOOD.format(1))
-    assert main(["run", "--subscriptions", pair, "--events", events, "--output", str(output)]) == 1
-    assert "--engine reference" in capsys.readouterr().err
+    assert main(["run", "--subscriptions", pair, "--events", events, "--output", str(output)]) == 2
+    assert "one, two feed each other in a circle" in capsys.readouterr().err
     assert output.read_text() == "earlier\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.nq", "out.jsonl", "pair.motet"]
 

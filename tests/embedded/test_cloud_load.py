@@ -268,7 +268,7 @@ def test_derived_elsewhere(tmp_path: Path) -> None:
 
     def derive(lake: Lake, snapshot: Snapshot, stretches: object, first: int, stop: int) -> bool:
         asked.append((first, stop))
-        here = Here()
+        here = Here(lake)
         here.resume(snapshot, first)
         found = here.advance(lake, snapshot, stop, Recent())
         return lake.commit_notifications(clouds._table(found, first, stop), first, stop)

@@ -131,7 +131,7 @@ def test_an_engine_is_asked_what_it_can_do() -> None:
     """Single events only, or everything; files only, or logs too."""
     assert abilities_of(Reference()) == Abilities()
     assert abilities_of(engines.embedded_files()) == Abilities(logs=False)
-    assert abilities_of(engines.Live()) == Abilities(composite=False, derives=False)
+    assert abilities_of(engines.Live()) == Abilities()
     with pytest.raises(UsageError, match="embedded, kernel, reference, spark"):
         find_engine("flink")
 
