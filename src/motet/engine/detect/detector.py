@@ -106,9 +106,10 @@ class Detector:
                     found[leaf] = concatenated([found[leaf], more]) if leaf in found else more
 
     def sweep(self, frontier: Frontier) -> None:
-        """Let every node forget what cannot matter any more, also those that have had nothing to do."""
+        """Let nodes that have nothing to do forget what cannot matter any more; the others will when they are run."""
         for running in self.running.values():
-            self._advanced(running, {}, frontier)
+            if not self._has_work(running, {}, frontier):
+                self._advanced(running, {}, frontier)
 
     def lag_of(self, id_: int) -> int:
         return self._lags[id_]

@@ -151,13 +151,17 @@ class Dictionary:
         """Much more is known than was in use when that was last looked at."""
         return len(self.terms) + len(self.events) > self._many
 
+    def settle(self) -> None:
+        """Take everything that is known now for being in use."""
+        self._many = self._FEW + 2 * (len(self.terms) + len(self.events))
+
     def keep(self, tables: Sequence[Occurrences]) -> Callable[[Occurrences], Occurrences]:
         """Forget what does not occur in these tables, which are all there are; how to write them anew is returned."""
         values = _distinct([values_in(table) for table in tables])
         numbers = values[(values >= 0) & (values < EVENT)]
         self.events.kept(_distinct([*(table.events for table in tables), values[values >= EVENT] ^ EVENT]))
         self.terms = Terms([self.terms[number] for number in numbers.tolist()])
-        self._many = self._FEW + 2 * (len(self.terms) + len(self.events))
+        self.settle()
 
         def renumbered(found: Ints) -> Ints:
             plain = (found >= 0) & (found < EVENT)

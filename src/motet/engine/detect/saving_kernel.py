@@ -46,6 +46,7 @@ def fill(names: Dictionary, rows: Rows, *, with_triples: bool) -> None:
         ids = pa.array([event.id for event in some.values()], pa.string())
         names.events.add(np.fromiter(some, np.int64), ids, pa.array(graphs, RECORDS.field("triples").type))
     names.events.with_triples = with_triples
+    names.settle()
 
 
 def in_working_order(running: Running, name: str, table: Occurrences, names: Dictionary) -> Occurrences:
