@@ -176,13 +176,13 @@ class Pairing:
             order = np.argsort(batch.end, kind="stable")
             return batch.arranged(kernels.by_key(batch.lane, batch.lanes, order))
         completed = self._completion_order(batch, now)
-        together = np.zeros(len(batch.start), np.bool_)
-        together[completed.places] = completed.together
+        group = np.full(len(batch.start), -1, np.int64)  # of those with the same interval and events
+        group[completed.places] = np.cumsum(~completed.together)
         known = np.zeros(len(batch.start), np.int64)
         known[completed.places] = now.frontier.known(batch.end[completed.places] + max(now.lags))
         opened = np.argsort(batch.end[: batch.open_rows], kind="stable")
         rows = kernels.by_key(batch.lane, batch.lanes, np.append(opened, completed.places))
-        return batch.arranged(rows, together, known)
+        return batch.arranged(rows, group, known)
 
     def _completion_order(self, batch: _Batch, now: Now) -> Order:
         places, in_order = kernels.merge_runs(batch.start, batch.end, batch.open_rows, batch.second)
@@ -270,7 +270,7 @@ class _Batch:
     together: npt.NDArray[np.bool_]  # paired before any of them opens, with the row before
     known: Ints  # the record at which all is known that completes before the row
 
-    def arranged(self, rows: Ints, together: npt.NDArray[np.bool_] | None = None, known: Ints | None = None) -> _Batch:
+    def arranged(self, rows: Ints, group: Ints | None = None, known: Ints | None = None) -> _Batch:
         """In another order."""
         return replace(
             self,
@@ -280,7 +280,7 @@ class _Batch:
             part=self.part[rows],
             place=self.place[rows],
             is_open=rows < self.open_rows,
-            together=self.together if together is None else together[rows],
+            together=self.together if group is None else _same_as_before(group[rows], self.lane[rows] >> 1),
             known=self.known if known is None else known[rows],
         )
 
@@ -334,6 +334,13 @@ class _Batch:
     def of_side(self, rows: Ints, side: int) -> Ints:
         """Those of some rows that are of one side."""
         return rows[(self.lane[rows] & 1) == side]
+
+
+def _same_as_before(group: Ints, key: Ints) -> npt.NDArray[np.bool_]:
+    """Which rows are of the group and of the key of the row before."""
+    found = np.zeros(len(group), np.bool_)
+    found[1:] = (group[1:] == group[:-1]) & (key[1:] == key[:-1]) & (group[1:] >= 0)
+    return found
 
 
 def _with_leader(later: Ints, earlier: Ints) -> tuple[Ints, Ints]:
