@@ -20,6 +20,7 @@ from motet.engine.detect.construct import Derived, Templates
 from motet.engine.detect.deliver import Delivery, delivery, in_order, notifications, with_constructs, with_graphs
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.distinct import Distinct
 from motet.engine.detect.frontier import NOWHERE, Frontier
 from motet.engine.detect.leaves import Leaves, leaf_nodes
 from motet.engine.detect.occurrences import (
@@ -230,10 +231,15 @@ class Kernel:
             for id_, running in self._detector.running.items()
             for name, table in running.tables().items()
         }
-        for name, life in self._lives.items():
-            if life.delivery and life.delivery.distinct:
-                found[table_name(name, "delivered")] = life.delivery.distinct.seen
-        return found
+        return found | {table_name(name, "delivered"): one.seen for name, one in self._delivered().items()}
+
+    def _delivered(self) -> dict[str, Distinct]:
+        """By subscription that is detected, what it was told, where that has to be remembered."""
+        return {
+            name: life.delivery.distinct
+            for name, life in self._lives.items()
+            if life.root and life.delivery and life.delivery.distinct
+        }
 
     def plan(self) -> Plan:
         """What is run for the subscriptions that are detected."""
@@ -258,10 +264,11 @@ class Kernel:
         for id_, running in self._detector.running.items():
             for name in running.tables():
                 yield table_name(self.digests[id_], name), id_, running.columns(name)
-        for name, life in self._lives.items():
-            if life.delivery and life.delivery.distinct and life.root:
-                own = {mine: variable for variable, mine in life.root.names}
-                yield table_name(name, "delivered"), life.root.node, [own[mine] for mine in life.delivery.names]
+        for name in self._delivered():
+            delivery = self._lives[name].delivery
+            assert delivery is not None
+            own = {mine: variable for variable, mine in delivery.root.names}
+            yield table_name(name, "delivered"), delivery.root.node, [own[mine] for mine in delivery.names]
 
     @classmethod
     def resumed(cls, saved: Saved, *, history: History | None = None) -> Kernel:
@@ -291,9 +298,8 @@ class Kernel:
         for id_, running in self._detector.running.items():
             own = {name: tables[table_name(digests[id_], name)] for name in running.tables()}
             running.load({name: in_working_order(running, name, table, names) for name, table in own.items()})
-        for name, life in self._lives.items():
-            if life.delivery and life.delivery.distinct:
-                life.delivery.distinct.seen = tables[table_name(name, "delivered")]
+        for name, distinct in self._delivered().items():
+            distinct.seen = tables[table_name(name, "delivered")]
 
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications that some more records of the log make final, with the offsets of those records."""
@@ -627,7 +633,7 @@ class Kernel:
         """Forget what nobody can ask for any more."""
         stores = [running for detector in self._shared.detectors for running in detector.running.values()]
         self._detector.sweep(Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.before, frontier.first))
-        seen = [d.distinct for life in self._lives.values() if (d := life.delivery) and d.distinct]
+        seen = self._delivered().values()
         tables = [table for store in stores for table in store.tables().values()]
         renumbered = self._shared.names.keep([*tables, *(distinct.seen for distinct in seen)])
         for store in stores:
