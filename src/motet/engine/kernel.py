@@ -102,7 +102,7 @@ class _Sharing:
 
     builder: Builder = field(default_factory=Builder)
     names: Dictionary = field(default_factory=Dictionary)
-    detectors: list[Detector] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
     derived: int = 0  # how many events were derived so far
 
 
@@ -154,6 +154,7 @@ class Kernel:
         self._retracted: dict[str, int] = {}
         self._feeds: dict[tuple[str, int], list[Feed]] = {}
         self._at: dict[int, list[Life]] = {}
+        self._told: list[Life] = []  # that have been shown the past and are to be told of it
         self._frontier = NOWHERE
         self._last = -1  # the last record that is not merely a subscription
         self._has_events = False
@@ -163,7 +164,7 @@ class Kernel:
         self._matcher = Matcher((), background, self._entailment)
         self._leaves = Leaves(background, self._entailment)
         self._detector = Detector(self._shared.names)
-        self._shared.detectors.append(self._detector)
+        self._shared.kernels.append(self)
 
     @property
     def _entailment(self) -> str:
@@ -303,14 +304,10 @@ class Kernel:
 
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications that some more records of the log make final, with the offsets of those records."""
-        kinds = records.column("kind")
-        controls = np.flatnonzero(~np.asarray(pc.is_in(kinds, pa.array(["event", "tick"]))))
-        cuts = sorted({0, *controls.tolist(), len(records)})
         found: list[pa.RecordBatch] = []
-        for begin, end in pairwise(cuts):
-            part = records.slice(begin, end - begin)
-            if kinds[begin].as_py() not in ("event", "tick"):
-                self._control(*part.slice(0, 1).to_pylist())
+        for part in parts(records, self._lateness):
+            if part.control is not None:
+                self._control(part.control)
             found += self._stretch(part)
         return in_order(found)
 
@@ -395,7 +392,7 @@ class Kernel:
         past._feeding, past._only = self._feeding, self._deriving
         life.told = past._shown(life, self._history(life.offset), self._retracted)
         self._detector.running.update(past._detector.running)
-        self._shared.detectors.remove(past._detector)
+        self._shared.kernels.remove(past)
         if is_matched:
             life.root = None
 
@@ -411,35 +408,23 @@ class Kernel:
         self._detector.running = {id_: one for id_, one in self._detector.running.items() if id_ in own}
         return concatenated([none(len(life.delivery.names)), *self._past.found])
 
-    def _stretch(self, records: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def _stretch(self, part: Part) -> list[pa.RecordBatch]:
         """The notifications of records between two control records, the first of which has taken effect."""
-        offsets = np.asarray(records.column("offset"), np.int64)
-        frontier = Frontier.along(offsets, self._reached(records), self._frontier)
-        self._frontier = frontier.now
-        told = [life for life in self._lives.values() if life.told is not None]
-        if len(records) == 1 and records.column("kind")[0].as_py() == "subscribe" and not told:
+        before, self._frontier = self._frontier, max(self._frontier, int(part.reached.max()))
+        told, self._told = self._told, []
+        if part.is_subscription and not told:
             return []
         if self._is_changed:
             self._change()
-        events = _visible(records)
-        found = [self._matcher.notify(events)] if self._matcher.subscriptions and len(events) else []
+        found = [self._matcher.notify(part.events)] if self._matcher.subscriptions and len(part.events) else []
         if self._at or told:
-            found += self._detected(events, frontier, told)
-        if records.column("kind")[-1].as_py() != "subscribe":
-            self._last = int(offsets[-1])
-        self._has_events = self._has_events or len(events) > 0
+            frontier = Frontier.along(part.offsets, part.reached, before)
+            self._frontier = frontier.now
+            found += self._detected(part.events, frontier, told)
+        if not part.is_subscription:
+            self._last = int(part.offsets[-1])
+        self._has_events = self._has_events or len(part.events) > 0
         return found
-
-    def _reached(self, records: pa.RecordBatch) -> Ints:
-        """Where the frontier stands after each record."""
-        frontier = np.asarray(records.column("frontier").cast(pa.int64()).fill_null(NOWHERE), np.int64)
-        end = np.asarray(records.column("end").cast(pa.int64()).fill_null(NOWHERE), np.int64)
-        is_tick = np.asarray(pc.equal(records.column("kind"), "tick"))
-        is_event = np.asarray(pc.equal(records.column("kind"), "event"))
-        moved = np.where(is_tick, end, NOWHERE)
-        if self._lateness is not None:
-            moved = np.where(is_event, end - self._lateness, moved)
-        return np.maximum(frontier, moved)
 
     def _change(self) -> None:
         """Put the subscriptions in force to work."""
@@ -631,45 +616,30 @@ class Kernel:
 
     def _tidy(self, frontier: Frontier) -> None:
         """Forget what nobody can ask for any more."""
-        stores = [running for detector in self._shared.detectors for running in detector.running.values()]
         self._detector.sweep(Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.before, frontier.first))
-        seen = self._delivered().values()
+        kernels = self._shared.kernels
+        stores = [running for kernel in kernels for running in kernel._detector.running.values()]
+        seen = {id(one): one for kernel in kernels for one in kernel._delivered().values()}.values()
+        pasts = [kernel._past for kernel in kernels if kernel._past]
+        told = [life for life in self._lives.values() if life.told is not None]
         tables = [table for store in stores for table in store.tables().values()]
-        renumbered = self._shared.names.keep([*tables, *(distinct.seen for distinct in seen)])
+        tables += [distinct.seen for distinct in seen] + [table for past in pasts for table in past.found]
+        renumbered = self._shared.names.keep([*tables, *(life.told for life in told if life.told is not None)])
         for store in stores:
             due = store.due
             store.load({name: renumbered(table) for name, table in store.tables().items()})
             store.due = due
         for distinct in seen:
             distinct.seen = renumbered(distinct.seen)
+        for past in pasts:
+            past.found = list(map(renumbered, past.found))
+        for life in told:
+            life.told = None if life.told is None else renumbered(life.told)
 
 
 def _entailment_of(background: frozenset[Triple]) -> str:
     """What is entailed when nothing is asked for: without a background there is nothing to reason with."""
     return "owl-rl" if background else "none"
-
-
-def _visible(records: pa.RecordBatch) -> pa.RecordBatch:
-    """The events that are not late."""
-    is_event = pc.equal(records.column("kind"), "event")
-    return records.filter(pc.and_(is_event, pc.invert(records.column("late"))))
-
-
-def _facts(life: Life) -> dict[str, object]:
-    """What is saved of a subscription."""
-    return {
-        "text": to_text(life.subscription),
-        "offset": life.offset,
-        "start": life.start.offset,
-        "is alone": life.is_alone,
-        "frontier": life.frontier,
-    }
-
-
-def _life(name: str, facts: Mapping[str, Any]) -> Life:
-    (subscription,) = parse(facts["text"], source=f"subscription {name!r} in saved state")
-    start = Start(facts["start"], subscription.since)
-    return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])
 
 
 def _below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
