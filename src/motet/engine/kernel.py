@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from motet.engine.detect.construct import Derived, Templates
 from motet.engine.detect.deliver import Delivery, delivery, in_order, notifications, with_constructs, with_graphs
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Distinct
-from motet.engine.detect.frontier import NOWHERE, Frontier
+from motet.engine.detect.frontier import NOWHERE, Frontier, standing
 from motet.engine.detect.leaves import Leaves, leaf_nodes
 from motet.engine.detect.occurrences import (
     EMITTED,
@@ -42,8 +39,8 @@ from motet.engine.detect.saving_kernel import fill, in_working_order, saved_rows
 from motet.engine.detect.saving_rows import canonical
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
+from motet.engine.reading import Part, parts
 from motet.language.parse import parse
-from motet.language.printer import to_text
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple, notification_rows
@@ -391,6 +388,7 @@ class Kernel:
         )
         past._feeding, past._only = self._feeding, self._deriving
         life.told = past._shown(life, self._history(life.offset), self._retracted)
+        self._told.append(life)
         self._detector.running.update(past._detector.running)
         self._shared.kernels.remove(past)
         if is_matched:
@@ -410,7 +408,7 @@ class Kernel:
 
     def _stretch(self, part: Part) -> list[pa.RecordBatch]:
         """The notifications of records between two control records, the first of which has taken effect."""
-        before, self._frontier = self._frontier, max(self._frontier, int(part.reached.max()))
+        before, self._frontier = self._frontier, max(self._frontier, standing(int(part.reached.max())))
         told, self._told = self._told, []
         if part.is_subscription and not told:
             return []

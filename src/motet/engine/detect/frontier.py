@@ -15,6 +15,11 @@ NOWHERE = np.iinfo(np.int64).min // 4  # before anything has moved the frontier
 PASSED_ALL = np.iinfo(np.int64).max // 4  # once the end of time has come
 
 
+def standing(instant: int) -> int:
+    """Where the frontier stands: at the end of time it has passed everything."""
+    return PASSED_ALL if instant >= END_OF_TIME else instant
+
+
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """Records that moved the frontier, with where it stood once they were there.
