@@ -640,6 +640,23 @@ def _entailment_of(background: frozenset[Triple]) -> str:
     return "owl-rl" if background else "none"
 
 
+def _facts(life: Life) -> dict[str, object]:
+    """What is saved of a subscription."""
+    return {
+        "text": to_text(life.subscription),
+        "offset": life.offset,
+        "start": life.start.offset,
+        "is alone": life.is_alone,
+        "frontier": life.frontier,
+    }
+
+
+def _life(name: str, facts: Mapping[str, Any]) -> Life:
+    (subscription,) = parse(facts["text"], source=f"subscription {name!r} in saved state")
+    start = Start(facts["start"], subscription.since)
+    return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])
+
+
 def _below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
     """The ids of all nodes some roots need."""
     found: set[int] = set()
