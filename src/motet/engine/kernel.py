@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +42,7 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.engine.reading import Part, parts
 from motet.language.parse import parse
+from motet.language.printer import to_text
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple, notification_rows
