@@ -69,3 +69,24 @@ def test_state_stays_as_large_as_its_window(pattern: str) -> None:
         kernel.advance(STREAM.slice(begin * WINDOW, (end - begin) * WINDOW))
         sizes.append(len(kernel.dump()))
     assert max(sizes) <= 2 * sizes[0]
+
+
+def told(found: pa.RecordBatch) -> list[str]:
+    """Everything but who was told and when."""
+    return sorted(map(str, found.select(["start", "end", "events", "bindings"]).to_pylist()))
+
+
+def test_a_long_past_is_told_in_full() -> None:
+    """What a SINCE finds survives that strings are tidied up while it is still looking."""
+    pattern = "a BEFORE b WITHIN 9 s CONTEXT chronicle SELECT ?a ?r"
+    at_once, later = Kernel(lateness=0), Kernel(lateness=0, history=lambda _: [STREAM])
+    at_once.advance(subscribe(pattern))
+    expected = at_once.advance(STREAM)
+    later.advance(subscribe(pattern))
+    later.advance(STREAM)
+    row = subscribe(pattern).to_pylist()[0]
+    text = row["text"].replace("SUBSCRIPTION s", 'SUBSCRIPTION t SINCE "1970-01-01T00:00:00Z"')
+    since = {**row, "offset": 1000 * WINDOW, "id": "t", "text": text}
+    found = later.advance(pa.RecordBatch.from_pylist([since], RECORDS))
+    assert len(found) > 1000
+    assert told(found) == told(expected)
