@@ -147,8 +147,11 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _is_sorted(batch: pa.RecordBatch) -> bool:
-    offsets = np.asarray(batch.column("offset"))
-    return bool((offsets[1:] >= offsets[:-1]).all())
+    if len(batch) < 2:
+        return True
+    keys = [np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start")]
+    order = np.lexsort(keys[::-1])
+    return bool((order == np.arange(len(batch))).all())
 
 
 _NOTHING = pa.RecordBatch.from_pylist([], schema=NOTIFICATIONS)
