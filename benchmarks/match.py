@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.match.compiled import compiled
+from motet.engine.compiled import compiled
 from motet.engine.match.encode import encode
 from motet.engine.match.index import ANY_LENGTH, Index, Leaves
 from motet.engine.match.leaf import entry

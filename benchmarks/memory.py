@@ -1,0 +1,154 @@
+"""Does memory stay flat over a stream that is a thousand windows long?
+
+Patterns of every family of operators, each bounded by 10 s, see a stream whose keys are ever new. After each window of
+10 s the resident memory, the rows of all tables the kernel keeps, and the strings it knows are looked at. The plot goes
+to build/bench/memory.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+
+from benchmarks.parts.figures import load, tell
+from benchmarks.parts.records import CLASSES, KEY, batches, events, few_names
+from benchmarks.streams import WITHIN, Intervals, keyed_intervals
+
+from motet.engine.kernel import Kernel
+from motet.language.parse import parse
+from motet.language.syntax import Context
+from motet.model.tables import event_records
+from motet.model.terms import RDF_TYPE
+
+FIRST_WINDOWS = 10  # not looked at: the state fills
+FLAT = 1.2
+PATTERNS = (
+    *(f"a BEFORE b WITHIN 10 s CONTEXT {context.value}" for context in Context),
+    *(f"a {relation} b WITHIN 10 s" for relation in ("OVERLAPS", "DURING", "ALONGSIDE", "AND")),
+    "a OVERLAPS b WITHIN 10 s CONTEXT unrestricted",
+    "(a BEFORE b) BEFORE c WITHIN 10 s",
+    "(a AND b WITHIN 10 s) FILTER(?k != <urn:none>)",
+    "a OR b",
+    "a XOR b WITHIN 10 s",
+    "a UNLESS b WITHIN 10 s",
+    "(a BEFORE b WITHIN 10 s) WITHOUT c",
+    "NO a FOR 1 s",
+    "a{3} EVERY 5 s WITHIN 10 s",
+    "a+ EVERY 500 ms WITHIN 10 s",
+)
+
+
+class Sample(NamedTuple):
+    megabytes: float
+    rows: int
+    strings: int
+
+
+def document() -> str:
+    declared = {
+        name: f"EVENT {name} : {class_} {{ ?{name} {KEY} ?k }}" for name, class_ in zip("abc", CLASSES, strict=True)
+    }
+    return "\n".join(
+        f"SUBSCRIPTION s{number} {' '.join(one for name, one in declared.items() if name in _used(pattern))} "
+        f"WHEN {pattern}"
+        for number, pattern in enumerate(PATTERNS)
+    )
+
+
+def _used(pattern: str) -> set[str]:
+    return {name for name in "abc" if any(word.strip("(){3}+") == name for word in pattern.split())}
+
+
+def log(windows: int, each: int) -> pa.RecordBatch:
+    """Some events a window; a key is used for a few windows and never again."""
+    keys = 20
+    longer = keyed_intervals(windows * each * 5 // 4, keys, gap=keys * WITHIN / each)  # near the end keys run out
+    made = Intervals(*(column[: windows * each] for column in longer))
+    window = (made.end - made.end[0]) // WITHIN
+    kind = np.where(np.arange(len(made.kind)) % 7 == 0, 2, made.kind)
+    stream = Intervals(made.key + keys * (window // 3), kind, made.start, made.end)
+    kinds = pa.array(CLASSES).take(pa.array(stream.kind))
+    return event_records(events(stream, {RDF_TYPE: kinds, KEY: few_names("<urn:k/", stream.key, ">")}), 0)
+
+
+def samples(windows: int, each: int) -> list[Sample]:
+    kernel = Kernel(lateness=0)
+    kernel.begin(parse(document()))
+    found = []
+    for part in batches(log(windows, each), each):
+        kernel.advance(part)
+        gc.collect(0)
+        rows = sum(map(len, kernel._tables().values()))
+        found.append(Sample(_resident(), rows, len(kernel.names.terms) + len(kernel.names.events)))
+    return found
+
+
+def _resident() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def plot(values: Sequence[float], width: int = 100) -> str:
+    """
+    >>> plot([1, 2, 8], width=3)
+    '▁▂█'
+    """
+    bars = "▁▂▃▄▅▆▇█"
+    most = [max(part) for part in np.array_split(np.asarray(values), min(width, len(values)))]
+    return "".join(bars[min(7, int(8 * value / max(most)))] for value in most)
+
+
+def svg(series: Mapping[str, Sequence[float]]) -> str:
+    """One curve above the other, each from zero to its largest value."""
+    width, height, margin = 900, 160, 40
+    parts = []
+    for place, (name, values) in enumerate(series.items()):
+        top, most = place * (height + margin) + margin, max(values)
+        points = " ".join(
+            f"{margin + x * (width - 2 * margin) / max(1, len(values) - 1):.1f},{top + height * (1 - value / most):.1f}"
+            for x, value in enumerate(values)
+        )
+        parts += [
+            f'<text x="{margin}" y="{top - 8}">{name}: at most {most:,.0f}</text>',
+            f'<path d="M{margin} {top}V{top + height}H{width - margin}" fill="none" stroke="gray"/>',
+            f'<polyline points="{points}" fill="none" stroke="steelblue"/>',
+        ]
+    whole = len(series) * (height + margin) + margin
+    body = "\n".join(parts)
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {whole}" font-family="sans-serif">'
+    return f"{opening}\n{body}\n</svg>\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--windows", type=int, default=1_000)
+    parser.add_argument("--each", type=int, default=200, help="events a window")
+    options = parser.parse_args()
+    print(load())
+    found = samples(options.windows, options.each)
+    names = ("resident megabytes", "rows of state", "strings known")
+    series = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
+    print(f"{options.windows:,} windows, {options.each} events each, through {len(PATTERNS)} patterns")
+    for name, values in series.items():
+        later = np.array(values[FIRST_WINDOWS:])
+        growth = later[len(later) // 2 :].max() / later[: len(later) // 2].max()
+        print(plot(values))
+        span = f"{later.min():,.0f} to {later.max():,.0f}, max/min {later.max() / later.min():.2f}"
+        tell(f"{name}: {span}", f"second half {growth:.2f} × first", f"flat, ≤ {FLAT} ×", FLAT / growth)
+    target = Path("build/bench/memory.svg")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(svg(series))
+    print(f"{target}; {load()}")
+
+
+if __name__ == "__main__":
+    main()

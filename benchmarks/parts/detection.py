@@ -1,0 +1,96 @@
+"""Detection alone: the detector, driven from occurrences of leaves that were made beforehand.
+
+The pattern has two leaves, of the A and of the B, each of which binds its event and its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from benchmarks.parts.records import NS, names
+from benchmarks.streams import A, B, Column, Intervals, Pairs, Points
+
+from motet.engine.detect.detector import Detector
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.frontier import NOWHERE, Frontier
+from motet.engine.detect.occurrences import EMITTED, END, EVENT, FIRST, START, VALUES, Occurrences
+from motet.language.syntax import Subscription
+from motet.model.times import END_OF_TIME
+from motet.plan.dag import Builder
+from motet.plan.lags import lags
+from motet.plan.nodes import Kind, Node, Start
+from motet.plan.repeats import repeating
+
+
+class Batch(NamedTuple):
+    leaves: dict[int, Occurrences]
+    frontier: Frontier
+
+
+class Detection:
+    """A subscription over a stream, in batches of some size; each run begins anew."""
+
+    def __init__(self, subscription: Subscription, stream: Points | Intervals, size: int) -> None:
+        builder = Builder()
+        self._nodes = builder.nodes
+        self._root = builder.root(subscription, Start(-1)).node
+        self._ids = names("e/", np.arange(len(stream.key)), "")
+        self._terms = pa.array([f"<{NS}k/{key}>" for key in range(int(stream.key.max()) + 1)])
+        leaves = [node for node in self._nodes if node.kind is Kind.LEAF]
+        self._batches = list(_batches(leaves, stream, size))
+
+    def prepare(self, found: list[Occurrences] | None = None) -> Callable[[], int]:
+        """A run, which returns how many pairs there are; they are added to ``found``."""
+        names = Dictionary()
+        names.events.add(np.arange(len(self._ids)), self._ids, None)
+        names.terms.numbers(self._terms)
+        detector = Detector(names)
+        detector.change(self._nodes, repeating(self._nodes), lags(self._nodes))
+        return lambda: self._run(detector, found)
+
+    def _run(self, detector: Detector, found: list[Occurrences] | None) -> int:
+        count = 0
+
+        def at(id_: int, table: Occurrences) -> dict[int, Occurrences]:
+            nonlocal count
+            if id_ == self._root:
+                count += len(table)
+                if found is not None:
+                    found.append(table)
+            return {}
+
+        for batch in self._batches:
+            detector.advance(*batch, at)
+        return count
+
+    def pairs(self) -> Pairs:
+        found: list[Occurrences] = []
+        self.prepare(found)()
+        left, right = np.concatenate([np.empty(0, np.int64), *(table.events for table in found)]).reshape(-1, 2).T
+        order = np.lexsort([right, left])
+        return Pairs(left[order], right[order])
+
+
+def _batches(leaves: list[Node], stream: Points | Intervals, size: int) -> list[Batch]:
+    """Cut by rows; the last one is the promise that nothing comes any more."""
+    found, frontier, count = [], NOWHERE, len(stream.key)
+    for first in range(0, count, size):
+        rows = np.arange(first, min(count, first + size))
+        along = Frontier.along(rows, stream[-1][rows], frontier)
+        sides = {
+            leaf.id: _leaf(stream, rows[stream.kind[rows] == kind]) for leaf, kind in zip(leaves, (A, B), strict=True)
+        }
+        found.append(Batch(sides, along))
+        frontier = along.now
+    return [*found, Batch({}, Frontier.along(np.array([count]), np.array([END_OF_TIME]), frontier))]
+
+
+def _leaf(stream: Points | Intervals, rows: Column) -> Occurrences:
+    matrix = np.zeros((len(rows), VALUES + 2), np.int64)
+    matrix[:, START], matrix[:, END] = stream[2][rows], stream[-1][rows]
+    matrix[:, EMITTED] = matrix[:, FIRST] = rows
+    matrix[:, VALUES], matrix[:, VALUES + 1] = rows | EVENT, stream.key[rows]
+    return Occurrences(matrix, np.arange(len(rows) + 1), rows)

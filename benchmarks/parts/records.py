@@ -1,0 +1,89 @@
+"""The streams of the detection benchmarks as events of a log: decoded batches for the kernel, and what it finds.
+
+Event ``i`` has the IRI that ends in ``i``, with leading zeros, a class for its kind and its key as a property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from benchmarks.streams import KINDS, Column, Intervals, Pairs, Points
+
+from motet.engine.kernel import Kernel
+from motet.language.syntax import Subscription
+from motet.model.schemas import EVENTS, TIME, TRIPLE
+from motet.model.tables import event_records, tick_record
+from motet.model.terms import RDF_TYPE
+
+NS = "http://example.org/"
+DIGITS = 8
+CLASSES = [f"<{NS}{kind}>" for kind in KINDS]
+KEY = f"<{NS}key>"
+
+
+def records(stream: Points | Intervals) -> pa.RecordBatch:
+    """Event records with the rows of the stream as offsets."""
+    kinds = pa.array(CLASSES).take(pa.array(stream.kind))
+    return event_records(events(stream, {RDF_TYPE: kinds, KEY: few_names(f"<{NS}k/", stream.key, ">")}), 0)
+
+
+def events(stream: Points | Intervals, objects: dict[str, pa.Array]) -> pa.RecordBatch:
+    """EVENTS of the stream's times, each with the same predicates."""
+    count, width = len(stream.key), len(objects)
+    ids = names("e/", np.arange(count), "", DIGITS)
+    order = pa.array(np.arange(width * count).reshape(width, count).T.ravel())
+    columns = [
+        pa.concat_arrays([pc.binary_join_element_wise("<", ids, ">", "")] * width).take(order),
+        pa.array(list(objects)).take(pa.array(np.tile(np.arange(width), count))),
+        pa.concat_arrays(list(objects.values())).take(order),
+    ]
+    triples = pa.StructArray.from_arrays(columns, fields=list(TRIPLE))
+    bounds = pa.array(np.arange(count + 1) * width, pa.int32())
+    lists = pa.ListArray.from_arrays(bounds, triples, type=EVENTS.field("triples").type)
+    start, end = (pa.array(column).cast(TIME) for column in (stream[2], stream[-1]))
+    return pa.RecordBatch.from_arrays([ids, start, end, lists, pa.array(np.arange(count))], schema=EVENTS)
+
+
+def names(stem: str, numbers: Column, tail: str, digits: int = 1) -> pa.Array:
+    padded = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width=digits, padding="0")
+    return pc.binary_join_element_wise(NS + stem, padded, tail, "")
+
+
+def few_names(stem: str, numbers: Column, tail: str) -> pa.Array:
+    """The same for few numbers that come often."""
+    few, places = np.unique(numbers, return_inverse=True)
+    return pa.array([f"{stem}{number}{tail}" for number in few.tolist()], pa.string()).take(pa.array(places))
+
+
+def batches(whole: pa.RecordBatch, size: int) -> list[pa.RecordBatch]:
+    """Cut as they would come from a log: each with buffers of its own."""
+    return [_own(whole.slice(first, size)) for first in range(0, len(whole), size)]
+
+
+def _own(part: pa.RecordBatch) -> pa.RecordBatch:
+    return part.take(pa.array(np.arange(len(part))))
+
+
+def begun(subscriptions: Iterable[Subscription]) -> Kernel:
+    """A kernel that has everything ready, before a log whose first offset is 0."""
+    kernel = Kernel(lateness=0)
+    kernel.begin(subscriptions)
+    kernel.advance(tick_record(0, -1))
+    return kernel
+
+
+def pairs(found: Sequence[pa.RecordBatch]) -> Pairs:
+    """The events of notifications that have two each; an A comes before its B, as do their ids."""
+    events = list(_numbers(found))
+    left, right = np.concatenate([np.empty(0, np.int64), *events]).reshape(-1, 2).T
+    order = np.lexsort([right, left])
+    return Pairs(left[order], right[order])
+
+
+def _numbers(found: Sequence[pa.RecordBatch]) -> Iterator[Column]:
+    for batch in found:
+        ids = batch.column("events").flatten()
+        yield np.asarray(pc.utf8_slice_codeunits(ids, -DIGITS).cast(pa.int64()))
