@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,9 @@ from tests.mutants.seeded import MUTANTS, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests" / "conformance" / "cases"
 PATIENCE = 900  # seconds; a mutant that goes on for longer is caught too
+
+
+Failure = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ def main() -> int:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="motet-mutants-") as scratch:
         folder = Path(scratch)
-        if failure := prepare(folder, args.cases, args.jobs):
+        for failure in (failures := prepare(folder, args.cases, args.jobs)):
             say(f"the unchanged package is caught too, by {failure['by']} {failure['raised']}")
+        if failures and not args.despite:
             return 1
         say(f"{len(chosen)} mutants; exam ready after {time.perf_counter() - started:.0f} s")
         outcomes = list(shown(examined(folder, chosen, args.jobs)))
@@ -55,18 +59,21 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose file or description has this text")
     parser.add_argument("--cases", type=int, default=300, metavar="N", help="random cases in the exam; default: 300")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="mutants at a time")
+    parser.add_argument("--despite", action="store_true", help="leave out what the unchanged package fails on")
     return parser.parse_args()
 
 
-def prepare(folder: Path, cases: int, jobs: int) -> dict[str, object] | None:
-    """The unchanged copy and the exam; what the copy fails on, if anything."""
+def prepare(folder: Path, cases: int, jobs: int) -> list[Failure]:
+    """The unchanged copy and the exam without what the copy fails on, which is returned."""
     shutil.copytree(ROOT / "src" / "motet", folder / "unchanged" / "motet")
     return examine(folder / "unchanged", folder / "exam", str(CASES), str(cases), str(jobs))
 
 
 def examined(folder: Path, mutants: Iterable[Mutant], jobs: int) -> Iterator[Outcome]:
+    """As they are found; first those that need no compiling."""
+    quick_first = sorted(mutants, key=lambda mutant: mutant.file.endswith("_kernels.py"))
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda mutant: tried(folder, mutant), mutants)
+        yield from (done.result() for done in as_completed(pool.submit(tried, folder, one) for one in quick_first))
 
 
 def tried(folder: Path, mutant: Mutant) -> Outcome:
@@ -81,26 +88,27 @@ def tried(folder: Path, mutant: Mutant) -> Outcome:
 
 def verdict_of(package: Path, exam: Path) -> tuple[str, str]:
     try:
-        failure = examine(package, exam)
+        failures = examine(package, exam)
     except subprocess.TimeoutExpired:
         return "caught", f"does not end in {PATIENCE} s"
     except subprocess.CalledProcessError as error:
         return "invalid", (error.stderr.strip().splitlines() or ["it died"])[-1]
-    if failure is None:
+    if not failures:
         return "survived", "passes the whole exam"
+    [failure] = failures
     why = f"by {failure['by']}, question {failure['questions']} after {failure['seconds']} s {failure['raised']}"
     return ("invalid" if failure["is_invalid"] else "caught"), why.strip()
 
 
-def examine(package: Path, exam: Path, *making: str) -> dict[str, object] | None:
-    """The first failure of a package in the exam, which is made first when it is told how."""
+def examine(package: Path, exam: Path, *making: str) -> list[Failure]:
+    """The first failure of a package in the exam; all of them when the exam is made, as it is told how."""
     command = [sys.executable, str(Path(__file__).with_name("catch.py")), str(package), str(exam), *making]
     environment = os.environ | {"PYTHONPATH": str(package)}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE, cwd=package
     )
-    failure: dict[str, object] | None = json.loads(done.stdout.splitlines()[-1])
-    return failure
+    failures: list[Failure] = json.loads(done.stdout.splitlines()[-1])
+    return failures
 
 
 def shown(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

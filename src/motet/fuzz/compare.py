@@ -174,7 +174,7 @@ def nth_case(seed: int, number: int, abilities: Abilities, at_once: int = 1) -> 
     random = Random(f"{seed} {number}")  # noqa: S311  (seeded, not secret)
     ontology = random_ontology(Random(f"{seed} ontology {number // at_once}"))  # noqa: S311
     scope = f"c{number}"
-    intervals = random.random() < 0.48
+    intervals = random.random() < 0.45
     subscriptions = random_subscriptions(random, scope, abilities, TOGETHER, intervals=intervals)
     as_log = abilities.logs and random.random() < 0.5
     case = random_case(random, scope, subscriptions, as_log=as_log, tagged=abilities.shares, intervals=intervals)

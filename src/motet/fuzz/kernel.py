@@ -59,8 +59,11 @@ def _kernel(opening: Opening) -> Detector:
     return Kernel(lateness=opening.lateness, background=opening.background, history=opening.history)
 
 
-def _same(detector: Detector, _: History) -> Detector:
-    return detector
+def _reloaded(detector: Detector, history: History) -> Detector:
+    from motet.engine.kernel import Kernel  # noqa: PLC0415  (loads Numba)
+
+    assert isinstance(detector, Kernel)
+    return Kernel.load(detector.dump(), history=history)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class KernelEngine:
     at_once: int = 1
     tells_offsets: bool = True
     start: Callable[[Opening], Detector] = _kernel
-    reload: Callable[[Detector, History], Detector] = _same
+    reload: Callable[[Detector, History], Detector] = _reloaded
 
     def supports(self, subscription: Subscription) -> bool:
         return True
@@ -99,7 +102,7 @@ class KernelEngine:
 
 def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
     """The records cut at random places: sometimes hardly ever, sometimes after each of them."""
-    odds = random.choice((0.05, 0.2, 0.5, 1.0))
+    odds = random.choice((0.03, 0.1, 0.1, 0.3, 1.0))
     first = 0
     for stop in range(1, len(records) + 1):
         if stop == len(records) or random.random() < odds:

@@ -12,6 +12,7 @@ which it refuses, is taken out.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from motet.language.algebra import (
@@ -78,6 +79,7 @@ _FILTER = ("SELECT * WHERE { { FILTER (\n", "\n) } }")
 _REFUSED_ELEMENTS = {"GraphGraphPattern": "GRAPH", "ServiceGraphPattern": "SERVICE", "SubSelect": "a subquery"}
 
 
+@lru_cache(maxsize=4096)
 def parse_group(text: str) -> Algebra:
     """The algebra of a group graph pattern, given without its outer braces and with all IRIs written out.
 
