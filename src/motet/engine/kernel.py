@@ -7,6 +7,7 @@ back to are asked for through `history`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,7 @@ from motet.plan.repeats import repeating
 DERIVED = 1 << 61  # set in the number of an event that is not in the log
 
 History = Callable[[int], Iterable[pa.RecordBatch]]
+Keep = Callable[[int, Occurrences, Dictionary], Occurrences]  # given a leaf's node and what it has found
 
 
 @dataclass
@@ -138,18 +140,21 @@ class Kernel:
         background: frozenset[Triple] = frozenset(),
         entailment: str | None = None,
         history: History | None = None,
+        keep: Keep | None = None,
         sharing: _Sharing | None = None,
     ) -> None:
         self._lateness = lateness
         self._background = background
         self._asked_entailment = entailment
         self._history = history
+        self._keep = keep  # which of the leaves' occurrences are of concern here; None: all
         self._shared = sharing or _Sharing()
         self._given = background
         self._feeding: Reasoner | None = None  # the background before the first subscription decides who feeds whom
         self._feeding_background: frozenset[Triple] | None = None
         self._lives: dict[str, Life] = {}
         self._deriving: set[int] = set()  # the offsets of all subscriptions that ever derived events
+        self._reaching_back: set[str] = set()  # whose derived events may be too late for some and not for others
         self._retracted: dict[str, int] = {}
         self._feeds: dict[tuple[str, int], list[Feed]] = {}
         self._at: dict[int, list[Life]] = {}
@@ -174,6 +179,16 @@ class Kernel:
         """The background graph in force."""
         return self._background
 
+    def statistics(self) -> dict[str, int]:
+        """How much is going on, and how much is remembered."""
+        return {
+            "subscriptions": len(self._lives),
+            "nodes": len(self._detector.running),
+            "rows": sum(map(len, self._tables().values())),
+            "terms": len(self.names.terms),
+            "events": len(self.names.events),
+        }
+
     def check(self, subscriptions: Iterable[Subscription]) -> None:
         """Refuse subscriptions whose derived events would feed each other in a circle, with those in force."""
         new = {subscription.name: subscription for subscription in subscriptions}
@@ -192,6 +207,22 @@ class Kernel:
         for subscription in subscriptions:
             self._subscribe(subscription, -1)
         self._is_changed = True
+
+    def anew(self, subscriptions: Iterable[Subscription], keep: Keep | None = None) -> Kernel:
+        """A kernel with these subscriptions and the same background that has read nothing; what is compiled is shared.
+
+        With ``keep`` it is one of several that share the work: it goes by the occurrences of leaves that are kept.
+        """
+        if self._lives and self._is_changed:
+            self._change()
+        kernel = Kernel(
+            lateness=self._lateness, background=self._background, entailment=self._asked_entailment, keep=keep
+        )
+        kernel._feeding = self._feeding or self._feed_by(self._background)
+        kernel._feeding_background = self._feeding_background
+        kernel._matcher, kernel._leaves = self._matcher, copy.copy(self._leaves)
+        kernel.begin(subscriptions)
+        return kernel
 
     def dump(self) -> bytes:
         """Everything that is remembered; whoever loads it goes on exactly from here."""
@@ -324,6 +355,7 @@ class Kernel:
                 return
             case "unsubscribe":
                 self._lives.pop(str(name), None)
+                self._reaching_back.discard(str(name))
             case "background":
                 self._change_background(record)
             case "retract":
@@ -341,7 +373,7 @@ class Kernel:
         feeding = self._feeding or self._feed_by(self._background)
         past = subscription.since is not None and self._has_events and self._history is not None
         derives = isinstance(subscription.delivery, Construct)
-        alone = past or (derives and feeds_itself(subscription, feeding)) or self._has_reaching_back_producer()
+        alone = past or (derives and feeds_itself(subscription, feeding)) or bool(self._reaching_back)
         start = Start(offset if past else self._last, subscription.since)
         life = Life(subscription, offset, start, alone, self._frontier)
         if derives:
@@ -363,6 +395,8 @@ class Kernel:
         self._lives[life.subscription.name] = life
         if isinstance(life.subscription.delivery, Construct):
             life.templates = Templates(life.subscription.delivery.templates)
+            if life.subscription.since is not None:
+                self._reaching_back.add(life.subscription.name)
         if not is_single(life.subscription):
             self._root(life)
 
@@ -370,10 +404,6 @@ class Kernel:
         life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone)
         node = self._shared.builder.nodes[life.root.node]
         life.delivery = delivery(life.root, node, life.offset)
-
-    def _has_reaching_back_producer(self) -> bool:
-        """Its events may be too late for some subscriptions and not for others: then those share nothing."""
-        return any(life.templates and life.subscription.since is not None for life in self._lives.values())
 
     def _replay(self, life: Life) -> None:
         """Show a subscription the past, as if it had been registered before; what it finds is due now."""
@@ -443,6 +473,8 @@ class Kernel:
         nodes = self._ordered(_below(builder.nodes, roots))
         self._detector.change(nodes, repeating(nodes), lags(nodes, self._leaf_lag))
         self._leaves.change(leaf_nodes(nodes, builder), self._background, self._entailment)
+        if not roots and len(self._shared.kernels) == 1:
+            self.names.keep(())
 
     def _found_feeds(self) -> dict[tuple[str, int], list[Feed]]:
         """By producer and clause, whom it feeds."""
@@ -489,6 +521,8 @@ class Kernel:
             self._tidy(frontier)
         names.events.add(np.asarray(events.column("offset"), np.int64), events.column("id"), events.column("triples"))
         leaves = self._leaves.occurrences(events, names)
+        if self._keep:
+            leaves = {id_: self._keep(id_, table, names) for id_, table in leaves.items()}
         if self._past:
             leaves = {id_: self._past.visible(id_, table, names) for id_, table in leaves.items()}
         found = _Found()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from motet.engine.compiled import compiled, inner
 from motet.engine.detect.grouping_kernels import row_code
 from motet.engine.detect.occurrences import END, START, UNBOUND, Ints
-from motet.engine.match.compiled import compiled, inner
 
 
 @compiled

@@ -17,7 +17,6 @@ from motet.engine.detect.occurrences import EVENT, Ints, Occurrences, values_in,
 from motet.model.schemas import TRIPLE
 from motet.model.terms import iri
 
-
 _TRIPLES = pa.list_(pa.field("item", TRIPLE, nullable=False))
 
 

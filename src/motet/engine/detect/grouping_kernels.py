@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from motet.engine.compiled import compiled, inner
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, UNBOUND, VALUES, Ints
-from motet.engine.match.compiled import compiled, inner
 
 _SEED, _STEP, _TURN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from motet.engine.compiled import compiled, inner
 from motet.engine.detect.occurrences import END, START, VALUES, Ints
-from motet.engine.match.compiled import compiled, inner
 
 
 @inner

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from motet.engine.compiled import compiled, inner, making
 from motet.engine.detect.grouping_kernels import row_code
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, LEFT_END, RIGHT_START, START, UNBOUND, VALUES, Ints
-from motet.engine.match.compiled import compiled, inner, making
 
 Flags = npt.NDArray[np.bool_]
 
@@ -319,7 +319,7 @@ def _admits(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its stat
 
 
 @compiled
-def pair_some(  # noqa: PLR0913, PLR0917, PLR0912, C901  (one loop over one state)
+def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
     start: Ints, end: Ints, lane: Ints, lanes: int, is_open: Flags, together: Flags, loose: Ints, starts: Ints,
     events: Ints, relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
 ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
@@ -410,7 +410,7 @@ def joined_rows(parts: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints,
 
 
 @compiled
-def joined_events(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+def joined_events(
     starts: tuple[Ints, ...], events: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints, right: Ints
 ) -> tuple[Ints, Ints]:
     """The events of pairs, which share none, in the order of their numbers."""

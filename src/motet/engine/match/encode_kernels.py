@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.compiled import compiled, inner, making
+from motet.engine.compiled import compiled, inner, making
 from motet.engine.match.texts import Codes, Ints, Numbers, Table, Texts, code, lookup, same
 from motet.engine.match.vocabulary import Lists, Vocabulary
 

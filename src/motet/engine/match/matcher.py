@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from motet.engine.match.closing import Background, Closing
 from motet.engine.match.encode import encode
 from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
 from motet.engine.match.segment import Hits
-from motet.engine.match.solutions import Batch, solutions
+from motet.engine.match.solutions import Batch, Solutions, solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import Verifier, leaf_of
 from motet.engine.match.vocabulary import Vocabulary, vocabulary
@@ -29,6 +30,22 @@ from motet.model.notifications import Notification
 from motet.model.tables import Triple, notification_batch
 
 _VERIFIERS = 10_000
+
+
+class Verified(NamedTuple):
+    """Notifications with their events."""
+
+    notifications: pa.RecordBatch
+    event: Ints
+
+
+class Part(NamedTuple):
+    """What the leaves of a group find: solutions the index decides, and notifications that were verified."""
+
+    batch: Batch
+    leaves: Leaves
+    decided: Solutions | None
+    verified: Verified | None
 
 
 @dataclass(frozen=True)
@@ -57,10 +74,12 @@ class Matcher:
 
     def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
-        closing = Closing(events, self._background, self._asked)
-        offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
-        batch = Batch(events, offsets, encode(closing.closed, self._vocabulary))
-        found = [part for group in self._index.groups for part in self._parts(batch, closing, group)]
+        found: list[tuple[pa.RecordBatch, Ints]] = []
+        for part in self.solve(events):
+            if part.decided is not None:
+                found.append((part.decided.notifications(part.batch, part.leaves.names), part.decided.event))
+            if part.verified is not None:
+                found.append(part.verified)
         if not found:
             return notification_batch(())
         if len(found) == 1:  # is in order
@@ -70,24 +89,31 @@ class Matcher:
         (ordered,) = tables.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
         return ordered
 
-    def _parts(self, batch: Batch, closing: Closing, group: Group) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """The notifications of a group, with their events: those the index decides, and those that are verified."""
-        hits = group.segment.search(batch.encoded)
-        if not len(hits.event):
-            return
-        hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, group.leaves))
-        pair = hits.event.astype(np.int64) * len(group.leaves) + hits.leaf
-        asked = hits.is_open | (group.leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
+    def solve(self, events: pa.RecordBatch) -> Iterator[Part]:
+        """What each group of leaves finds in a batch of EVENTS or of event RECORDS."""
+        closing = Closing(events, self._background, self._asked)
+        offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
+        batch = Batch(events, offsets, encode(closing.closed, self._vocabulary))
+        for group in self._index.groups:
+            hits = group.segment.search(batch.encoded)
+            if len(hits.event):
+                yield self._part(batch, closing, group, hits)
+
+    def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> Part:
+        leaves = group.leaves
+        hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, leaves))
+        pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
+        asked = hits.is_open | (leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
         doubtful = np.unique(pair[asked]) if asked.any() else pair[:0]
         decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
-        if len(decided.event):
-            leaves = group.leaves
-            found = solutions(batch, decided, leaves.names, leaves.forms, leaves.form, self._predicates)
-            yield found.notifications, found.event
-        if len(doubtful):
-            yield self._verified(batch, closing, group, doubtful)
+        return Part(
+            batch,
+            leaves,
+            solutions(batch, decided, leaves.forms, leaves.form, self._predicates) if len(decided.event) else None,
+            self._verified(batch, closing, group, doubtful) if len(doubtful) else None,
+        )
 
-    def _verified(self, batch: Batch, closing: Closing, group: Group, pairs: Ints) -> tuple[pa.RecordBatch, Ints]:
+    def _verified(self, batch: Batch, closing: Closing, group: Group, pairs: Ints) -> Verified:
         found: list[tuple[Notification, int]] = []
         places: list[int] = []
         for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(group.leaves))), strict=True):
@@ -95,7 +121,7 @@ class Matcher:
             told = list(verifier.match(closing.row(event), closing.graph(event), self._background.graph))
             found += [(notification, batch.offsets[event].as_py()) for notification in told]
             places += [event] * len(told)
-        return notification_batch(found), np.array(places, np.int64)
+        return Verified(notification_batch(found), np.array(places, np.int64))
 
     @cached_property
     def _background(self) -> Background:

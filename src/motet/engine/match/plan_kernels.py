@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.compiled import compiled
+from motet.engine.compiled import compiled
 from motet.engine.match.prefixes import MARK
 from motet.engine.match.texts import Codes, Ints, Texts, code, mixed
 

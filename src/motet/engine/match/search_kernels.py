@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.compiled import compiled, inner
+from motet.engine.compiled import compiled, inner
 from motet.engine.match.plan_kernels import FREE
 from motet.engine.match.prefixes import MARK
 from motet.engine.match.texts import Codes, Ints, Numbers, mixed, same

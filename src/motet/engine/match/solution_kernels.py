@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.compiled import compiled
+from motet.engine.compiled import compiled
 from motet.engine.match.search_kernels import REF, run
 from motet.engine.match.texts import Ints, Numbers
 

@@ -1,4 +1,4 @@
-"""From hits to notifications, column by column: the bindings of leaves that need no verifying."""
+"""From hits to solutions and notifications, column by column: the bindings of leaves that need no verifying."""
 
 from __future__ import annotations
 
@@ -31,22 +31,27 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Solutions:
-    """NOTIFICATIONS, and for each its event and leaf."""
+    """Solution ``i`` has an event, a leaf, and the bindings from ``starts[i]``: a place among the forms', and a term."""
 
-    notifications: pa.RecordBatch
     event: Ints
     leaf: Ints
+    starts: Ints
+    binding: Ints
+    term: Ints  # its place among the terms
+    terms: pa.Array
+    sources: Sources
+
+    def notifications(self, batch: Batch, names: pa.Array) -> pa.RecordBatch:
+        """As NOTIFICATIONS; ``names`` are the leaves'."""
+        variables, terms = _taken(self.sources.names, self.binding), _taken(self.terms, self.term)
+        bindings = _bindings(self.starts, variables, terms)
+        return _notifications(batch, _taken(names, self.leaf), self.event, bindings)
 
 
 def solutions(
-    batch: Batch,
-    hits: Hits,
-    names: pa.Array,
-    forms: Sequence[Form],
-    form: npt.NDArray[np.int32],
-    predicates: dict[str, int],
+    batch: Batch, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: dict[str, int]
 ) -> Solutions:
-    """The notifications of hits that are decided; ``form`` belongs to the leaves, as ``names`` do."""
+    """The solutions of hits that are decided; ``form`` belongs to the leaves."""
     sources = _sources(forms, predicates)
     form_of = form[hits.leaf]
     rows = batch.encoded
@@ -63,8 +68,7 @@ def solutions(
         rows_kept = _within(starts, kept)
         starts = np.concatenate([[0], np.cumsum(np.diff(starts)[kept])])
         binding, term = binding[rows_kept], term[rows_kept]
-    bindings = _bindings(starts, _taken(sources.names, binding), _taken(terms, term))
-    return Solutions(_notifications(batch, _taken(names, leaf), event, bindings), event, leaf)
+    return Solutions(event, leaf, starts, binding, term, terms, sources)
 
 
 def _taken(column: pa.Array, rows: Ints) -> pa.Array:
@@ -77,22 +81,22 @@ def _taken(column: pa.Array, rows: Ints) -> pa.Array:
 
 
 _FEW = 4
-_known: dict[tuple[int, int], tuple[Sequence[Form], dict[str, int], _Sources]] = {}
+_known: dict[tuple[int, int], tuple[Sequence[Form], dict[str, int], Sources]] = {}
 _KNOWN = 64
 
 
-def _sources(forms: Sequence[Form], predicates: dict[str, int]) -> _Sources:
+def _sources(forms: Sequence[Form], predicates: dict[str, int]) -> Sources:
     """The sources of forms, known by identity: to compare forms would mean to read them all."""
     key = id(forms), id(predicates)
     known = _known.get(key)
     if known is None or known[0] is not forms or known[1] is not predicates:
         if len(_known) >= _KNOWN:
             _known.clear()
-        known = _known[key] = forms, predicates, _Sources(forms, predicates)
+        known = _known[key] = forms, predicates, Sources(forms, predicates)
     return known[2]
 
 
-class _Sources:
+class Sources:
     """The forms' bindings as arrays: form ``i`` has those from ``starts[i]``."""
 
     def __init__(self, forms: Sequence[Form], predicates: dict[str, int]) -> None:
@@ -105,7 +109,7 @@ class _Sources:
         self.has_times = bool(np.isin(self.kind, (START_SOURCE, END_SOURCE)).any())
 
 
-def _terms(batch: Batch, sources: _Sources) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+def _terms(batch: Batch, sources: Sources) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """All terms that can be bound: objects, events, starts, ends; and where the latter three begin."""
     events = pc.binary_join_element_wise("<", _strings(batch.events.column("id")), ">", "")
     parts = [_strings(batch.encoded.terms), events]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.match.compiled import compiled, inner
+from motet.engine.compiled import compiled, inner
 
 Codes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]

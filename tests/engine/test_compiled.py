@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from motet.engine.match import compiled, search_kernels
+from motet.engine import compiled
+from motet.engine.match import search_kernels
 
 
 def test_a_changed_part_is_a_change(tmp_path: Path) -> None:

@@ -38,5 +38,6 @@ def sources(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
     Numba would only look at a function's own file, and go on using what it compiled from older parts in others.
     """
-    files = {*folder.glob("*_kernels.py"), *_HERE.glob("*_kernels.py"), _HERE / "texts.py", Path(__file__)}
+    kernels = {*folder.glob("*_kernels.py"), *_HERE.rglob("*_kernels.py")}
+    files = {*kernels, _HERE / "match" / "texts.py", _HERE / "detect" / "occurrences.py", Path(__file__)}
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in sorted(files))

@@ -1,0 +1,99 @@
+"""The kernel says what the reference engine says, whatever the batches; and it forgets nobody and nothing too early."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pyarrow as pa
+import pytest
+
+from motet.engine.kernel import Kernel
+from motet.fuzz.compare import compare, random_cases
+from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.subscriptions import Abilities
+from motet.language.parse import parse
+from motet.model.errors import UsageError
+from motet.model.schemas import RECORDS
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_as_the_reference_engine_whatever_the_batches(seed: int) -> None:
+    """The same notifications, final with the same records, wherever the log is cut and state written and read."""
+    cases = list(islice(random_cases(7000 + seed, Abilities()), 8))
+    assert [difference for difference in compare(KernelEngine(), cases) if difference is not None] == []
+
+
+def control(offset: int, kind: str, name: str, text: str | None = None) -> dict[str, object]:
+    return {"offset": offset, "kind": kind, "id": name, "late": False, "text": text, "triples": []}
+
+
+def event(offset: int, name: str, instant: int, class_: str) -> dict[str, object]:
+    typed = {"subject": f"<urn:{name}>", "predicate": TYPE, "object": f"<urn:{class_}>"}
+    times = {"start": instant, "end": instant}
+    return {"offset": offset, "kind": "event", "id": f"urn:{name}", "late": False, "triples": [typed], **times}
+
+
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+PAIR = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 9 s CONTEXT {} SELECT ?a ?b"
+
+
+def batch(*rows: dict[str, object]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(rows), RECORDS)
+
+
+def test_a_subscription_sees_no_pair_that_began_before_it() -> None:
+    """An unrestricted pair is computed once for all, and kept from those who came after one of its events."""
+    kernel = Kernel(lateness=0)
+    rows = [
+        control(0, "subscribe", "one", PAIR.format("one", "unrestricted")),
+        event(1, "x", 1, "A"),
+        control(2, "subscribe", "two", PAIR.format("two", "unrestricted")),
+        event(3, "y", 2, "A"),
+        event(4, "z", 3, "B"),
+    ]
+    found = kernel.advance(batch(*rows))
+    told = sorted(zip(found.column("subscription").to_pylist(), found.column("events").to_pylist(), strict=True))
+    assert told == [
+        ("one", ["urn:x", "urn:z"]),
+        ("one", ["urn:y", "urn:z"]),
+        ("two", ["urn:y", "urn:z"]),
+    ]
+
+
+def test_who_leaves_takes_the_state_along() -> None:
+    """With its last user a node and what it remembers are gone; others go on undisturbed."""
+    kernel = Kernel(lateness=0)
+    kernel.advance(
+        batch(
+            control(0, "subscribe", "one", PAIR.format("one", "chronicle")),
+            control(1, "subscribe", "two", PAIR.format("two", "recent")),
+            event(2, "x", 1, "A"),
+        )
+    )
+    before = kernel.statistics()["rows"]
+    kernel.advance(batch(control(3, "unsubscribe", "one"), event(4, "y", 2, "X")))
+    assert 0 < kernel.statistics()["rows"] < before
+    kernel.advance(batch(control(5, "unsubscribe", "two"), event(6, "u", 3, "X")))
+    assert kernel.statistics() == {"subscriptions": 0, "nodes": 0, "rows": 0, "terms": 0, "events": 0}
+
+
+def test_a_circle_is_refused_before_it_is_registered() -> None:
+    """Two subscriptions whose derived events would feed each other are refused by name."""
+    kernel = Kernel(lateness=0)
+    one = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> }"
+    two = "SUBSCRIPTION two EVENT b : <urn:B> WHEN b CONSTRUCT { ?this a <urn:A> }"
+    kernel.advance(batch(control(0, "subscribe", "one", one)))
+    with pytest.raises(UsageError, match="one, two feed each other in a circle"):
+        kernel.check(parse(two))
+
+
+def test_what_comes_together_is_told_in_one_order() -> None:
+    """Notifications come by the record that made them final, then by time, however the log was cut."""
+    rows = [
+        control(0, "subscribe", "s", PAIR.format("s", "unrestricted")),
+        *(event(number, f"e{number}", number, "AB"[number % 2]) for number in range(1, 30)),
+    ]
+    whole = Kernel(lateness=0).advance(batch(*rows)).column("events").to_pylist()
+    kernel = Kernel(lateness=0)
+    apart = [events for row in rows for events in kernel.advance(batch(row)).column("events").to_pylist()]
+    assert apart == whole
