@@ -38,6 +38,7 @@ __all__ = ["Cloud", "Derive", "Listener"]
 BACKLOG = 100_000  # records
 STEP = 65_536  # records derived together at most
 SETTLE_RECORDS = 10_000
+SAVE_RECORDS = 100_000
 SETTLE_SECONDS = 0.25
 
 log = logging.getLogger("motet")
@@ -69,6 +70,7 @@ class Cloud:
         self._published = 0
         self._reached: int | None = None  # derived and delivered up to here; None before the first time
         self._unsettled: list[pa.RecordBatch] = []  # notifications that are not in the table yet
+        self._saved = 0  # the derivation's state is kept up to about here
         self._settled = 0  # the table and the cursors are written up to here
         self._subscriptions: dict[str, tuple[int, str]] = {}  # in force, as far as read
         self._subscriptions_to = 0
@@ -163,6 +165,7 @@ class Cloud:
         finally:
             self._settler.stop()
             self._settle()
+            self._save()
 
     def __enter__(self) -> Self:
         return self
@@ -244,7 +247,7 @@ class Cloud:
         """Where this cloud has got; at first, where the notification table ends."""
         if self._reached is None:
             self._derivation.resume(snapshot, snapshot.notified_to)
-            self._reached = self._settled = snapshot.notified_to
+            self._reached = self._settled = self._saved = snapshot.notified_to
         return self._reached
 
     def _follow_up(self) -> None:
@@ -273,9 +276,16 @@ class Cloud:
             while (first := self.lake.snapshot().notified_to) < reached:  # of several processes, one writes a range
                 self.lake.commit_notifications(_table(self._unsettled, first, reached), first, reached)
             self._settled = reached
+            if reached - self._saved >= SAVE_RECORDS:
+                self._save()
             self._unsettled = [batch for batch in self._unsettled if batch.column("offset")[-1].as_py() >= reached]
             if told := self._delivery.told():
                 self._remember(told, reached)
+
+    def _save(self) -> None:
+        """Keep what the derivation remembers: the next process need not read the log again."""
+        self._derivation.save()
+        self._saved = self._settled
 
     def _remember(self, told: set[str], reached: int) -> None:
         try:

@@ -6,6 +6,7 @@ further range of offsets. What was just appended is read from memory.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from motet.engine.match.verify import is_single, leaf_of
 from motet.lake import Committed, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
+from motet.model.errors import EngineError
 from motet.model.tables import Triple
 from motet.plan.timeline import Control, Stretch, Timeline
 
@@ -25,6 +27,8 @@ from motet.plan.timeline import Control, Stretch, Timeline
 Derive = Callable[[Lake, Snapshot, Sequence[Stretch], int, int], bool]
 
 RECENT_BYTES = 64 << 20
+
+log = logging.getLogger("motet")
 
 
 class Derivation(Protocol):
@@ -46,6 +50,10 @@ class Derivation(Protocol):
 
     def resume(self, snapshot: Snapshot, stop: int) -> None:
         """Be as if everything below this offset had been derived."""
+        ...
+
+    def save(self) -> None:
+        """Keep what is remembered, so that `resume` is quick; only where it stands and if it is worth it."""
         ...
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
@@ -100,8 +108,10 @@ class Here:
     commits = False
 
     def __init__(self, lake: Lake) -> None:
-        self._kernel = Kernel(lateness=lake.lateness, history=lambda stop: lake.snapshot().records(0, stop))
+        self._lake = lake
+        self._kernel = Kernel(lateness=lake.lateness, history=self._history)
         self._offset = 0
+        self._saved = 0
 
     @property
     def background(self) -> frozenset[Triple]:
@@ -111,14 +121,40 @@ class Here:
         self._kernel.check(subscriptions)
 
     def resume(self, snapshot: Snapshot, stop: int) -> None:
-        """The state is what the log makes it. Where nobody combines events, only control records matter."""
+        """The state is what the log makes it: a saved one is a shorter way there."""
+        first = self._loaded(stop)
+        if first is None:
+            first = self._read_controls(snapshot, stop)
+        for records in snapshot.records(first, stop):
+            self._kernel.advance(records)
+        self._offset = self._saved = stop
+
+    def save(self) -> None:
+        if self._offset > self._saved and self._kernel.is_stateful:
+            self._lake.keep_state(self._offset, self._kernel.dump())
+            self._saved = self._offset
+
+    def _loaded(self, stop: int) -> int | None:
+        """Where the newest state stands that can be read; None when there is none."""
+        for offset, data in self._lake.states(stop):
+            try:
+                self._kernel = Kernel.load(data, history=self._history)
+            except EngineError:
+                log.exception("the state at offset %d is left alone; the log is read instead", offset)
+                continue
+            return offset
+        return None
+
+    def _read_controls(self, snapshot: Snapshot, stop: int) -> int:
+        """Where nobody combines events yet, only control records matter; where events begin to."""
         needed = _needed_from(snapshot, stop)
         for records in snapshot.controls(0, needed):
             self._kernel.advance(records)
         self._kernel.skip_to(needed)
-        for records in snapshot.records(needed, stop):
-            self._kernel.advance(records)
-        self._offset = stop
+        return needed
+
+    def _history(self, stop: int) -> Iterable[pa.RecordBatch]:
+        return self._lake.snapshot().records(0, stop)
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
         records: Iterable[pa.RecordBatch] | None = recent.between(self._offset, stop)
@@ -145,6 +181,9 @@ class Elsewhere:
     def check(self, subscriptions: Sequence[Subscription]) -> None:
         for subscription in subscriptions:
             leaf_of(subscription)
+
+    def save(self) -> None:
+        """There is nothing to remember."""
 
     def resume(self, snapshot: Snapshot, stop: int) -> None:
         self.stretches(snapshot, stop)

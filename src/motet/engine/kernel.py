@@ -179,6 +179,11 @@ class Kernel:
         """The background graph in force."""
         return self._background
 
+    @property
+    def is_stateful(self) -> bool:
+        """Whether some subscription in force combines events."""
+        return any(life.root is not None for life in self._lives.values())
+
     def statistics(self) -> dict[str, int]:
         """How much is going on, and how much is remembered."""
         return {

@@ -27,6 +27,7 @@ from motet.lake.manifest import Commit, Manifest, commit_name
 from motet.lake.records import Triples, draft_control, draft_events, place
 from motet.lake.segments import INLINE_BYTES, new_name, write_rows
 from motet.lake.snapshot import Snapshot
+from motet.lake.states import read_states, write_state
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.schemas import RECORDS
@@ -238,6 +239,14 @@ class Lake:
     def cursor(self, consumer: str) -> int:
         """The offset up to which the consumer has everything."""
         return consumers.read_cursor(self.store, consumer)
+
+    def keep_state(self, offset: int, data: bytes) -> None:
+        """Keep what an engine remembers that has read all records below an offset."""
+        write_state(self.store, offset, data)
+
+    def states(self, stop: int) -> Iterator[tuple[int, bytes]]:
+        """What engines remembered at or below an offset, the newest first."""
+        return read_states(self.store, stop)
 
     def cursors(self, names: Iterable[str]) -> dict[str, int]:
         """The cursors of several consumers."""
