@@ -31,7 +31,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Solutions:
-    """Solution ``i`` has an event, a leaf, and the bindings from ``starts[i]``: a place among the forms', and a term."""
+    """Solution ``i`` has an event, a leaf, and bindings from ``starts[i]`` on: places among the forms', and terms."""
 
     event: Ints
     leaf: Ints
