@@ -478,7 +478,7 @@ class Kernel:
         nodes = self._ordered(_below(builder.nodes, roots))
         self._detector.change(nodes, repeating(nodes), lags(nodes, self._leaf_lag))
         self._leaves.change(leaf_nodes(nodes, builder), self._background, self._entailment)
-        if not roots and len(self._shared.kernels) == 1:
+        if not roots and len(self._shared.kernels) == 1 and all(life.told is None for life in self._lives.values()):
             self.names.keep(())
 
     def _found_feeds(self) -> dict[tuple[str, int], list[Feed]]:
