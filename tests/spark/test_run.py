@@ -20,8 +20,9 @@ from motet.model.notifications import Notification
 from motet.model.tables import EventRow, event_rows
 from motet.model.terms import literal
 from motet.spark.events import cut
-from motet.spark.match import PACKED_EVENTS, Kernel
+from motet.spark.match import PACKED_EVENTS, Matching
 from motet.spark.run import run_batch
+from motet.spark.spread import Found
 
 PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
@@ -30,14 +31,15 @@ DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
 NAMES = ("a", "aa", "b", "\uff41", "\U0001f525")
 
 
-def saying_kernel() -> Kernel:
+def saying() -> Matching:
     """Notifies for each <urn:say> triple: its object is the subscription and the value of ?x (of ?y too, if "b")."""
 
     class Saying:  # inside a function, so that it is pickled whole and not by a name the workers cannot import
-        def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        def match(self, events: pa.RecordBatch) -> Found:
             from motet.model.notifications import Notification
             from motet.model.tables import event_rows, notification_batch
             from motet.model.terms import literal_parts
+            from motet.spark.spread import Found
 
             def said() -> Iterator[tuple[Notification, int]]:
                 for row, offset in zip(event_rows(events), events.column("offset").to_pylist(), strict=True):
@@ -47,7 +49,7 @@ def saying_kernel() -> Kernel:
                             bindings = (("x", term), ("y", term)) if name == "b" else (("x", term),)
                             yield Notification(name, row.start or 0, row.end or 0, (row.id,), bindings), offset
 
-            return notification_batch(said())
+            return Found(notification_batch(said()))
 
     return Saying()
 
@@ -114,7 +116,7 @@ def test_tasks_together_do_what_one_reader_does(
         write_random_file(path, seeded, 2 * PACKED_EVENTS)
     sink, rejected = io.BytesIO(), list[DecodeError]()
     parts = cut(paths, 2, target_bytes=target_bytes, limits=limits)
-    summary = run_batch(spark, saying_kernel(), parts, sink, arrival=0, reject=rejected.extend, scratch=tmp_path)
+    summary = run_batch(spark, saying(), parts, sink, arrival=0, reject=rejected.extend, scratch=tmp_path)
     accepted, duplicates, refused = read_alone(paths, limits)
     ordered = sorted((told for row in accepted.values() for told in expected_of(row)), key=lambda told: told.sort_key)
     assert sink.getvalue().decode() == "".join(f"{told.to_line()}\n" for told in ordered)
@@ -129,7 +131,7 @@ def test_events_without_a_time_have_the_time_of_arrival(spark: SparkSession, tmp
     path = tmp_path / "events.nq"
     path.write_text(event(1, None, ["a"]) + event(2, 3, ["a"]))
     sink = io.BytesIO()
-    run_batch(spark, saying_kernel(), cut([path], 2), sink, arrival=5_000_000)
+    run_batch(spark, saying(), cut([path], 2), sink, arrival=5_000_000)
     bindings = (("x", '"a"'),)
     expected = [
         Notification("a", 3_000_000, 3_000_000, ("urn:e:2",), bindings),
@@ -143,20 +145,20 @@ def test_nothing_in_nothing_out(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.nq"
     path.touch()
     sink = io.BytesIO()
-    assert run_batch(spark, saying_kernel(), cut([path], 2), sink, arrival=0) == Summary(0, 0, 0, 0, tasks=0)
+    assert run_batch(spark, saying(), cut([path], 2), sink, arrival=0) == Summary(0, 0, 0, 0, tasks=0)
     assert sink.getvalue() == b""
 
 
 def test_a_failure_in_a_task_is_one_error_that_says_why(spark: SparkSession, tmp_path: Path) -> None:
-    """What a kernel raises reaches the caller in one sentence, and nothing is written."""
+    """What a task raises reaches the caller in one sentence, and nothing is written."""
 
     class Failing:
-        def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
-            raise ValueError("this kernel is broken")
+        def match(self, events: pa.RecordBatch) -> Found:
+            raise ValueError("this matching is broken")
 
     path = tmp_path / "events.nq"
     path.write_text(event(1, 1, ["a"]))
     sink = io.BytesIO()
-    with pytest.raises(EngineError, match="the run on Spark failed: ValueError: this kernel is broken"):
+    with pytest.raises(EngineError, match="the run on Spark failed: ValueError: this matching is broken"):
         run_batch(spark, Failing(), cut([path], 2), sink, arrival=0)
     assert sink.getvalue() == b""

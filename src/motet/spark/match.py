@@ -1,6 +1,7 @@
 """What the tasks of a run do: match events as soon as they are decoded.
 
-Rows of events become rows that hold only ids and notifications, so that what goes through Spark's shuffles is small.
+Rows of events become rows that hold ids and notifications; only events that take part in detection keep their triples,
+so that what goes through Spark's shuffles is small.
 When there are fewer parts than tasks could run, decoded events are first dealt out to more tasks, packed: Spark moves
 them as bytes and does not look inside.
 """
@@ -14,11 +15,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from motet.model.schemas import NOTIFICATIONS
-from motet.model.tables import notification_rows, stamp
+from motet.model.schemas import EVENTS, NOTIFICATIONS
+from motet.model.tables import notification_batch, notification_rows, stamp
 from motet.spark.events import ORIGIN, Batches, Parts, over_parts
+from motet.spark.spread import GROUPS, Found
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +32,8 @@ TASKS_PER_CORE = 2
 ORDER = ("end", "start", "subscription", "events", "bindings")
 SORTABLE = pa.struct([*(NOTIFICATIONS.field(name) for name in ORDER), pa.field("text", pa.string(), nullable=False)])
 
+GROUP = pa.struct([GROUPS.field(name) for name in ("component", "bucket")])
+
 PACKED = pa.schema([pa.field("packed", pa.binary(), nullable=False)])
 MATCHED = pa.schema(
     [
@@ -36,49 +41,69 @@ MATCHED = pa.schema(
         pa.field("line", pa.int64(), nullable=False),
         *ORIGIN,
         pa.field("notifications", pa.list_(pa.field("item", SORTABLE, nullable=False)), nullable=False),
+        pa.field("groups", pa.list_(pa.field("item", GROUP, nullable=False)), nullable=False),
+        *(EVENTS.field(name).with_nullable(True) for name in ("start", "end", "triples")),  # null without a group
         pa.field("worker", pa.string(), nullable=False),  # host, process and task that made the row
     ]
 )
 
+_OWN = MATCHED.names[: 2 + len(ORIGIN)]  # what rows have from the beginning
+_NOTHING = Found(notification_batch(()))
 
-class Kernel(Protocol):
+
+class Matching(Protocol):
     """What matches. It is sent to the workers, so it can be pickled."""
 
-    def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The NOTIFICATIONS of EVENTS that carry an ``offset`` each; those of one event do not depend on others."""
+    def match(self, events: pa.RecordBatch) -> Found:
+        """What is found in EVENTS that carry an ``offset`` each; what is said of one does not depend on others."""
 
 
 @dataclass(frozen=True)
 class Match:
     """Rows of EVENT_ROWS to rows of MATCHED."""
 
-    pickled: bytes  # the kernel
+    pickled: bytes  # what matches
     arrival: int  # the time of events that carry none
 
     def __call__(self, batches: Batches) -> Batches:
-        kernel = _unpickle(self.pickled)
+        matching = _unpickle(self.pickled)
         for rows in batches:
-            told = self._notify(kernel, rows) if rows.column("rejected").null_count else _nothing(rows.num_rows)
-            own = [rows.column(name) for name in MATCHED.names[:-2]]
-            yield pa.RecordBatch.from_arrays([*own, told, pa.array([_worker()] * rows.num_rows)], schema=MATCHED)
-
-    def _notify(self, kernel: Kernel, rows: pa.RecordBatch) -> pa.ListArray:
-        """The notifications of each row, with their lines."""
-        offsets = pa.array(np.arange(rows.num_rows))
-        told = kernel.notify(stamp(rows, self.arrival).append_column("offset", offsets))
-        order = told.column("offset").to_numpy()
-        told = told.take(pa.array(np.argsort(order, kind="stable")))
-        lines = pa.array([notification.to_line() for notification, _ in notification_rows(told)], pa.string())
-        values = pa.StructArray.from_arrays([*(told.column(name) for name in ORDER), lines], fields=list(SORTABLE))
-        return _lists(np.bincount(order, minlength=rows.num_rows), values)
+            count = rows.num_rows
+            events = stamp(rows, self.arrival).append_column("offset", pa.array(np.arange(count)))
+            found = matching.match(events) if rows.column("rejected").null_count else _NOTHING
+            groups, kept = _grouped(found.groups, events)
+            made = [_told(found.told, count), groups, *kept, pa.array([_worker()] * count)]
+            yield pa.RecordBatch.from_arrays([*map(rows.column, _OWN), *made], schema=MATCHED)
 
 
-def match_events(spark: SparkSession, parts: Parts, kernel: Kernel, arrival: int) -> DataFrame:
-    """What the kernel says of every event of the parts, in rows of MATCHED; rejections pass through."""
+def sortable(told: pa.RecordBatch) -> pa.StructArray:
+    """NOTIFICATIONS with what they are sorted by and their lines."""
+    lines = pa.array([notification.to_line() for notification, _ in notification_rows(told)], pa.string())
+    return pa.StructArray.from_arrays([*(told.column(name) for name in ORDER), lines], fields=list(SORTABLE))
+
+
+def _told(told: pa.RecordBatch, count: int) -> pa.ListArray:
+    """The notifications of each row."""
+    order = told.column("offset").to_numpy()
+    told = told.take(pa.array(np.argsort(order, kind="stable")))
+    return _lists(np.bincount(order, minlength=count), sortable(told), "notifications")
+
+
+def _grouped(groups: pa.RecordBatch, events: pa.RecordBatch) -> tuple[pa.ListArray, list[pa.Array]]:
+    """The groups of each row, and start, end and triples of those that have some."""
+    sizes = np.bincount(np.asarray(groups.column("event")), minlength=len(events))
+    values = pa.StructArray.from_arrays([groups.column(field.name) for field in GROUP], fields=list(GROUP))
+    places = pa.array(np.arange(len(events)), mask=sizes == 0)
+    kept = [events.column(name).take(places) for name in ("start", "end", "triples")]
+    return _lists(sizes, values, "groups"), kept
+
+
+def match_events(spark: SparkSession, parts: Parts, matching: Matching, arrival: int) -> DataFrame:
+    """What is found in every event of the parts, in rows of MATCHED; rejections pass through."""
     from pyspark.cloudpickle import dumps  # noqa: PLC0415  (heavy)
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
-    match = Match(dumps(kernel), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
+    match = Match(dumps(matching), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     if len(parts.parts) >= tasks:
         return over_parts(spark, parts, MATCHED, match)
@@ -109,21 +134,17 @@ def unpack(batches: Batches) -> Batches:
 
 
 @lru_cache(maxsize=4)
-def _unpickle(pickled: bytes) -> Kernel:
-    """A worker process runs many tasks: what a kernel compiles for itself is kept from one to the next."""
+def _unpickle(pickled: bytes) -> Matching:
+    """A worker process runs many tasks: what is compiled for matching is kept from one to the next."""
     from pyspark.cloudpickle import loads  # noqa: PLC0415
 
-    kernel: Kernel = loads(pickled)
-    return kernel
+    matching: Matching = loads(pickled)
+    return matching
 
 
-def _nothing(count: int) -> pa.ListArray:
-    return _lists(np.zeros(count, np.int64), pa.array([], SORTABLE))
-
-
-def _lists(lengths: np.ndarray[tuple[int], np.dtype[np.int64]], values: pa.StructArray) -> pa.ListArray:
+def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, values, type=MATCHED.field("notifications").type)
+    return pa.ListArray.from_arrays(offsets, values, type=MATCHED.field(column).type)
 
 
 def _worker() -> str:

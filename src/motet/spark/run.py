@@ -1,8 +1,9 @@
 """A whole run on Spark: event files in, sorted notifications out (language page, section 10).
 
-The first of several events with one IRI wins: which one is first is known after a shuffle by id, and the notifications
-of the others are dropped there. The data is not collected in the driver: tasks write sorted parts of the output, and
-the driver strings their files together.
+Events are matched where they are decoded. The first of several events with one IRI wins: which one is first is known
+after a shuffle by id, and the notifications of the others are dropped there. Accepted events that may combine with
+others go through a second shuffle, by component and bucket, and are detected behind it. The data is not collected in
+the driver: tasks write sorted parts of the output, and the driver strings their files together.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.embedded.job import Job, Summary
-from motet.engine.match.matcher import Matcher
 from motet.model.errors import DecodeError, EngineError
+from motet.spark.components import Division, divide
+from motet.spark.detect import detect
 from motet.spark.events import Parts, cut, decide
-from motet.spark.match import ORDER, Kernel, match_events
+from motet.spark.match import ORDER, Matching, match_events
 from motet.spark.session import session
+from motet.spark.spread import Spreading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -30,36 +34,46 @@ Reject = Callable[[Sequence[DecodeError]], None]
 
 def run_spark(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
     """`motet run --engine spark`, on all cores of this machine or in the session that is already running."""
-    kernel = Matcher(job.subscriptions, job.background, job.entailment)
+    division = divide(job.subscriptions, job.background, job.entailment)
     spark = session()
     parts = cut(job.events, spark.sparkContext.defaultParallelism)
-    return run_batch(spark, kernel, parts, sink, arrival=job.arrival, reject=reject)
+    matching = Spreading(division)
+    return run_batch(spark, matching, parts, sink, arrival=job.arrival, reject=reject, division=division)
 
 
 def run_batch(
     spark: SparkSession,
-    kernel: Kernel,
+    matching: Matching,
     parts: Parts,
     sink: BinaryIO,
     *,
     arrival: int,
     reject: Reject = lambda _: None,
     scratch: str | Path | None = None,
+    division: Division | None = None,
 ) -> Summary:
-    """Match the events of the parts and write the notifications, sorted, as JSON lines.
+    """Match the events of the parts, detect what the components of a division find, and write all, sorted, as lines.
 
     ``arrival`` is the time of events that carry none. ``reject`` is given the events that cannot be taken, in order.
     ``scratch`` is where tasks leave their parts of the output; on a cluster every machine must reach it.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
+    from pyspark.sql import functions as f  # noqa: PLC0415
 
     try:
-        with _kept(decide(match_events(spark, parts, kernel, arrival))) as matched:
+        with _kept(decide(match_events(spark, parts, matching, arrival))) as matched:
             summary = _summarise(matched)
             if summary.rejected:
                 _report(matched, parts, reject)
-            if summary.notifications:
-                _write(matched, sink, scratch)
+            accepted = matched.where("fate = 'accepted'")
+            told = accepted.select(f.inline("notifications"))
+            with ExitStack() as kept:
+                if division and division.components:
+                    detected = kept.enter_context(_kept(detect(spark, accepted, division)))
+                    summary = replace(summary, notifications=summary.notifications + detected.count())
+                    told = told.union(detected)
+                if summary.notifications:
+                    _write(told, sink, scratch)
     except PySparkException as error:
         raise EngineError(
             f"the run on Spark failed: {str(error).strip().splitlines()[-1]}",
@@ -112,11 +126,8 @@ def _rejection(row: Row, parts: Parts) -> DecodeError:
     )
 
 
-def _write(matched: DataFrame, sink: BinaryIO, scratch: str | Path | None) -> None:
+def _write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None) -> None:
     """Tasks write sorted parts; their files, one after the other, are the output."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    told = matched.where("fate = 'accepted'").select(f.explode("notifications").alias("told")).select("told.*")
     directory = Path(tempfile.mkdtemp(prefix="motet-run-", dir=scratch))
     try:
         told.orderBy(*ORDER).select("text").write.text(f"file://{directory.absolute()}/parts")
