@@ -5,8 +5,9 @@ Each leaf is matched as a subscription of its own that delivers the variables th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,12 @@ from motet.engine.detect.occurrences import (
     VALUES,
     Ints,
     Occurrences,
+    concatenated,
     member_sets,
 )
-from motet.engine.match.matcher import Matcher
+from motet.engine.match import index
+from motet.engine.match.matcher import Matcher, Part
+from motet.engine.match.solutions import Batch, Solutions, Sources
 from motet.language.syntax import Event, Leaf, Select, Subscription
 from motet.model.tables import Triple
 from motet.plan.dag import Builder
@@ -49,10 +53,12 @@ class Leaves:
     def __init__(self, background: frozenset[Triple], entailment: str) -> None:
         self._matcher = Matcher((), background, entailment)
         self._leaves: dict[str, LeafNode] = {}
+        self._ways: dict[int, tuple[index.Leaves, _Ways]] = {}  # by identity of a group's leaves
 
     def change(self, leaves: Sequence[LeafNode], background: frozenset[Triple], entailment: str) -> None:
         """Match these from now on."""
         self._leaves = {str(leaf.node.id): leaf for leaf in leaves}
+        self._ways = {}
         wanted = tuple(map(_subscription, leaves))
         if (background, entailment) == (self._matcher.background, self._matcher.entailment):
             if wanted != self._matcher.subscriptions:
@@ -66,16 +72,111 @@ class Leaves:
         """What each leaf matches of some event records, by node; the events are known to the dictionary by offset."""
         if not self._leaves or not len(events):
             return {}
-        matched = self._matcher.notify(events)
-        by_leaf = matched.column("subscription").dictionary_encode()
-        numbers = np.asarray(by_leaf.indices)
-        found = {}
-        for number, name in enumerate(by_leaf.dictionary.to_pylist()):
-            leaf = self._leaves[name]
-            if only is None or leaf.node.id in only:
-                rows = np.flatnonzero(numbers == number)
-                found[leaf.node.id] = _table(leaf, matched.take(pa.array(rows)), names)
+        found: dict[int, Occurrences] = {}
+        for part in self._matcher.solve(events):
+            for leaf, table in self._tables(part, names):
+                if only is None or leaf.node.id in only:
+                    found[leaf.node.id] = _both(found[leaf.node.id], table) if leaf.node.id in found else table
         return found
+
+    def _tables(self, part: Part, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
+        if part.decided is not None:
+            yield from self._ways_of(part.leaves, part.decided).tables(part.batch, part.decided, names)
+        if part.verified is not None:
+            matched = part.verified.notifications
+            by_leaf = matched.column("subscription").dictionary_encode()
+            numbers = np.asarray(by_leaf.indices)
+            for number, name in enumerate(by_leaf.dictionary.to_pylist()):
+                rows = np.flatnonzero(numbers == number)
+                yield self._leaves[name], _table(self._leaves[name], matched.take(pa.array(rows)), names)
+
+    def _ways_of(self, leaves: index.Leaves, found: Solutions) -> _Ways:
+        known = self._ways.get(id(leaves))
+        if known is None:
+            own = [self._leaves.get(name) for name in leaves.names.to_pylist()]
+            known = self._ways[id(leaves)] = leaves, _Ways(own, leaves, found.sources)
+        return known[1]
+
+
+class _Ways:
+    """The way from solutions to tables for the leaves of a group; those that are gone have none."""
+
+    def __init__(self, own: Sequence[LeafNode | None], leaves: index.Leaves, sources: Sources) -> None:
+        self._own = own
+        self._width = np.array([len(leaf.node.variables) if leaf else 0 for leaf in own], np.int64)
+        labels = sources.names.to_pylist()
+        self._first = np.zeros(len(own) + 1, np.int64)  # of each leaf: where its columns begin
+        columns: list[int] = []  # of each binding of each leaf
+        for number, leaf in enumerate(own):
+            form = leaves.form[number]
+            if leaf is not None and form != index.VERIFIED:
+                places = {leaf.names[name]: place for place, name in enumerate(leaf.node.variables)}
+                columns += (places[label] for label in labels[sources.starts[form] : sources.starts[form + 1]])
+            self._first[number + 1] = len(columns)
+        self._columns = np.array(columns, np.int64)
+        self._event = np.array([_event_column(leaf) for leaf in own], np.int64)
+
+    def tables(self, batch: Batch, found: Solutions, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
+        """By leaf; the rows of all leaves of one width are made at once."""
+        order = np.argsort(found.leaf, kind="stable")
+        leaf, event = found.leaf[order], found.event[order]
+        offsets = np.asarray(batch.offsets, np.int64)[event]
+        values = self._values(found, names)[order]
+        times = [np.asarray(batch.events.column(name).cast(pa.int64()))[event] for name in ("start", "end")]
+        row_width = self._width[leaf]
+        for width in np.unique(row_width).tolist():
+            chosen = np.flatnonzero(row_width == width)
+            rows = np.full((len(chosen), VALUES + width), UNBOUND, np.int64)
+            rows[:, START], rows[:, END] = (column[chosen] for column in times)
+            rows[:, EMITTED] = rows[:, FIRST] = offsets[chosen]
+            rows[:, VALUES:] = values[chosen, :width]
+            self._put_events(rows, leaf[chosen])
+            yield from self._cut(rows, leaf[chosen])
+
+    def _values(self, found: Solutions, names: Dictionary) -> Ints:
+        """By solution and variable: the numbers of terms, but not of events that are told from terms."""
+        sizes = np.diff(found.starts)
+        row = np.repeat(np.arange(len(sizes)), sizes)
+        within = np.arange(len(row)) - np.repeat(found.starts[:-1], sizes)
+        leaf = found.leaf[row]
+        column = self._columns[self._first[leaf] + within]
+        is_term = column != self._event[leaf]
+        values = np.full((len(sizes), int(self._width.max(initial=0))), UNBOUND, np.int64)
+        values[row[is_term], column[is_term]] = _numbers(found.terms, found.term[is_term], names)
+        return values
+
+    def _put_events(self, rows: Ints, leaf: Ints) -> None:
+        column = self._event[leaf]
+        has = np.flatnonzero(column >= 0)
+        rows[has, VALUES + column[has]] = rows[has, FIRST] | EVENT
+
+    def _cut(self, rows: Ints, leaf: Ints) -> Iterator[tuple[LeafNode, Occurrences]]:
+        events, starts = rows[:, FIRST].copy(), np.arange(len(rows) + 1)
+        cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
+        for first, last in pairwise(cuts):
+            own = self._own[leaf[first]]
+            if own is not None:
+                part = rows[first:last]
+                members = member_sets([_member(own, row) for row in part]) if own.node.with_members else None
+                yield own, Occurrences(part, starts[: last - first + 1], events[first:last], members)
+
+
+def _event_column(leaf: LeafNode | None) -> int:
+    """Where the leaf has its event as such."""
+    if leaf is None or leaf.is_plain or EVENT_VARIABLE not in leaf.node.variables:
+        return -1
+    return leaf.node.variables.index(EVENT_VARIABLE)
+
+
+def _numbers(terms: pa.Array, places: Ints, names: Dictionary) -> Ints:
+    """The numbers of terms by their places."""
+    return names.terms.numbers(terms.take(pa.array(places)))
+
+
+def _both(one: Occurrences, other: Occurrences) -> Occurrences:
+    """In the order of the events."""
+    table = concatenated([one, other])
+    return table.take(np.argsort(table.rows[:, FIRST], kind="stable"))
 
 
 def leaf_nodes(nodes: Sequence[Node], builder: Builder) -> list[LeafNode]:
