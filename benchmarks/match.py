@@ -150,7 +150,7 @@ def measure(count: int, each: int, size: int) -> dict[str, float]:
     searching = best(lambda: group.segment.search(quads))
 
     def tell() -> None:
-        solutions(whole, hits, leaves.forms, leaves.form, numbers).notifications(whole, leaves.names)
+        solutions(whole, hits, leaves.forms, leaves.form, numbers).notifications(leaves.names)
 
     telling = best(tell, 3)
     return {

@@ -42,7 +42,6 @@ class Verified(NamedTuple):
 class Part(NamedTuple):
     """What the leaves of a group find: solutions the index decides, and notifications that were verified."""
 
-    batch: Batch
     leaves: Leaves
     decided: Solutions | None
     verified: Verified | None
@@ -77,7 +76,7 @@ class Matcher:
         found: list[tuple[pa.RecordBatch, Ints]] = []
         for part in self.solve(events):
             if part.decided is not None:
-                found.append((part.decided.notifications(part.batch, part.leaves.names), part.decided.event))
+                found.append((part.decided.notifications(part.leaves.names), part.decided.event))
             if part.verified is not None:
                 found.append(part.verified)
         if not found:
@@ -107,7 +106,6 @@ class Matcher:
         doubtful = np.unique(pair[asked]) if asked.any() else pair[:0]
         decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
         return Part(
-            batch,
             leaves,
             solutions(batch, decided, leaves.forms, leaves.form, self._predicates) if len(decided.event) else None,
             self._verified(batch, closing, group, doubtful) if len(doubtful) else None,

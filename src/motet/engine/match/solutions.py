@@ -37,15 +37,21 @@ class Solutions:
     leaf: Ints
     starts: Ints
     binding: Ints
-    term: Ints  # its place among the terms
-    terms: pa.Array
+    term: Ints  # numbers objects, then events, starts and ends
     sources: Sources
+    batch: Batch
 
-    def notifications(self, batch: Batch, names: pa.Array) -> pa.RecordBatch:
+    def notifications(self, names: pa.Array) -> pa.RecordBatch:
         """As NOTIFICATIONS; ``names`` are the leaves'."""
-        variables, terms = _taken(self.sources.names, self.binding), _taken(self.terms, self.term)
-        bindings = _bindings(self.starts, variables, terms)
-        return _notifications(batch, _taken(names, self.leaf), self.event, bindings)
+        bindings = _bindings(self.starts, _taken(self.sources.names, self.binding), self.strings(self.term))
+        return _notifications(self.batch, _taken(names, self.leaf), self.event, bindings)
+
+    def strings(self, terms: Ints) -> pa.Array:
+        """The strings of some terms."""
+        objects = self.batch.encoded.terms
+        if terms.max(initial=0) < len(objects):
+            return _taken(_strings(objects), terms)
+        return _taken(_terms(self.batch, self.sources), terms)
 
 
 def solutions(
@@ -56,7 +62,7 @@ def solutions(
     form_of = form[hits.leaf]
     rows = batch.encoded
     counts = count_solutions(hits.event, form_of, sources.starts, sources.kind, sources.number, rows.starts, rows.row)
-    terms, bases = _terms(batch, sources)
+    bases = len(rows.terms) + len(batch.events) * np.arange(3)
     hit, starts, binding, term = fill_solutions(
         hits.event, form_of, hits.witness, counts, sources.starts, sources.kind, sources.number,
         rows.starts, rows.row, bases,
@@ -68,7 +74,7 @@ def solutions(
         rows_kept = _within(starts, kept)
         starts = np.concatenate([[0], np.cumsum(np.diff(starts)[kept])])
         binding, term = binding[rows_kept], term[rows_kept]
-    return Solutions(event, leaf, starts, binding, term, terms, sources)
+    return Solutions(event, leaf, starts, binding, term, sources, batch)
 
 
 def _taken(column: pa.Array, rows: Ints) -> pa.Array:
@@ -109,16 +115,15 @@ class Sources:
         self.has_times = bool(np.isin(self.kind, (START_SOURCE, END_SOURCE)).any())
 
 
-def _terms(batch: Batch, sources: Sources) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """All terms that can be bound: objects, events, starts, ends; and where the latter three begin."""
+def _terms(batch: Batch, sources: Sources) -> pa.Array:
+    """All terms that can be bound: objects, events, and starts and ends where somebody wants them."""
     events = pc.binary_join_element_wise("<", _strings(batch.events.column("id")), ">", "")
     parts = [_strings(batch.encoded.terms), events]
     if sources.has_times:
         for name in ("start", "end"):
             found = (None if time is None else instant(time) for time in micros(batch.events.column(name)))
             parts.append(pa.array(found, pa.string()))
-    first, count = len(parts[0]), len(events)
-    return pa.concat_arrays(parts), np.array([first, first + count, first + 2 * count], np.int64)
+    return pa.concat_arrays(parts)
 
 
 def _strings(column: pa.Array) -> pa.Array:
