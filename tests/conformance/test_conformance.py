@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from motet.fuzz.case import Case, packed
+from motet.engine.match.verify import is_single
+from motet.fuzz.case import Case, packed, scoped, unscoped
 from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files
 from motet.fuzz.files import read_case, read_lines
-from motet.model.errors import EngineError, MotetError, UsageError
+from motet.model.errors import MotetError, UsageError
 from motet.model.tables import Triple
 
 CASES = {folder.name: folder for folder in sorted((Path(__file__).parent / "cases").iterdir())}
@@ -27,8 +28,6 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "spark": spark_files,
 }
 MARKERS = ("notimpl", "notyet", "never")  # we could; upstream must first; it makes no sense
-
-DETECTED = ("pair-*", "context-*", "absence-*", "iterate-*", "derive-*", "page-*")
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,7 @@ class Mark:
     reason: str
 
 
-MARKS = (
-    Mark("never", ("embedded", "spark"), ("log-*",), UsageError, "`motet run` reads files; a log needs a lake"),
-    Mark("notimpl", ("spark",), DETECTED, EngineError, "only single events are matched"),
-)
+MARKS = (Mark("never", ("embedded", "spark"), ("log-*",), UsageError, "`motet run` reads files; a log needs a lake"),)
 
 
 def mark_of(engine: str, name: str) -> Mark | None:
@@ -60,21 +56,22 @@ def expected_of(name: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def on_spark() -> Iterator[dict[str, list[str]]]:
-    """The lines of all cases that Spark can do, from one run per ontology: a session and a job cost seconds."""
+    """The lines of all cases that Spark can do, from few runs: a session and a job cost seconds."""
     pytest.importorskip("pyspark")
     from motet.spark.session import session
 
     running = session(master="local[2]", app_name="motet-tests")
-    names = [name for name in CASES if mark_of("spark", name) is None]
-    groups: dict[frozenset[Triple], dict[str, Case]] = {}
-    for name in names:
-        case = read_case(CASES[name])
-        groups.setdefault(case.ontology, {})[name] = case
-    yield {name: lines for group in groups.values() for name, lines in together(group).items()}
+    groups: dict[tuple[frozenset[Triple], bool], dict[str, Case]] = {}
+    for name, folder in CASES.items():
+        if mark_of("spark", name) is None:
+            case = read_case(folder)
+            groups.setdefault((case.ontology, all(map(is_single, case.subscriptions))), {})[name] = case
+    runs = [(matched if single else detected)(group) for (_, single), group in groups.items()]
+    yield {name: lines for run in runs for name, lines in run.items()}
     running.stop()
 
 
-def together(cases: dict[str, Case]) -> dict[str, list[str]]:
+def matched(cases: dict[str, Case]) -> dict[str, list[str]]:
     """Cases of single events in one run: what a subscription says of another case's events is left out."""
     [lines] = spark_files().run([packed(list(cases.values()))])
     return {
@@ -86,6 +83,12 @@ def together(cases: dict[str, Case]) -> dict[str, list[str]]:
         ]
         for name, case in cases.items()
     }
+
+
+def detected(cases: dict[str, Case]) -> dict[str, list[str]]:
+    """Cases that combine events in one run: each sees no event but its own."""
+    found = spark_files().run([scoped(case, name) for name, case in cases.items()])
+    return {name: list(map(unscoped, lines)) for name, lines in zip(cases, found, strict=True)}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

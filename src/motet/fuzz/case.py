@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from motet.engine.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord
-from motet.language.syntax import Subscription
+from motet.language.syntax import Construct, GroupPattern, Subscription
 from motet.model.errors import UsageError
 from motet.model.tables import Triple
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import END_OF_TIME, format_datetime
 
 PROV = "http://www.w3.org/ns/prov#"
+TAG = "urn:motet:fuzz:case"
 TIME_PROPERTIES = (iri(PROV + "startedAtTime"), iri(PROV + "endedAtTime"))
 
 
@@ -85,6 +86,54 @@ def packed(cases: Sequence[Case]) -> Case:
     if any(case.ontology != first.ontology or not case.is_run for case in cases):
         raise UsageError("only runs over the same ontology can be packed into one")
     return run_of(first.with_records(record for case in cases for record in case.records))
+
+
+def tag(scope: str) -> str:
+    """What the events of a case have in common when many cases share a run."""
+    return f"{TAG}:{scope}"
+
+
+def scoped(case: Case, scope: str) -> Case:
+    """The case with a tag on all its events, demanded by every EVENT and given to what CONSTRUCT makes.
+
+    It means the same, unless an EVENT has solutions in the background alone, and can share a run.
+    """
+    return case.with_records(_scoped(record, scope) for record in case.records)
+
+
+def _scoped(record: Record, scope: str) -> Record:
+    match record:
+        case EventRecord():
+            return replace(record, triples=record.triples | {(iri(record.id), iri(TAG), iri(tag(scope)))})
+        case SubscribeRecord():
+            return replace(record, subscription=_scoped_subscription(record.subscription, scope))
+    return record
+
+
+def _scoped_subscription(subscription: Subscription, scope: str) -> Subscription:
+    events = tuple(replace(event, body=_tagged(event.body, event.name, scope)) for event in subscription.events)
+    delivery = subscription.delivery
+    if isinstance(delivery, Construct):
+        delivery = Construct(tuple(_tagged(template, "this", scope) for template in delivery.templates))
+    return replace(subscription, events=events, delivery=delivery)
+
+
+def _tagged(group: GroupPattern | None, name: str, scope: str) -> GroupPattern:
+    own = f"?{name} <{TAG}> <{tag(scope)}> ."
+    return replace(group, text=f"{own} {group.text}") if group else GroupPattern(own, frozenset({name}))
+
+
+def unscoped(line: str) -> str:
+    """A notification line without tags.
+
+    >>> unscoped('{"construct": ["<urn:d> <urn:motet:fuzz:case> <urn:motet:fuzz:case:c1> ."], "subscription": "s"}')
+    '{"construct": [], "subscription": "s"}'
+    """
+    fields = json.loads(line)
+    for name in ("graphs", "construct"):
+        if name in fields:
+            fields[name] = [statement for statement in fields[name] if iri(TAG) not in statement]
+    return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
 def apart(lines: Iterable[str], cases: Sequence[Case]) -> Iterator[list[str]]:

@@ -33,7 +33,7 @@ from motet.fuzz.kernel import KernelEngine
 from motet.fuzz.oracle import expected_lines, without_offsets
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
-from motet.model.errors import DecodeError, EngineError, UsageError
+from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
@@ -107,10 +107,9 @@ class Files:
     takes_logs: bool = False
     at_once: int = 1
     tells_offsets: bool = False
-    detects: bool = False  # more than single events
 
     def supports(self, subscription: Subscription) -> bool:
-        return self.detects or _is_matched(subscription)
+        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         refused = [case for case in cases if not case.is_run]
@@ -185,7 +184,7 @@ class Embedded(KernelEngine):
 def embedded_files() -> Files:
     from motet.embedded.run import run_embedded  # noqa: PLC0415  (loads codecs and engines)
 
-    return Files("embedded", run_embedded, detects=True)
+    return Files("embedded", run_embedded)
 
 
 def spark_files() -> Files:
@@ -269,16 +268,6 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
     """A folder that is gone afterwards; in memory where there is such a place, since a lake waits for its disk."""
     memory = Path("/dev/shm")  # noqa: S108  (a fresh folder of our own is made in it)
     return tempfile.TemporaryDirectory(prefix="motet-fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
-
-
-def _is_matched(subscription: Subscription) -> bool:
-    from motet.engine.match.verify import leaf_of  # noqa: PLC0415  (loads rdflib)
-
-    try:
-        leaf_of(subscription)
-    except EngineError:
-        return False
-    return True
 
 
 def _refuse(rejected: Sequence[DecodeError]) -> None:

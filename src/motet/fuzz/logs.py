@@ -16,7 +16,7 @@ from motet.engine.reference import (
     TickRecord,
     UnsubscribeRecord,
 )
-from motet.fuzz.case import Case, run_of, timed_event
+from motet.fuzz.case import TAG, Case, run_of, tag, timed_event
 from motet.fuzz.files import EX
 from motet.language.syntax import Subscription
 from motet.model.tables import Triple
@@ -27,14 +27,8 @@ BEGIN = parse_datetime("2026-11-15T10:00:00Z")
 SECOND = 1_000_000
 LAST = 9  # seconds after BEGIN at which the last event starts, of a log in which they are far apart
 
-TAG = "urn:motet:fuzz:case"
 SAYINGS = ('"fire"', '"Fire"@en', '"feu"@fr', '"ok"', '"fiŕe 🔥"@en', '"two\\nlines"')
 NUMBERS = ("1", "2", "3", "01", "2.0", "many")
-
-
-def tag(scope: str) -> str:
-    """What the events of a case have in common when many cases share a run."""
-    return f"{TAG}:{scope}"
 
 
 def random_case(

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 
+from motet.fuzz.case import TAG, tag
 from motet.fuzz.files import EX
-from motet.fuzz.logs import BEGIN, LAST, SECOND, TAG, tag
+from motet.fuzz.logs import BEGIN, LAST, SECOND
 from motet.language.check import check
 from motet.language.parse import parse
 from motet.language.syntax import (
@@ -223,7 +224,8 @@ class Writer:
 
     def _template(self, variables: set[str]) -> GroupPattern:
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
-        return read_template(f"?this a ex:{DERIVED} {room}", frozenset(variables))
+        own = f"; <{TAG}> <{tag(self.scope)}>" if self.abilities.shares else ""
+        return read_template(f"?this a ex:{DERIVED} {room} {own}", frozenset(variables))
 
     def _within(self, pattern: Pattern) -> Pattern:
         return Within(pattern, self._duration())
