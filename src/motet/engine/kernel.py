@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.construct import Derived, Templates
+from motet.engine.detect.construct import Derived, Templates, as_records, solutions
 from motet.engine.detect.deliver import Delivery, delivery, in_order, notifications, with_constructs, with_graphs
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
@@ -27,8 +27,6 @@ from motet.engine.detect.occurrences import (
     END,
     FIRST,
     START,
-    UNBOUND,
-    VALUES,
     Ints,
     Occurrences,
     concatenated,
@@ -39,62 +37,24 @@ from motet.engine.detect.saving import Saved, table_name
 from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_kernel import fill, in_working_order, saved_rows
 from motet.engine.detect.saving_rows import canonical
+from motet.engine.feeding import Feeding
+from motet.engine.lives import Life, Past, below
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.engine.reading import Part, parts
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Construct, Events, Subscription
-from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple, notification_rows
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.dag import Builder, build
 from motet.plan.feeding import Feed, feeds, feeds_itself
 from motet.plan.lags import lags
-from motet.plan.nodes import Node, Plan, Root, Start
+from motet.plan.nodes import Plan, Start
 from motet.plan.repeats import repeating
-
-DERIVED = 1 << 61  # set in the number of an event that is not in the log
 
 History = Callable[[int], Iterable[pa.RecordBatch]]
 Keep = Callable[[int, Occurrences, Dictionary], Occurrences]  # given a leaf's node and what it has found
-
-
-@dataclass
-class Life:
-    """A subscription in force. ``root`` is None while it is only matched."""
-
-    subscription: Subscription
-    offset: int
-    start: Start
-    is_alone: bool
-    frontier: int  # where it stood when the subscription began
-    root: Root | None = None
-    delivery: Delivery | None = None
-    templates: Templates | None = None
-    told: Occurrences | None = None  # of the past, to be delivered with the subscribe record
-
-
-@dataclass
-class _Past:
-    """A subscription that is shown the events before it, from an instant on, without those retracted since."""
-
-    life: Life
-    since: int
-    retracted: dict[str, int]  # by event: the offset of its retraction
-    own: set[int] = field(default_factory=set)  # its nodes
-    found: list[Occurrences] = field(default_factory=list)
-
-    def visible(self, id_: int, table: Occurrences, names: Dictionary, *, always: bool = False) -> Occurrences:
-        """Of a leaf's occurrences those the subscription sees; other leaves see all."""
-        if id_ not in self.own and not always:
-            return table
-        seen = table.rows[:, START] >= self.since
-        if self.retracted:
-            ids = names.events.ids(table.events).to_pylist()
-            offsets = table.rows[:, FIRST].tolist()
-            seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
-        return table.take(seen)
 
 
 @dataclass
@@ -156,14 +116,14 @@ class Kernel:
         self._deriving: set[int] = set()  # the offsets of all subscriptions that ever derived events
         self._reaching_back: set[str] = set()  # whose derived events may be too late for some and not for others
         self._retracted: dict[str, int] = {}
-        self._feeds: dict[tuple[str, int], list[Feed]] = {}
+        self._fed = Feeding({}, self._shared.builder, None)
         self._at: dict[int, list[Life]] = {}
         self._told: list[Life] = []  # that have been shown the past and are to be told of it
         self._frontier = NOWHERE
         self._last = -1  # the last record that is not merely a subscription
         self._has_events = False
         self._is_changed = False
-        self._past: _Past | None = None
+        self._past: Past | None = None
         self._only: set[int] | None = None  # of the past: the subscriptions that matter
         self._matcher = Matcher((), background, self._entailment)
         self._leaves = Leaves(background, self._entailment)
@@ -293,7 +253,7 @@ class Kernel:
 
     def fed(self) -> set[str]:
         """The subscriptions that derive events for others, and those others."""
-        return {name for found in self._feeds.values() for feed in found for name in (feed.producer, feed.consumer)}
+        return self._fed.subscriptions()
 
     def variables_by_table(self) -> Iterable[tuple[str, int, Sequence[str]]]:
         """The name of each table, its node, and the node's variables that its columns hold."""
@@ -434,8 +394,8 @@ class Kernel:
     def _shown(self, life: Life, history: Iterable[pa.RecordBatch], retracted: dict[str, int]) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
         assert life.subscription.since is not None and life.root is not None and life.delivery is not None
-        own = _below(self._shared.builder.nodes, [life.root])
-        self._past = _Past(life, life.subscription.since, retracted, own)
+        own = below(self._shared.builder.nodes, [life.root])
+        self._past = Past(life, life.subscription.since, retracted, own)
         self._lives[life.subscription.name] = life
         self._is_changed = True
         for records in history:
@@ -473,52 +433,13 @@ class Kernel:
         self._at = {root.node: [] for root in roots}
         for root in roots:
             self._at[root.node].append(self._lives[root.subscription.name])
-        self._feeds = self._found_feeds()
         builder = self._shared.builder
-        nodes = self._ordered(_below(builder.nodes, roots))
-        self._detector.change(nodes, repeating(nodes), lags(nodes, self._leaf_lag))
+        self._fed = Feeding(self._lives, builder, self._feeding)
+        nodes = self._fed.ordered(below(builder.nodes, roots))
+        self._detector.change(nodes, repeating(nodes), lags(nodes, self._fed.leaf_lag))
         self._leaves.change(leaf_nodes(nodes, builder), self._background, self._entailment)
         if not roots and len(self._shared.kernels) == 1 and all(life.told is None for life in self._lives.values()):
             self.names.keep(())
-
-    def _found_feeds(self) -> dict[tuple[str, int], list[Feed]]:
-        """By producer and clause, whom it feeds."""
-        found: dict[tuple[str, int], list[Feed]] = {}
-        if any(life.templates for life in self._lives.values()):
-            builder = self._shared.builder
-            roots = [life.root or builder.root(life.subscription, life.start) for life in self._lives.values()]
-            for feed in feeds(builder.plan(roots), self._feeding):
-                found.setdefault((feed.producer, feed.clause), []).append(feed)
-        return found
-
-    def _ordered(self, ids: set[int]) -> list[Node]:
-        """Nodes after their operands, and leaves after those that feed them."""
-        nodes = self._shared.builder.nodes
-        fed_by: dict[int, set[int]] = {}
-        for (producer, _), fed in self._feeds.items():
-            root = self._lives[producer].root
-            assert root is not None, "what derives events is detected"
-            for feed in fed:
-                fed_by.setdefault(feed.node, set()).add(root.node)
-        if not fed_by:
-            return [nodes[id_] for id_ in sorted(ids)]
-        order: dict[int, Node] = {}
-
-        def visit(id_: int) -> None:
-            if id_ not in order:
-                for before in [*(edge.child for edge in nodes[id_].children), *sorted(fed_by.get(id_, ()))]:
-                    visit(before)
-                order[id_] = nodes[id_]
-
-        for id_ in sorted(ids):
-            visit(id_)
-        return list(order.values())
-
-    def _leaf_lag(self, leaf: Node, known: list[int]) -> int:
-        """How long a leaf waits for derived events."""
-        producers = {producer for (producer, _), fed in self._feeds.items() if any(f.node == leaf.id for f in fed)}
-        roots = (self._lives[producer].root for producer in producers)
-        return max((known[root.node] for root in roots if root is not None), default=0)
 
     def _detected(self, events: pa.RecordBatch, frontier: Frontier, told: Sequence[Life]) -> list[pa.RecordBatch]:
         names = self._shared.names
@@ -567,7 +488,7 @@ class Kernel:
             batch = with_graphs(batch, table, names)
         if life.templates is not None:
             derived = [
-                life.templates.derived(notification.id, _solutions(life.delivery, table, row, names))
+                life.templates.derived(notification.id, solutions(life.delivery.names, table, row, names))
                 for row, (notification, _) in enumerate(notification_rows(batch))
             ]
             batch = with_constructs(
@@ -585,7 +506,7 @@ class Kernel:
         name = life.subscription.name
         for clause in sorted({event.clause for events in derived for event in events}):
             rows = [(row, event) for row, events in enumerate(derived) for event in events if event.clause == clause]
-            if feeds_ := self._feeds.get((name, clause)):
+            if feeds_ := self._fed.of(name, clause):
                 events, emitted = self._records(table, rows)
                 for id_, more in self._seen(life, events, emitted, feeds_).items():
                     fed[id_] = concatenated([fed[id_], more]) if id_ in fed else more
@@ -594,27 +515,13 @@ class Kernel:
 
     def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
         """Derived events as records with numbers of their own, and the offsets they stand at."""
-        first = DERIVED + self._shared.derived
-        self._shared.derived += len(rows)
         places = np.array([row for row, _ in rows], np.int64)
-        triples = [
-            [dict(zip(("subject", "predicate", "object"), t, strict=True)) for t in one.triples] for _, one in rows
-        ]
-        numbers = np.arange(first, first + len(rows))
-        columns = {
-            "offset": pa.array(numbers),
-            "kind": pa.array(["event"] * len(rows)),
-            "id": pa.array([event.id for _, event in rows], pa.string()),
-            "start": pa.array(table.rows[places, START]).cast(TIME),
-            "end": pa.array(table.rows[places, END]).cast(TIME),
-            "frontier": pa.nulls(len(rows), TIME),
-            "late": pa.array([False] * len(rows)),
-            "text": pa.nulls(len(rows), pa.string()),
-            "triples": pa.array(triples, RECORDS.field("triples").type),
-        }
-        records = pa.RecordBatch.from_arrays([columns[field.name] for field in RECORDS], schema=RECORDS)
-        self._shared.names.events.add(numbers, records.column("id"), records.column("triples"))
-        return records, table.rows[places, EMITTED]
+        chosen = table.rows[places]
+        records = as_records([event for _, event in rows], chosen[:, START], chosen[:, END], self._shared.derived)
+        self._shared.derived += len(rows)
+        numbers = np.asarray(records.column("offset"), np.int64)
+        self.names.events.add(numbers, records.column("id"), records.column("triples"))
+        return records, chosen[:, EMITTED]
 
     def _seen(
         self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]
@@ -626,12 +533,12 @@ class Kernel:
         seen = {}
         for id_, table in found.items():
             places = emitted[table.events - first]
-            table = table.with_column(EMITTED, places).with_column(FIRST, places)
+            placed = table.with_column(EMITTED, places).with_column(FIRST, places)
             if self._past and self._past.life is consumers[id_]:
-                table = self._past.visible(id_, table, self._shared.names, always=True)
+                placed = self._past.visible(id_, placed, self._shared.names, always=True)
             elif consumers[id_].offset < producer.offset:
-                table = table.take(table.rows[:, END] >= producer.frontier)
-            seen[id_] = table
+                placed = placed.take(placed.rows[:, END] >= producer.frontier)
+            seen[id_] = placed
         return seen
 
     def _matched(
@@ -696,24 +603,3 @@ def _life(name: str, facts: Mapping[str, Any]) -> Life:
     (subscription,) = parse(facts["text"], source=f"subscription {name!r} in saved state")
     start = Start(facts["start"], subscription.since)
     return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])
-
-
-def _below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
-    """The ids of all nodes some roots need."""
-    found: set[int] = set()
-    waiting = [root.node for root in roots]
-    while waiting:
-        id_ = waiting.pop()
-        if id_ not in found:
-            found.add(id_)
-            waiting += (edge.child for edge in nodes[id_].children)
-    return found
-
-
-def _solutions(delivery: Delivery, table: Occurrences, row: int, names: Dictionary) -> list[dict[str, str]]:
-    """The solutions a template is filled with: the members', or what is delivered."""
-    if table.members is not None:
-        return [{name: names.string(value) for name, value in member} for member in table.members[row]]
-    values = table.rows[row, VALUES:].tolist()
-    bound = [(name, value) for name, value in zip(delivery.names, values, strict=True) if value != UNBOUND]
-    return [{name: names.string(value) for name, value in bound}]

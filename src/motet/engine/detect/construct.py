@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
 from motet.codec.blank_nodes import canonical_labels
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.occurrences import UNBOUND, VALUES, Ints, Occurrences
 from motet.language.algebra import Bgp, Join, is_hidden, variable_name
 from motet.language.algebra import Triple as TriplePattern
 from motet.language.sparql_algebra import parse_group
 from motet.language.syntax import GroupPattern
+from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple
 from motet.model.terms import iri, is_iri
 
 THIS = "this"
+DERIVED = 1 << 61  # set in the number of an event that is not in the log
+_FIELDS = ("subject", "predicate", "object")
 _MOST_WORK = 100_000  # steps of labelling blank nodes
 
 
@@ -50,6 +58,31 @@ class Templates:
             if triples:
                 found.append(Derived(id_, clause, tuple(sorted(triples))))
         return found
+
+
+def solutions(delivered: Sequence[str], table: Occurrences, row: int, names: Dictionary) -> list[dict[str, str]]:
+    """What a template is filled with: the members of an occurrence, or its delivered variables."""
+    if table.members is not None:
+        return [{name: names.string(value) for name, value in member} for member in table.members[row]]
+    values = zip(delivered, table.rows[row, VALUES:].tolist(), strict=True)
+    return [{name: names.string(value) for name, value in values if value != UNBOUND}]
+
+
+def as_records(events: Sequence[Derived], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
+    """Derived events as records; their numbers, counted from one, stand in place of offsets."""
+    count = len(events)
+    triples = [[dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples] for event in events]
+    columns = {
+        "offset": pa.array(np.arange(count) + (DERIVED + first)),
+        "kind": pa.repeat(pa.scalar("event"), count),
+        "id": pa.array([event.id for event in events], pa.string()),
+        "start": pa.array(start).cast(TIME),
+        "end": pa.array(end).cast(TIME),
+        "late": pa.repeat(pa.scalar(False), count),
+        "triples": pa.array(triples, RECORDS.field("triples").type),
+    }
+    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
 
 
 def _triples(template: GroupPattern) -> Iterable[TriplePattern]:

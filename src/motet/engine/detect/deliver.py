@@ -77,15 +77,22 @@ def notifications(found: Sequence[tuple[Delivery, Occurrences]], names: Dictiona
 def _events(tables: Sequence[Occurrences], names: Dictionary) -> pa.ListArray:
     """The ids of each row's events, sorted."""
     sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(table.starts) for table in tables)])
-    numbers = np.concatenate([np.empty(0, np.int64), *(table.events for table in tables)])
-    distinct, places = np.unique(numbers, return_inverse=True)
-    ids = names.events.ids(distinct)
-    if np.any(sizes > 1):
-        row_of = np.repeat(np.arange(len(sizes)), sizes)
-        places = places[np.lexsort([ranks(ids)[places], row_of])]
+    ids = names.events.ids(np.concatenate([np.empty(0, np.int64), *(table.events for table in tables)]))
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    type_ = NOTIFICATIONS.field("events").type
-    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), ids.take(pa.array(places)), type=type_)
+    if np.any(sizes > 1):
+        ids = _sorted_within(ids, np.repeat(np.arange(len(sizes)), sizes))
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), ids, type=NOTIFICATIONS.field("events").type)
+
+
+def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
+    """In the order of the strings in each row; most are already, since ids often come in order."""
+    falls = np.asarray(pc.greater(ids.slice(0, len(ids) - 1), ids.slice(1))) & (row[1:] == row[:-1])
+    if not falls.any():
+        return ids
+    some = np.flatnonzero(np.isin(row, row[1:][falls]))
+    places = np.arange(len(ids))
+    places[some] = some[np.lexsort([ranks(ids.take(pa.array(some))), row[some]])]
+    return ids.take(pa.array(places))
 
 
 def _bindings(found: Sequence[tuple[Delivery, Occurrences]], names: Dictionary) -> pa.ListArray:
@@ -101,8 +108,7 @@ def _bindings(found: Sequence[tuple[Delivery, Occurrences]], names: Dictionary) 
         variables.append(np.broadcast_to(len(labels) + np.arange(matrix.shape[1]), matrix.shape)[bound])
         sizes.append(bound.sum(axis=1))
         labels += delivery.names
-    distinct, places = np.unique(np.concatenate(values), return_inverse=True)
-    terms = names.strings(distinct).take(pa.array(places))
+    terms = names.strings(np.concatenate(values))
     labelled = pa.array(labels, pa.string()).take(pa.array(np.concatenate(variables)))
     pairs = pa.StructArray.from_arrays([labelled, terms], fields=list(BINDING))
     starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
@@ -147,11 +153,11 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _is_sorted(batch: pa.RecordBatch) -> bool:
-    if len(batch) < 2:
-        return True
-    keys = [np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start")]
-    order = np.lexsort(keys[::-1])
-    return bool((order == np.arange(len(batch))).all())
+    offset, end, start = (np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start"))
+    rises = start[:-1] <= start[1:]
+    for key in (end, offset):
+        rises = (key[:-1] < key[1:]) | ((key[:-1] == key[1:]) & rises)
+    return bool(rises.all())
 
 
 _NOTHING = pa.RecordBatch.from_pylist([], schema=NOTIFICATIONS)

@@ -32,6 +32,7 @@ class Terms:
     def __init__(self, strings: Iterable[str] = ()) -> None:
         self.strings = list(strings)
         self._numbers = {string: number for number, string in enumerate(self.strings)}
+        self._column = pa.array([], pa.string())  # of the strings, as far as they were asked for
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -47,9 +48,10 @@ class Terms:
 
     def taken(self, numbers: Ints) -> pa.Array:
         """The terms with these numbers."""
-        distinct, places = np.unique(numbers, return_inverse=True)
-        strings = pa.array([self.strings[number] for number in distinct.tolist()], pa.string())
-        return strings.take(pa.array(places))
+        known = len(self._column)
+        if known < len(self.strings):
+            self._column = pa.concat_arrays([self._column, pa.array(self.strings[known:], pa.string())])
+        return self._column.take(pa.array(numbers))
 
     def numbers(self, strings: pa.Array) -> Ints:
         """The numbers of a column of terms."""
@@ -87,12 +89,16 @@ class EventNames:
             numbers, ids, triples = numbers[~known], ids.filter(fresh), triples.filter(fresh)
         if len(numbers):
             self._chunks.append(_Chunk(numbers, ids.cast(pa.string()), triples if self.with_triples else None))
+        while len(self._chunks) > 1 and len(self._chunks[-2].numbers) <= len(self._chunks[-1].numbers):
+            self._chunks[-2:] = [_merged(self._chunks[-2:])]  # so that there are few
 
     def ids(self, numbers: Ints) -> pa.Array:
         parts, rows = [pa.array([], pa.string())], [np.empty(0, np.int64)]
         for chunk, wanted, places in self._found(numbers):
             parts.append(chunk.ids.take(pa.array(places)))
             rows.append(wanted)
+        if len(parts) == 2 and len(rows[1]) == len(numbers):
+            return parts[1]
         order = np.argsort(np.concatenate(rows))
         assert len(order) == len(numbers), "the events of occurrences are known"
         return pa.concat_arrays(parts).take(pa.array(order))
@@ -127,7 +133,12 @@ class EventNames:
 
     def _found(self, numbers: Ints) -> Iterable[tuple[_Chunk, Ints, Ints]]:
         """For each chunk that has some: which of the numbers, and their places in it."""
+        if not len(numbers):
+            return
+        least, most = numbers.min(), numbers.max()
         for chunk in self._chunks:
+            if most < chunk.numbers[0] or chunk.numbers[-1] < least:
+                continue
             places = np.searchsorted(chunk.numbers, numbers)
             places[places == len(chunk.numbers)] = 0
             wanted = np.flatnonzero(chunk.numbers[places] == numbers)
@@ -166,7 +177,7 @@ class Dictionary:
             plain = (found >= 0) & (found < EVENT)
             return np.where(plain, np.searchsorted(numbers, found), found)
 
-        return lambda table: with_values(table, renumbered)
+        return lambda table: with_values(table, renumbered) if len(table) else table
 
     def strings(self, values: Ints) -> pa.Array:
         """The terms that bound values stand for."""

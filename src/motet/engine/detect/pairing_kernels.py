@@ -325,8 +325,9 @@ def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
 ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
     """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open.
 
-    Rows stand key by key: those that are open, then those that complete, by their ends. Rows of one key agree in all but the
-    ``loose`` values. Without ``starts`` no row shares an event with another. With ``checked`` only allowed pairs count.
+    Rows stand key by key: those that are open, then those that complete, by their ends. Rows of one key agree in all
+    but the ``loose`` values. Without ``starts`` no row shares an event with another. With ``checked`` only allowed
+    pairs count.
     """
     count = len(start)
     heads, tails = np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)

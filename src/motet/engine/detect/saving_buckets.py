@@ -13,13 +13,14 @@ from hashlib import blake2b
 
 import numpy as np
 
+from motet.engine.detect.construct import DERIVED
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.grouping_kernels import first_equal
 from motet.engine.detect.occurrences import EVENT, VALUES, Ints, Occurrences, with_values
 from motet.engine.detect.saving import Saved, table_name
 from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, together
-from motet.engine.kernel import DERIVED, Kernel
+from motet.engine.kernel import Kernel
 from motet.plan.nodes import Plan
 from motet.plan.partition import components
 

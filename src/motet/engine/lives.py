@@ -1,0 +1,64 @@
+"""The subscriptions in force, as the kernel keeps them; and one of them while it is shown the past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from motet.engine.detect.construct import Templates
+from motet.engine.detect.deliver import Delivery
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.occurrences import FIRST, START, Occurrences
+from motet.language.syntax import Subscription
+from motet.plan.nodes import Node, Root, Start
+
+
+@dataclass
+class Life:
+    """A subscription in force. ``root`` is None while it is only matched."""
+
+    subscription: Subscription
+    offset: int
+    start: Start
+    is_alone: bool
+    frontier: int  # where it stood when the subscription began
+    root: Root | None = None
+    delivery: Delivery | None = None
+    templates: Templates | None = None
+    told: Occurrences | None = None  # of the past, to be delivered with the subscribe record
+
+
+@dataclass
+class Past:
+    """A subscription that is shown the events before it, from an instant on, without those retracted since."""
+
+    life: Life
+    since: int
+    retracted: dict[str, int]  # by event: the offset of its retraction
+    own: set[int] = field(default_factory=set)  # its nodes
+    found: list[Occurrences] = field(default_factory=list)
+
+    def visible(self, id_: int, table: Occurrences, names: Dictionary, *, always: bool = False) -> Occurrences:
+        """Of a leaf's occurrences those the subscription sees; other leaves see all."""
+        if id_ not in self.own and not always:
+            return table
+        seen = table.rows[:, START] >= self.since
+        if self.retracted:
+            ids = names.events.ids(table.events).to_pylist()
+            offsets = table.rows[:, FIRST].tolist()
+            seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
+        return table.take(seen)
+
+
+def below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
+    """The ids of all nodes some roots need."""
+    found: set[int] = set()
+    waiting = [root.node for root in roots]
+    while waiting:
+        id_ = waiting.pop()
+        if id_ not in found:
+            found.add(id_)
+            waiting += (edge.child for edge in nodes[id_].children)
+    return found
