@@ -10,7 +10,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize(
     ("name", "prints"),
-    [("live_cloud", "hot-room: {'celsius': '40'"), ("read_the_lake", "1-north")],
+    [
+        ("live_cloud", "hot-room: {'celsius': '40'"),
+        ("read_the_lake", "1-north"),
+        ("real_fire", "real-fire: lab\ncall-the-brigade: lab\n"),
+    ],
 )
 def test_an_example_runs(name: str, prints: str, capsys: pytest.CaptureFixture[str]) -> None:
     """An example in the documentation is a program that works."""

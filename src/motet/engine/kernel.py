@@ -483,9 +483,9 @@ class Kernel:
             found.plain.append((life.delivery, table))
             return {}
         batch = notifications([(life.delivery, table)], names)
-        fed: dict[int, Occurrences] = {}
         if isinstance(life.subscription.delivery, Events):
             batch = with_graphs(batch, table, names)
+        derived: list[list[Derived]] = []
         if life.templates is not None:
             derived = [
                 life.templates.derived(notification.id, solutions(life.delivery.names, table, row, names))
@@ -494,9 +494,8 @@ class Kernel:
             batch = with_constructs(
                 batch, [sorted({line for one in events for line in one.lines}) for events in derived]
             )
-            fed = self._feed(life, table, derived, found)
         found.finished.append(batch)
-        return fed
+        return self._feed(life, table, derived, found)
 
     def _feed(
         self, life: Life, table: Occurrences, derived: Sequence[Sequence[Derived]], found: _Found
