@@ -33,7 +33,8 @@ DRILL = "a ex:FireDrill"
 
 def event(name: str, what: str, room: str, time: str) -> str:
     return f"""
-        @prefix ex: <{EX}> . @prefix prov: <http://www.w3.org/ns/prov#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+        @prefix ex: <{EX}> . @prefix prov: <http://www.w3.org/ns/prov#> .
+        @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
         <urn:{name}> {{ <urn:{name}> {what} ; ex:room ex:{room} ; prov:startedAtTime "{time}"^^xsd:dateTime . }}
     """
 
