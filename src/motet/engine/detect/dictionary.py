@@ -89,8 +89,8 @@ class EventNames:
             numbers, ids, triples = numbers[~known], ids.filter(fresh), triples.filter(fresh)
         if len(numbers):
             self._chunks.append(_Chunk(numbers, ids.cast(pa.string()), triples if self.with_triples else None))
-        while len(self._chunks) > 1 and len(self._chunks[-2].numbers) <= len(self._chunks[-1].numbers):
-            self._chunks[-2:] = [_merged(self._chunks[-2:])]  # so that there are few
+        while len(self._chunks) > 1 and _should_merge(*self._chunks[-2:]):
+            self._chunks[-2:] = [_merged(self._chunks[-2:])]
 
     def ids(self, numbers: Ints) -> pa.Array:
         parts, rows = [pa.array([], pa.string())], [np.empty(0, np.int64)]
@@ -123,7 +123,8 @@ class EventNames:
             )
             for chunk, places in chunks
         ]
-        self._chunks = [_merged(taken)] if taken else []
+        by_kind = ([chunk for chunk in taken if (chunk.triples is None) == bare] for bare in (True, False))
+        self._chunks = [_merged(chunks) for chunks in by_kind if chunks]
 
     def table(self) -> tuple[Ints, pa.Array, pa.Array | None]:
         """All of them, in the order of their numbers."""
@@ -186,7 +187,7 @@ class Dictionary:
         if not own.any():
             return plain
         events = pc.binary_join_element_wise("<", self.events.ids(values[own] ^ EVENT), ">", "")
-        order = np.argsort(np.concatenate([np.flatnonzero(~own), np.flatnonzero(own)]))
+        order = np.where(own, len(plain) + np.cumsum(own), np.cumsum(~own)) - 1
         return pa.concat_arrays([plain, events]).take(pa.array(order))
 
     def string(self, value: int) -> str:
@@ -200,6 +201,11 @@ def _without(chunk: _Chunk, numbers: Ints) -> _Chunk:
     """Without those that are about to come with their triples."""
     stays = ~np.isin(chunk.numbers, numbers)
     return _Chunk(chunk.numbers[stays], chunk.ids.filter(pa.array(stays)), None)
+
+
+def _should_merge(before: _Chunk, last: _Chunk) -> bool:
+    """So that there are few, of sizes that fall; those without triples stay apart."""
+    return len(before.numbers) <= len(last.numbers) and (before.triples is None) == (last.triples is None)
 
 
 def _merged(chunks: Sequence[_Chunk]) -> _Chunk:
