@@ -445,7 +445,6 @@ class Kernel:
         names = self._shared.names
         if names.is_crowded:
             self._tidy(frontier)
-        names.events.add(np.asarray(events.column("offset"), np.int64), events.column("id"), events.column("triples"))
         leaves = self._leaves.occurrences(events, names)
         if self._keep:
             leaves = {id_: self._keep(id_, table, names) for id_, table in leaves.items()}
@@ -518,8 +517,6 @@ class Kernel:
         chosen = table.rows[places]
         records = as_records([event for _, event in rows], chosen[:, START], chosen[:, END], self._shared.derived)
         self._shared.derived += len(rows)
-        numbers = np.asarray(records.column("offset"), np.int64)
-        self.names.events.add(numbers, records.column("id"), records.column("triples"))
         return records, chosen[:, EMITTED]
 
     def _seen(

@@ -76,7 +76,7 @@ class EventNames:
     def __len__(self) -> int:
         return sum(len(chunk.numbers) for chunk in self._chunks)
 
-    def add(self, numbers: Ints, ids: pa.Array, triples: pa.Array) -> None:
+    def add(self, numbers: Ints, ids: pa.Array, triples: pa.Array | None) -> None:
         """More events, in the order of their numbers; those that are known stay as they are."""
         if self.with_triples:
             chunks = (_without(chunk, numbers) if chunk.triples is None else chunk for chunk in self._chunks)
@@ -86,7 +86,8 @@ class EventNames:
             known[wanted] = True
         if known.any():
             fresh = pa.array(~known)
-            numbers, ids, triples = numbers[~known], ids.filter(fresh), triples.filter(fresh)
+            numbers, ids = numbers[~known], ids.filter(fresh)
+            triples = None if triples is None else triples.filter(fresh)
         if len(numbers):
             self._chunks.append(_Chunk(numbers, ids.cast(pa.string()), triples if self.with_triples else None))
         while len(self._chunks) > 1 and _should_merge(*self._chunks[-2:]):
@@ -151,6 +152,7 @@ class Dictionary:
     """Terms and events together: what the values of occurrences stand for."""
 
     _FEW = 4096  # not worth looking what of it is still in use
+    _A_TABLE = 16  # strings that are not worth looking into a table
 
     def __init__(self, terms: Terms | None = None, events: EventNames | None = None) -> None:
         self.terms = terms or Terms()
@@ -162,9 +164,9 @@ class Dictionary:
         """Much more is known than was in use when that was last looked at."""
         return len(self.terms) + len(self.events) > self._many
 
-    def settle(self) -> None:
+    def settle(self, tables: int = 0) -> None:
         """Take everything that is known now for being in use."""
-        self._many = self._FEW + 2 * (len(self.terms) + len(self.events))
+        self._many = self._FEW + self._A_TABLE * tables + 2 * (len(self.terms) + len(self.events))
 
     def keep(self, tables: Sequence[Occurrences]) -> Callable[[Occurrences], Occurrences]:
         """Forget what does not occur in these tables, which are all there are; how to write them anew is returned."""
@@ -172,7 +174,7 @@ class Dictionary:
         numbers = values[(values >= 0) & (values < EVENT)]
         self.events.kept(_distinct([*(table.events for table in tables), values[values >= EVENT] ^ EVENT]))
         self.terms = Terms([self.terms[number] for number in numbers.tolist()])
-        self.settle()
+        self.settle(len(tables))
 
         def renumbered(found: Ints) -> Ints:
             plain = (found >= 0) & (found < EVENT)

@@ -69,7 +69,7 @@ class Leaves:
     def occurrences(
         self, events: pa.RecordBatch, names: Dictionary, only: Collection[int] | None = None
     ) -> dict[int, Occurrences]:
-        """What each leaf matches of some event records, by node; the events are known to the dictionary by offset."""
+        """What each leaf matches of some event records, by node; the dictionary learns the names of these events."""
         if not self._leaves or not len(events):
             return {}
         found: dict[int, Occurrences] = {}
@@ -77,6 +77,7 @@ class Leaves:
             for leaf, table in self._tables(part, names):
                 if only is None or leaf.node.id in only:
                     found[leaf.node.id] = _both(found[leaf.node.id], table) if leaf.node.id in found else table
+        _learn(events, found.values(), names)
         return found
 
     def _tables(self, part: Part, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
@@ -161,6 +162,18 @@ class _Ways:
                 part = rows[first:last]
                 members = member_sets([_member(own, row) for row in part]) if own.node.with_members else None
                 yield own, Occurrences(part, starts[: last - first + 1], events[first:last], members)
+
+
+def _learn(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:
+    """Only events that somebody found can be asked for."""
+    offsets = np.asarray(events.column("offset"), np.int64)
+    is_found = np.zeros(len(offsets), np.bool_)
+    is_found[np.searchsorted(offsets, np.concatenate([offsets[:0], *(table.events for table in found)]))] = True
+    ids, triples = events.column("id"), events.column("triples") if names.events.with_triples else None
+    if not is_found.all():
+        places = pa.array(np.flatnonzero(is_found))
+        ids, triples = ids.take(places), None if triples is None else triples.take(places)
+    names.events.add(offsets[is_found], ids, triples)
 
 
 def _event_column(leaf: LeafNode | None) -> int:
