@@ -67,6 +67,7 @@ _EQUAL_TIMES = {
 
 LEFT, RIGHT = 0, 1
 NO_ROWS = np.empty(0, np.int64)
+MANY_PAIRS, ALL_PAIRS = 1 << 20, np.iinfo(np.int64).max
 
 
 class Pairing:
@@ -205,20 +206,30 @@ class Pairing:
         relation = (loose, *compared, self._relation, self._bound)
         allowed = None
         if self._condition is not None or self._context == kernels.UNRESTRICTED:
-            later, earlier = kernels.pair_all(batch.start, batch.end, batch.lane, batch.is_open, *relation)
-            if self._condition is not None:
-                values = batch.values(range(len(self._node.variables)), self._mappings)
-                joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
-                true = self._condition.holds(joint, now.names)
-                later, earlier = later[true], earlier[true]
-                allowed = np.sort(later * len(batch.start) + earlier)
+            later, earlier = self._all_pairs(batch, relation, now)
             if self._context == kernels.UNRESTRICTED:
                 return later, earlier, np.arange(len(batch.start))
+            allowed = np.sort(later * len(batch.start) + earlier)
         found: tuple[Ints, Ints, Ints] = kernels.pair_some(
             batch.start, batch.end, batch.lane, batch.lanes, batch.is_open, batch.together, *relation, self._context,
             self._opens, allowed is not None, NO_ROWS if allowed is None else allowed,
         )  # fmt: skip
         return found
+
+    def _all_pairs(self, batch: _Batch, relation: tuple[object, ...], now: Now) -> tuple[Ints, Ints]:
+        """All pairs (later, earlier) that the relation and the condition admit; not too many are looked at at once."""
+        rows = (batch.start, batch.end, batch.lane, batch.is_open)
+        if self._condition is None:
+            later, earlier, _ = kernels.pair_all(*rows, *relation, 0, ALL_PAIRS)
+            return later, earlier
+        values = batch.values(range(len(self._node.variables)), self._mappings)
+        found, next_row = [(NO_ROWS, NO_ROWS)], 0
+        while next_row < len(batch.start):
+            later, earlier, next_row = kernels.pair_all(*rows, *relation, next_row, MANY_PAIRS)
+            joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
+            true = self._condition.holds(joint, now.names)
+            found.append((later[true], earlier[true]))
+        return np.concatenate([later for later, _ in found]), np.concatenate([earlier for _, earlier in found])
 
     def _merged(self, batch: _Batch, later: Ints, earlier: Ints) -> Occurrences:
         """One occurrence of each row with all its partners, or with each of them."""

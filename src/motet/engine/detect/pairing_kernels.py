@@ -269,15 +269,20 @@ def by_key(lane: Ints, lanes: int, order: Ints) -> Ints:
 @compiled
 def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
     start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, starts: Ints, events: Ints, relation: int,
-    bound: int,
-) -> tuple[Ints, Ints]:  # fmt: skip
+    bound: int, first: int, most: int,
+) -> tuple[Ints, Ints, int]:  # fmt: skip
     """All pairs (later, earlier) of rows that are not both open already, whatever became of them.
 
-    Rows stand key by key, and there in the order of their ends.
+    Rows stand key by key, and there in the order of their ends. The later ones from ``first`` on are taken until there
+    are more than enough pairs; where to go on is returned.
     """
     later, earlier = np.empty(max(16, len(start)), np.int64), np.empty(max(16, len(start)), np.int64)
-    found = begin = 0
-    for x in range(len(start)):
+    found = 0
+    begin = first
+    while begin > 0 and lane[begin - 1] >> 1 == lane[begin] >> 1:
+        begin -= 1
+    x = first
+    while x < len(start) and found < most:
         if x and lane[x] >> 1 != lane[x - 1] >> 1:
             begin = x
         if found + x - begin > len(later):
@@ -286,7 +291,8 @@ def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its sta
         found = _pair_with_earlier(
             start, end, lane, is_open, loose, starts, events, relation, bound, begin, x, later, earlier, found
         )
-    return later[:found].copy(), earlier[:found].copy()
+        x += 1
+    return later[:found].copy(), earlier[:found].copy(), x
 
 
 @inner
