@@ -81,7 +81,10 @@ def tried(folder: Path, mutant: Mutant) -> Outcome:
     with tempfile.TemporaryDirectory(dir=folder) as copy:
         shutil.copytree(folder / "unchanged", copy, dirs_exist_ok=True)
         path = Path(copy) / "motet" / mutant.file
-        path.write_text(mutant.applied(path.read_text("utf-8")), "utf-8")
+        try:
+            path.write_text(mutant.applied(path.read_text("utf-8")), "utf-8")
+        except AssertionError as error:
+            return Outcome(mutant, "invalid", str(error), 0)
         verdict, why = verdict_of(Path(copy), folder / "exam")
     return Outcome(mutant, verdict, why, time.perf_counter() - started)
 
@@ -92,6 +95,8 @@ def verdict_of(package: Path, exam: Path) -> tuple[str, str]:
     except subprocess.TimeoutExpired:
         return "caught", f"does not end in {PATIENCE} s"
     except subprocess.CalledProcessError as error:
+        if error.returncode < 0:
+            return "caught", f"dies of signal {-error.returncode}"
         return "invalid", (error.stderr.strip().splitlines() or ["it died"])[-1]
     if not failures:
         return "survived", "passes the whole exam"

@@ -50,8 +50,8 @@ MUTANTS = (
     # Which partners a context takes
     Mutant(
         _PAIRING_KERNELS,
-        "                    if consumes:\n",
-        "                    if consumes and context != CHRONICLE:\n",
+        "                    if context != RECENT:\n",
+        "                    if context not in (RECENT, CHRONICLE):\n",
         "chronicle consumes nothing",
     ),
     Mutant(
@@ -62,14 +62,14 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "backwards = context in (UNRESTRICTED, RECENT)",
-        "backwards = context in (UNRESTRICTED, RECENT, CHRONICLE)",
-        "chronicle takes the latest candidate",
+        "y = tails[other] if context == RECENT else heads[other]",
+        "y = heads[other]",
+        "recent takes the oldest candidate, or none",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "elif context != RECENT and found == had and opens[side]:",
-        "elif context != RECENT and opens[side]:",
+        "if context != RECENT and found == had and opens[lane[x] & 1]:",
+        "if context != RECENT and opens[lane[x] & 1]:",
         "who has found a partner opens too",
     ),
     Mutant(
@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "while stop < len(order) and together[stop]:",
+        "while stop < count and together[stop]:",
         "while stop < 0 and together[stop]:",
         "recent pairs the solutions of one event one after the other",
     ),
@@ -98,8 +98,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "min(start[x], start[y]) <= bound)",
-        "min(start[x], start[y]) < bound)",
+        "min(start[x], start[y]) > bound:",
+        "min(start[x], start[y]) >= bound:",
         "the hull of a pair must be less than the bound",
     ),
     Mutant(
@@ -128,8 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "known = now.frontier.known(found.rows[:, END] + max(now.lags))",
-        "known = now.frontier.known(found.rows[:, END])",
+        "now.frontier.known(batch.end[completed.places] + max(now.lags))",
+        "now.frontier.known(batch.end[completed.places])",
         "says a pair was final before its sides were known",
     ),
     # Absence
@@ -231,9 +231,9 @@ MUTANTS = (
         "a subscription sees what began before it",
     ),
     Mutant(
-        _KERNEL,
-        'return records.filter(pc.and_(is_event, pc.invert(records.column("late"))))',
-        "return records.filter(is_event)",
+        "engine/reading.py",
+        'seen = is_event & ~np.asarray(records.column("late")) if records.column("late").true_count else is_event',
+        "seen = is_event",
         "late events are matched",
     ),
     Mutant(
