@@ -56,5 +56,8 @@ class Frontier:
 
         What was passed before is known with the batch's first record: only that can have shortened a lag.
         """
-        found = np.append(self.offsets, self.first)[np.searchsorted(self.instants, instants, side="right")]
-        return np.where(instants < self.before, self.first, found)
+        if not len(self.offsets):
+            return np.full(len(instants), self.first)
+        places = np.searchsorted(self.instants, instants, side="right")
+        is_known = (instants >= self.before) & (places < len(self.offsets))
+        return np.where(is_known, self.offsets[np.minimum(places, len(self.offsets) - 1)], self.first)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ class Occurrences:
         return replace(self, rows=rows)
 
 
+@cache
 def none(width: int, *, with_members: bool = False) -> Occurrences:
     """
     >>> len(none(2)), none(2).width

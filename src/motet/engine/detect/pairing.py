@@ -81,7 +81,6 @@ class Pairing:
         assert node.context is not None, "pairing operators have a context"
         relation = node.operator.relation
         self._node = node
-        self._widths = widths
         self._mappings = sources
         self._context = _CONTEXTS[node.context]
         self._relation = _KINDS[node.kind] if relation is None else _RELATIONS[relation]
@@ -94,8 +93,9 @@ class Pairing:
         self._opens = np.array([relation not in _RIGHT_FIRST, relation not in _LEFT_FIRST])
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
         self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
-        self._waiting = [self._none(LEFT), self._none(RIGHT)]
-        self._opened = [self._none(LEFT), self._none(RIGHT)]
+        self._none = [none(width, with_members=node.with_members) for width in widths]
+        self._waiting = [*self._none]
+        self._opened = [*self._none]
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         batch = self._read(inputs, now)
@@ -118,9 +118,6 @@ class Pairing:
     def load(self, tables: Tables) -> None:
         self._waiting = [tables["waiting left"], tables["waiting right"]]
         self._opened = [tables["open left"], tables["open right"]]
-
-    def _none(self, side: int) -> Occurrences:
-        return none(self._widths[side], with_members=self._node.with_members)
 
     def _nothing(self) -> Occurrences:
         return none(len(self._node.variables), with_members=self._node.with_members)
@@ -146,7 +143,8 @@ class Pairing:
         second = int(np.searchsorted(part, 4))
         no_flags = np.empty(0, np.bool_)
         batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second, no_flags, no_flags, NO_ROWS)
-        self._waiting = [batch.left_over(2, 3), batch.left_over(4, 5)]
+        all_complete = len(part) == sum(map(len, tables))
+        self._waiting = [*self._none] if all_complete else [batch.left_over(2, 3), batch.left_over(4, 5)]
         return batch
 
     def _paired(self, batch: _Batch, now: Now) -> Occurrences:
@@ -169,7 +167,7 @@ class Pairing:
         return found
 
     def _kept(self, batch: _Batch, rows: Ints, side: int) -> Occurrences:
-        return batch.table(rows) if len(rows) else self._none(side)
+        return batch.table(rows) if len(rows) else self._none[side]
 
     def _by_key(self, batch: _Batch, now: Now) -> _Batch:
         """Key by key, and there in completion order."""
@@ -250,6 +248,8 @@ class Pairing:
         for side, first in ((LEFT, _LEFT_FIRST), (RIGHT, _RIGHT_FIRST)):
             partners_end = now.frontier.now - lags[1 - side] if now.frontier.now < PASSED_ALL else PASSED_ALL
             opened = self._opened[side]
+            if not len(opened):
+                continue
             useful = np.full(len(opened), partners_end < PASSED_ALL)
             if self._bound >= 0:
                 useful &= opened.rows[:, START] >= partners_end - self._bound
@@ -340,6 +340,8 @@ class _Batch:
             mapping = () if bare else mappings[RIGHT if _OF_RIGHT[part] else LEFT] if mappings else None
             found.append(taken if mapping is None else taken.renamed(mapping))
             order.append(chosen)
+        if len(found) == 1:
+            return found[0]
         return concatenated(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
     def of_side(self, rows: Ints, side: int) -> Ints:
