@@ -60,7 +60,8 @@ def test_run_prints_notifications_and_a_summary(tmp_path: Path, capsys: pytest.C
 def test_engines_agree_on_the_demo(tmp_path: Path) -> None:
     """`motet run` on the demo's events gives the same bytes on the embedded and the reference engine."""
     events = [str(path) for path in building.write_events(tmp_path, events=250, parts=2)]
-    common = ["run", "--subscriptions", str(building.subscriptions_path()), "--ontology", str(building.ontology_path())]
+    subscriptions = [str(building.subscriptions_path()), str(building.combined_path())]
+    common = ["run", "--subscriptions", *subscriptions, "--ontology", str(building.ontology_path())]
     outputs = []
     for engine in ("embedded", "reference"):
         output = tmp_path / f"{engine}.jsonl"
@@ -180,7 +181,8 @@ def test_the_demo_runs_again_and_spares_what_is_not_its_own(tmp_path: Path, caps
         arguments = ["demo", "--engine", "embedded", "--events", "100", "--directory", str(home), "--json"]
         assert main(arguments) == 0
         facts = json.loads(capsys.readouterr().out)
-        assert facts["by_subscription"]["any-alarm"] == 7
+        assert facts["by_subscription"]["any-alarm"] == 9
+        assert facts["by_subscription"]["fire"] == facts["by_subscription"]["fire-spreads"] == 1
     (tmp_path / "other").mkdir()
     write(tmp_path / "other" / "thesis.tex", "mine")
     assert main(["demo", "--engine", "embedded", "--directory", str(tmp_path / "other")]) == 2

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
+from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.spark.cloud import derive_on
 
@@ -33,6 +35,21 @@ def publish_and_listen(cloud: Cloud) -> list[Notification]:
         cloud.subscribe(HOT.replace("hot", 'again SINCE "2026-11-15T10:00:02Z"', 1), heard.append)
         cloud.publish(reading(4, 37))
     return heard
+
+
+def test_what_combines_events_is_refused_and_not_written(tmp_path: Path) -> None:
+    """The live cloud on Spark says that it does not detect, before the subscription is in the log."""
+    lake = Lake.open(tmp_path)
+
+    def never(*_: object) -> bool:
+        raise AssertionError("nothing is to be derived")
+
+    with (
+        Cloud(lake, never) as cloud,
+        pytest.raises(EngineError, match="The live cloud on Spark takes single events only"),
+    ):
+        cloud.subscribe("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 5 s", print)
+    assert lake.snapshot().next_offset == 0
 
 
 def test_spark_and_embedded_tell_the_same(spark: SparkSession, tmp_path: Path) -> None:

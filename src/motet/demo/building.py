@@ -1,7 +1,8 @@
 """A believable day in a small office building, as N-Quads, from a seed.
 
 The day has a rhythm (people come, meet, leave; rooms warm up; air gets stale) and five stories: a fire drill in the
-morning, a cooling failure in the server room, burnt toast, a real fire in the lab, a door forced at night.
+morning (with real smoke, a little early), a cooling failure in the server room, burnt toast, a real fire in the lab, a
+door forced at night.
 """
 
 from __future__ import annotations
@@ -47,7 +48,13 @@ def ontology_path() -> Path:
 
 
 def subscriptions_path() -> Path:
+    """Subscriptions of single events."""
     return Path(str(files("motet.demo") / "building.motet"))
+
+
+def combined_path() -> Path:
+    """Subscriptions that combine events."""
+    return Path(str(files("motet.demo") / "combined.motet"))
 
 
 def write_events(directory: Path, *, events: int = 6000, seed: int = 1, parts: int = 8) -> list[Path]:
@@ -128,7 +135,9 @@ def _doors(rng: random.Random, count: int) -> Iterator[Happening]:
 
 
 def _stories() -> Iterator[Happening]:
-    yield _at("11:00:00", "FireDrill", None, lasts=15 * UNITS["min"])
+    yield _at("10:56:30", "OpticalSmokeAlarm", "1-north", level=2)
+    yield _at("10:58:10", "HeatAlarm", "1-north", level=1)
+    yield _at("11:00:00", "FireDrill", None, lasts=6 * UNITS["min"])
     yield _at("11:03:10", "IonisationSmokeAlarm", "1-north", level=2)
     yield _at("12:41:30", "OpticalSmokeAlarm", "0-kitchen", level=2)
     yield _at("14:36:00", "HeatAlarm", "0-server", level=1)

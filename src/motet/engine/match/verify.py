@@ -103,7 +103,7 @@ def _leaf_name(subscription: Subscription, pattern: Pattern) -> str:
 def _refusal(subscription: Subscription, what: str) -> EngineError:
     return EngineError(
         f"subscription {subscription.name!r} {what}",
-        advice="This engine matches subscriptions of a single EVENT; run it with `motet run --engine reference`.",
+        advice="The live cloud on Spark takes single events only; the embedded cloud and `motet run` combine them.",
     )
 
 
