@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from motet.engine.detect.saving_kernel import fill, in_working_order, saved_rows
 from motet.engine.detect.saving_rows import canonical
 from motet.engine.feeding import Feeding
 from motet.engine.lives import Life, Past, below
+from motet.engine.match.closing import background_of
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.engine.reading import Part, parts
@@ -46,7 +48,7 @@ from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.tables import Triple, notification_rows
-from motet.ontology.entailment import Entailment, Reasoner
+from motet.ontology.entailment import Reasoner
 from motet.plan.dag import Builder, build
 from motet.plan.feeding import Feed, feeds, feeds_itself
 from motet.plan.lags import lags
@@ -160,7 +162,7 @@ class Kernel:
         known = {life.subscription.name: life.subscription for life in self._lives.values()}
         together = {**known, **new}.values()
         if any(isinstance(one.delivery, Construct) for one in together):
-            feeds(build(together), self._feeding or Reasoner(self._background, Entailment(self._entailment)))
+            feeds(build(together), self._feeding or background_of(self._background, self._entailment).reasoner)
 
     def skip_to(self, offset: int) -> None:
         """Go on at an offset; the events before it are of no interest, but may have been there."""
@@ -315,7 +317,7 @@ class Kernel:
             case "subscribe":
                 if self._only is not None and offset not in self._only:
                     return
-                (subscription,) = parse(str(record["text"]), source=f"subscription {name!r} in the log")
+                (subscription,) = _parsed(str(record["text"]), f"subscription {name!r} in the log")
                 self._subscribe(subscription, offset)
                 return
             case "unsubscribe":
@@ -353,7 +355,7 @@ class Kernel:
     def _feed_by(self, background: frozenset[Triple]) -> Reasoner:
         """Who feeds whom is decided once and for all."""
         self._feeding_background = background
-        self._feeding = Reasoner(background, Entailment(self._asked_entailment or _entailment_of(background)))
+        self._feeding = background_of(background, self._asked_entailment or _entailment_of(background)).reasoner
         return self._feeding
 
     def _begin(self, life: Life) -> None:
@@ -584,6 +586,12 @@ def _entailment_of(background: frozenset[Triple]) -> str:
     return "owl-rl" if background else "none"
 
 
+@lru_cache(maxsize=10_000)
+def _parsed(text: str, source: str) -> tuple[Subscription, ...]:
+    """Reading a subscription takes milliseconds, and the past is read again and again."""
+    return parse(text, source=source)
+
+
 def _facts(life: Life) -> dict[str, object]:
     """What is saved of a subscription."""
     return {
@@ -596,6 +604,6 @@ def _facts(life: Life) -> dict[str, object]:
 
 
 def _life(name: str, facts: Mapping[str, Any]) -> Life:
-    (subscription,) = parse(facts["text"], source=f"subscription {name!r} in saved state")
+    (subscription,) = _parsed(facts["text"], f"subscription {name!r} in saved state")
     start = Start(facts["start"], subscription.since)
     return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from motet.language.algebra import EMPTY, Algebra, Bgp, Join, Triple, is_hidden, variable_name
 from motet.language.algebra_scope import certainly_bound, in_scope
@@ -93,6 +94,7 @@ class LeafPredicates:
         return frozenset({EVENT, *(self.during or ())})
 
 
+@lru_cache(maxsize=10_000)
 def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     """The predicates of a leaf, and for each canonical variable the leaf's own name.
 

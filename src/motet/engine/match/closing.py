@@ -6,7 +6,7 @@ itself, and where one of them can set off a rule whose consequences a leaf asks 
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,12 @@ class Background:
             return self.reasoner.close(row.triples)
         except LimitError:
             return None
+
+
+@lru_cache(maxsize=8)
+def background_of(triples: frozenset[Triple], entailment: str) -> Background:
+    """The closed background of a graph; whoever has the same graph has the same one."""
+    return Background(triples, entailment)
 
 
 class Closing:

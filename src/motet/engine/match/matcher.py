@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from motet.engine.match.asked import Asked
-from motet.engine.match.closing import Background, Closing
+from motet.engine.match.closing import Background, Closing, background_of
 from motet.engine.match.encode import encode
 from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
 from motet.engine.match.segment import Hits
@@ -123,7 +123,7 @@ class Matcher:
 
     @cached_property
     def _background(self) -> Background:
-        return Background(self.background, self.entailment)
+        return background_of(self.background, self.entailment)
 
     @cached_property
     def _index(self) -> Index:
