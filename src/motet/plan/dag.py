@@ -88,7 +88,6 @@ class Builder:
     digests: list[str] = field(default_factory=list)  # of each node
     names: list[dict[str, str]] = field(default_factory=list)  # of each node, where it was first seen
     leaf_names: list[dict[str, str]] = field(default_factory=list)
-    normalised: dict[Event, tuple[LeafPredicates, dict[str, str]]] = field(default_factory=dict)
     certain: list[frozenset[str]] = field(default_factory=list)  # of each leaf
     given: list[frozenset[str]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # of each leaf
@@ -129,9 +128,7 @@ class Builder:
 
     def leaf(self, event: Event) -> tuple[int, dict[str, str]]:
         """The place of the event's predicates among the leaves, and its names for their variables."""
-        if event not in self.normalised:
-            self.normalised[event] = normalise(event)
-        leaf, names = self.normalised[event]
+        leaf, names = normalise(event)
         place = self.leaves.setdefault(leaf, len(self.leaves))
         if place == len(self.certain):
             self.certain.append(leaf.certain())
