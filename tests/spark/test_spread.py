@@ -25,6 +25,7 @@ from motet.model.tables import notification_rows
 from motet.spark.components import Division, Spread, divide
 from motet.spark.detect import GROUPED, Detect
 from motet.spark.spread import Spreading
+from motet.spark.triples import to_text
 
 CASES = int(os.environ.get("MOTET_CASES", "20"))
 
@@ -100,7 +101,11 @@ def lines_of(case: Case, division: Division) -> list[str]:
     found = Spreading(division).match(events.append_column("offset", pa.array(range(len(events)))))
     singles = [notification.to_line() for notification, _ in notification_rows(found.told)]
     homes = sorted((group["component"], group["bucket"], group["event"]) for group in found.groups.to_pylist())
-    rows = [events.slice(place, 1).to_pylist()[0] | {"component": c, "bucket": b} for c, b, place in homes]
+    texts = to_text(events.column("triples")).to_pylist()
+    rows = [
+        events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "component": c, "bucket": b}
+        for c, b, place in homes
+    ]
     alone = [{"component": c, "bucket": 0} for c, part in enumerate(division.components) if part.may_start_alone]
     table = pa.Table.from_pylist(sorted(alone + rows, key=lambda row: (row["component"], row["bucket"])), GROUPED)
     detected = [

@@ -23,6 +23,7 @@ from motet.spark.components import Division, Spread
 from motet.spark.events import Batches
 from motet.spark.match import SORTABLE, sortable
 from motet.spark.spread import Bucket
+from motet.spark.triples import from_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,8 @@ GROUPED = pa.schema(
     [
         pa.field("component", pa.int32(), nullable=False),
         pa.field("bucket", pa.int32(), nullable=False),
-        *(field for field in EVENTS if field.name != "line"),
+        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # null: no event, only the group
+        pa.field("triples", pa.string()),  # as text
     ]
 )
 TOLD = pa.schema(list(SORTABLE))
@@ -66,7 +68,7 @@ class Detect:
         for (component, bucket), group in groupby(parts, key=_group):
             kernel, offset = detection.kernel(component, bucket), 0
             for part in group:
-                events = part.filter(part.column("id").is_valid())
+                events = _events(part)
                 yield told(kernel.advance(event_records(events, offset)))
                 offset += len(events)
             yield told(kernel.advance(tick_record(END_OF_TIME, offset)))
@@ -102,6 +104,13 @@ def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for begin, end in pairwise([0, *cuts.tolist(), len(rows)]):
         if begin < end:
             yield rows.slice(begin, end - begin)
+
+
+def _events(part: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of a group as they were before the shuffle."""
+    events = part.filter(part.column("id").is_valid())
+    index = events.schema.get_field_index("triples")
+    return events.set_column(index, EVENTS.field("triples"), from_text(events.column("triples")))
 
 
 def _group(part: pa.RecordBatch) -> tuple[int, int]:

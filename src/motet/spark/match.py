@@ -22,6 +22,7 @@ from motet.model.schemas import EVENTS, NOTIFICATIONS
 from motet.model.tables import notification_batch, notification_rows, stamp
 from motet.spark.events import ORIGIN, Batches, Parts, over_parts
 from motet.spark.spread import GROUPS, Found
+from motet.spark.triples import to_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +43,8 @@ MATCHED = pa.schema(
         *ORIGIN,
         pa.field("notifications", pa.list_(pa.field("item", SORTABLE, nullable=False)), nullable=False),
         pa.field("groups", pa.list_(pa.field("item", GROUP, nullable=False)), nullable=False),
-        *(EVENTS.field(name).with_nullable(True) for name in ("start", "end", "triples")),  # null without a group
+        *(EVENTS.field(name) for name in ("start", "end")),
+        pa.field("triples", pa.string()),  # as text; null without a group
         pa.field("worker", pa.string(), nullable=False),  # host, process and task that made the row
     ]
 )
@@ -93,9 +95,11 @@ def _grouped(groups: pa.RecordBatch, events: pa.RecordBatch) -> tuple[pa.ListArr
     """The groups of each row, and start, end and triples of those that have some."""
     sizes = np.bincount(np.asarray(groups.column("event")), minlength=len(events))
     values = pa.StructArray.from_arrays([groups.column(field.name) for field in GROUP], fields=list(GROUP))
-    places = pa.array(np.arange(len(events)), mask=sizes == 0)
-    kept = [events.column(name).take(places) for name in ("start", "end", "triples")]
-    return _lists(sizes, values, "groups"), kept
+    kept = sizes > 0
+    chosen = events.filter(pa.array(kept))
+    columns = [chosen.column("start"), chosen.column("end"), to_text(chosen.column("triples"))]
+    places = pa.array(np.cumsum(kept) - 1, mask=~kept)
+    return _lists(sizes, values, "groups"), [column.take(places) for column in columns]
 
 
 def match_events(spark: SparkSession, parts: Parts, matching: Matching, arrival: int) -> DataFrame:
