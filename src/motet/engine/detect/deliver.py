@@ -97,21 +97,20 @@ def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
 
 def _bindings(found: Sequence[tuple[Delivery, Occurrences]], names: Dictionary) -> pa.ListArray:
     """Variables in the order of their names; unbound ones are left out."""
-    values: list[Ints] = [np.empty(0, np.int64)]
-    variables: list[Ints] = [np.empty(0, np.int64)]
-    sizes: list[Ints] = [np.empty(0, np.int64)]
-    labels: list[str] = []
-    for delivery, table in found:
-        matrix = table.rows[:, VALUES:]
-        bound = matrix != UNBOUND
-        values.append(matrix[bound])
-        variables.append(np.broadcast_to(len(labels) + np.arange(matrix.shape[1]), matrix.shape)[bound])
-        sizes.append(bound.sum(axis=1))
-        labels += delivery.names
-    terms = names.strings(np.concatenate(values))
-    labelled = pa.array(labels, pa.string()).take(pa.array(np.concatenate(variables)))
+    lengths = [len(table) for _, table in found]
+    widths = [table.width for _, table in found]
+    values = np.full((sum(lengths), max(widths, default=0)), UNBOUND, np.int64)
+    first = 0
+    for _, table in found:
+        values[first : first + len(table), : table.width] = table.rows[:, VALUES:]
+        first += len(table)
+    bound = values != UNBOUND
+    labels = pa.array([name for delivery, _ in found for name in delivery.names], pa.string())
+    first_label = np.repeat(np.cumsum([0, *widths])[:-1], lengths)
+    labelled = labels.take(pa.array((first_label[:, None] + np.arange(values.shape[1]))[bound]))
+    terms = names.strings(values[bound])
     pairs = pa.StructArray.from_arrays([labelled, terms], fields=list(BINDING))
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    starts = np.concatenate([[0], np.cumsum(bound.sum(axis=1))])
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pairs, type=NOTIFICATIONS.field("bindings").type)
 
 

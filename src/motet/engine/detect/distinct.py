@@ -53,7 +53,9 @@ class Distinct:
     def _once(self, new: Occurrences) -> Occurrences:
         if len(new) < 2:
             return new
-        ordered = new.take(np.argsort(new.rows[:, EMITTED], kind="stable"))
+        emitted = new.rows[:, EMITTED]
+        in_order = (emitted[1:] >= emitted[:-1]).all()
+        ordered = new if in_order else new.take(np.argsort(emitted, kind="stable"))
         first = first_equal(ordered.rows, self._columns, ordered.starts, ordered.events)
         kept = first == np.arange(len(ordered))
         return ordered if kept.all() else _with_members(ordered, first).take(kept)

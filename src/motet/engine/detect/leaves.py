@@ -154,14 +154,13 @@ class _Ways:
         rows[has, VALUES + column[has]] = rows[has, FIRST] | EVENT
 
     def _cut(self, rows: Ints, leaf: Ints) -> Iterator[tuple[LeafNode, Occurrences]]:
-        events, starts = rows[:, FIRST].copy(), np.arange(len(rows) + 1)
         cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
         for first, last in pairwise(cuts):
             own = self._own[leaf[first]]
             if own is not None:
-                part = rows[first:last]
+                part = rows[first:last].copy()  # else a row that stays would keep all of them
                 members = member_sets([_member(own, row) for row in part]) if own.node.with_members else None
-                yield own, Occurrences(part, starts[: last - first + 1], events[first:last], members)
+                yield own, Occurrences(part, np.arange(len(part) + 1), part[:, FIRST].copy(), members)
 
 
 def _learn(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:

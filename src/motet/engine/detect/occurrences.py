@@ -53,6 +53,8 @@ class Occurrences:
     def take(self, chosen: npt.NDArray[Any]) -> Occurrences:
         """Some rows, by number or by mask."""
         if chosen.dtype == np.bool_:
+            if chosen.all():
+                return self
             chosen = np.flatnonzero(chosen)
         starts, places = _lists(self.starts, chosen)
         members = None if self.members is None else self.members[chosen]
@@ -73,12 +75,11 @@ class Occurrences:
         """With other variables: the new one ``i`` is the old one ``sources[i]``, or unbound if that is negative."""
         if list(sources) == list(range(self.width)):
             return self
-        rows = np.full((len(self), VALUES + len(sources)), UNBOUND, np.int64)
-        rows[:, :VALUES] = self.rows[:, :VALUES]
+        rows = self.rows.take([*range(VALUES), *(VALUES + old for old in sources)], axis=1)
         for new, old in enumerate(sources):
-            if old >= 0:
-                rows[:, VALUES + new] = self.rows[:, VALUES + old]
-        return replace(self, rows=rows)
+            if old < 0:
+                rows[:, VALUES + new] = UNBOUND
+        return Occurrences(rows, self.starts, self.events, self.members)
 
 
 @cache
