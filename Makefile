@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint ontologies bench docs lock clean kills mutants
+.PHONY: setup demo test lint ontologies bench bench-kernel docs lock clean kills mutants
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -47,6 +47,14 @@ ontologies: $(READY)  ## download published ontologies (needs npm) and hold the 
 
 bench: $(READY)  ## every benchmark, each prints a ratio
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+bench-kernel: $(READY)  ## matching, detection and the whole way against their goals, in some minutes
+	@$(BIN)/python benchmarks/match.py
+	@$(BIN)/python benchmarks/detect.py --events 300000 --rounds 3
+	@$(BIN)/python benchmarks/sharing.py --events 100000 --rounds 2
+	@$(BIN)/python benchmarks/memory.py
+	@$(BIN)/python benchmarks/end_to_end.py
+	@$(BIN)/python benchmarks/latency.py --events 500
 
 docs: $(READY)  ## HTML documentation in build/docs
 	@$(BIN)/python docs/tour.py
