@@ -39,7 +39,7 @@ class Outcome:
 
 def main() -> int:
     args = arguments()
-    chosen = [mutant for mutant in MUTANTS if args.only in f"{mutant.file} {mutant.breaks}"]
+    chosen = [mutant for mutant in MUTANTS if any(text in str(mutant) for text in args.only)]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="motet-mutants-") as scratch:
         folder = Path(scratch)
@@ -56,7 +56,9 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose file or description has this text")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="mutants whose file or description has this text"
+    )
     parser.add_argument("--cases", type=int, default=300, metavar="N", help="random cases in the exam; default: 300")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="mutants at a time")
     parser.add_argument("--despite", action="store_true", help="leave out what the unchanged package fails on")

@@ -210,18 +210,17 @@ MUTANTS = (
         "a run waits for its gap although its bound is over",
     ),
     # Time, the log, the plan
-    Mutant(_FRONTIER, 'side="right")]', 'side="left")]', "an instant counts as passed when it is reached: the offset"),
+    Mutant(
+        _FRONTIER,
+        'instants, side="right")',
+        'instants, side="left")',
+        "an instant counts as passed when it is reached: the offset",
+    ),
     Mutant(
         _FRONTIER,
         "np.bool_] = instants < self.now",
         "np.bool_] = instants <= self.now",
         "an instant counts as passed when it is reached",
-    ),
-    Mutant(
-        _DISTINCT,
-        "may_come_again = ~now.frontier.passed(table.rows[:, END] + now.lag)",
-        "may_come_again = ~now.frontier.passed(table.rows[:, END] + now.lag + 1)",
-        "remembers what it has seen a moment too long",
     ),
     Mutant(_DISTINCT, "        fresh[: len(self.seen)] = False\n", "", "finds again what it has seen"),
     Mutant(
@@ -243,7 +242,6 @@ MUTANTS = (
         "an unsubscribe record changes nothing",
     ),
     Mutant(_KERNEL, "self._retracted[str(name)] = offset", "pass", "a retraction changes nothing"),
-    Mutant(_LAGS, "return max(below) + window", "return max(below)", "XOR has no lag of its own"),
     Mutant(_LAGS, "max(below[0], below[1] + window)", "max(below)", "UNLESS has no lag of its own"),
     Mutant(
         _DAG, "start=None if filterable else self.start", "start=None", "subscriptions share what began before them"

@@ -255,15 +255,15 @@ class Writer:
 def random_subscriptions(
     random: Random, scope: str, abilities: Abilities, count: int, *, intervals: bool = True
 ) -> list[Subscription]:
-    """Subscriptions for one log; sometimes the first one makes events that the others see."""
+    """Subscriptions for one log; sometimes the first one makes events that the others see, sometimes two are alike."""
     derives = abilities.derives and random.random() < 0.3
-    return [
-        random_subscription(
-            Writer(random, scope, abilities, derives and number == 1, derives and number > 1, intervals),
-            f"{scope}-{number}",
-        )
-        for number in range(1, count + 1)
-    ]
+    found: list[Subscription] = []
+    for number in range(1, count + 1):
+        name = f"{scope}-{number}"
+        writer = Writer(random, scope, abilities, derives and number == 1, derives and number > 1, intervals)
+        alike = number > 2 and random.random() < 0.15
+        found.append(replace(found[-1], name=name) if alike else random_subscription(writer, name))
+    return found
 
 
 def random_subscription(writer: Writer, name: str) -> Subscription:
