@@ -76,7 +76,7 @@ def _runner() -> Iterator[Any]:
     finally:
         gateway.shutdown()
         gateway.java_process.kill()  # Siddhi's own threads would keep it
-        gateway.java_process.communicate()
+        gateway.java_process.wait()  # Py4J closes its pipes, in a thread of its own
 
 
 def _siddhi() -> list[Path]:
