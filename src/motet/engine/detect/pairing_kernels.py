@@ -277,20 +277,39 @@ def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its sta
     are more than enough pairs; where to go on is returned.
     """
     later, earlier = np.empty(max(16, len(start)), np.int64), np.empty(max(16, len(start)), np.int64)
-    found = 0
-    begin = first
-    while begin > 0 and lane[begin - 1] >> 1 == lane[begin] >> 1:
-        begin -= 1
-    x = first
+    before = np.empty(len(start), np.int64)  # the row of the same key and side before
+    last = np.full(2, -1, np.int64)  # of each side
+    found, x = 0, first
+    while x > 0 and lane[x - 1] >> 1 == lane[first] >> 1:
+        x -= 1
+    begin = x
     while x < len(start) and found < most:
         if x and lane[x] >> 1 != lane[x - 1] >> 1:
             begin = x
-        if found + x - begin > len(later):
-            later = np.concatenate((later, np.empty(found + x - begin, np.int64)))
-            earlier = np.concatenate((earlier, np.empty(found + x - begin, np.int64)))
-        found = _pair_with_earlier(
-            start, end, lane, is_open, loose, starts, events, relation, bound, begin, x, later, earlier, found
-        )
+            last[:] = -1
+        if x >= first:
+            if found + x - begin > len(later):
+                later = np.concatenate((later, np.empty(found + x - begin, np.int64)))
+                earlier = np.concatenate((earlier, np.empty(found + x - begin, np.int64)))
+            found = _pair_with_earlier(
+                start,
+                end,
+                lane,
+                is_open,
+                loose,
+                starts,
+                events,
+                relation,
+                bound,
+                before,
+                last,
+                x,
+                later,
+                earlier,
+                found,
+            )
+        before[x] = last[lane[x] & 1]
+        last[lane[x] & 1] = x
         x += 1
     return later[:found].copy(), earlier[:found].copy(), x
 
@@ -298,16 +317,15 @@ def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its sta
 @inner
 def _pair_with_earlier(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
     start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, starts: Ints, events: Ints, relation: int,
-    bound: int, begin: int, x: int, later: Ints, earlier: Ints, found: int,
+    bound: int, before: Ints, last: Ints, x: int, later: Ints, earlier: Ints, found: int,
 ) -> int:  # fmt: skip
-    for y in range(x - 1, begin - 1, -1):
-        if bound >= 0 and end[y] < end[x] - bound:
-            break
-        if lane[y] == lane[x] or (is_open[x] and is_open[y]):
-            continue
-        if _admits(start, end, lane, loose, starts, events, relation, bound, x, y):
+    y = last[1 - (lane[x] & 1)]
+    while y >= 0 and (bound < 0 or end[y] >= end[x] - bound):
+        both_open = is_open[x] and is_open[y]
+        if not both_open and _admits(start, end, lane, loose, starts, events, relation, bound, x, y):
             later[found], earlier[found] = x, y
             found += 1
+        y = before[y]
     return found
 
 

@@ -16,6 +16,7 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import END, START, VALUES, Ints, Occurrences
 from motet.engine.detect.order import with_ties
 from motet.engine.detect.saving_rows import EventText, Rows
+from motet.language.syntax import Context
 from motet.model.schemas import RECORDS
 from motet.plan.nodes import PAIRING, Kind, variable_number
 
@@ -51,6 +52,8 @@ def fill(names: Dictionary, rows: Rows, *, with_triples: bool) -> None:
 
 def in_working_order(running: Running, name: str, table: Occurrences, names: Dictionary) -> Occurrences:
     """A node's table as its operator wants it."""
+    if running.node.context is Context.UNRESTRICTED and running.node.kind in PAIRING:
+        return table  # which pairs in any order
     if running.node.kind in PAIRING and name in _SIDES:
         side = _SIDES[name]
         order = [variable_number(variable) for variable in running.node.order[side]] if running.node.order else []
