@@ -92,8 +92,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "and (len(starts) == 0 or _disjoint(starts, events, x, y))",
-        "and (len(starts) == 0 or True)",
+        "return _agree(loose, x, y) and _disjoint(lists, x, y)",
+        "return _agree(loose, x, y)",
         "pairs share events",
     ),
     Mutant(

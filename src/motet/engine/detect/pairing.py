@@ -159,8 +159,7 @@ class Pairing:
             is_right = (batch.lane[later] & 1).astype(np.bool_)
             left, right = np.where(is_right, earlier, later), np.where(is_right, later, earlier)
             rows = kernels.joined_rows(batch.rows, batch.part, batch.place, left, right, self._sources)
-            lists = (tuple(table.starts for table in batch.tables), tuple(table.events for table in batch.tables))
-            found = Occurrences(rows, *kernels.joined_events(*lists, batch.part, batch.place, left, right))
+            found = Occurrences(rows, *kernels.joined_events(*batch.lists, batch.part, batch.place, left, right))
         if self._context != kernels.UNRESTRICTED:
             by_row = later if len(found) == len(later) else later[np.flatnonzero(np.diff(later, prepend=-1))]
             found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], batch.known[by_row])
@@ -200,8 +199,7 @@ class Pairing:
     def _pairs(self, batch: _Batch, now: Now) -> tuple[Ints, Ints, Ints]:
         """The pairs (later, earlier), and the rows that stay open."""
         loose = batch.values(self._loose, self._mappings)
-        compared = batch.events() if self._shares_events else (NO_ROWS, NO_ROWS)
-        relation = (loose, *compared, self._relation, self._bound)
+        relation = (loose, (*batch.lists, batch.part, batch.place, self._shares_events), self._relation, self._bound)
         allowed = None
         if self._condition is not None or self._context == kernels.UNRESTRICTED:
             later, earlier = self._all_pairs(batch, relation, now)
@@ -312,10 +310,10 @@ class _Batch:
             rest.append(self.tables[part].take(stays))
         return concatenated(rest)
 
-    def events(self) -> tuple[Ints, Ints]:
-        """The events of all rows, as lists."""
-        table = self.table(np.arange(len(self.start)), bare=True)
-        return table.starts, table.events
+    @property
+    def lists(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+        """The events of all tables: where the lists begin, and their elements."""
+        return tuple(table.starts for table in self.tables), tuple(table.events for table in self.tables)
 
     def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
         """Some variables of the result, of all rows."""
@@ -328,17 +326,13 @@ class _Batch:
                     found[rows, at] = table.rows[self.place[rows], VALUES + mapping[variable]]
         return found
 
-    def table(self, rows: Ints, mappings: Sequence[Sequence[int]] | None = None, *, bare: bool = False) -> Occurrences:
-        """Some rows, in the variables of the result if it is said where those are; otherwise all are of one side.
-
-        A bare table has no variables.
-        """
+    def table(self, rows: Ints, mappings: Sequence[Sequence[int]] | None = None) -> Occurrences:
+        """Some rows, in the variables of the result if it is said where those are; otherwise all are of one side."""
         found, order = [], []
         for part in np.unique(self.part[rows]).tolist():
             chosen = np.flatnonzero(self.part[rows] == part)
             taken = self.tables[part].take(self.place[rows[chosen]])
-            mapping = () if bare else mappings[RIGHT if _OF_RIGHT[part] else LEFT] if mappings else None
-            found.append(taken if mapping is None else taken.renamed(mapping))
+            found.append(taken.renamed(mappings[RIGHT if _OF_RIGHT[part] else LEFT]) if mappings else taken)
             order.append(chosen)
         if len(found) == 1:
             return found[0]

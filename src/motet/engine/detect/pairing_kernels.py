@@ -14,6 +14,8 @@ from motet.engine.detect.grouping_kernels import row_code
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, LEFT_END, RIGHT_START, START, UNBOUND, VALUES, Ints
 
 Flags = npt.NDArray[np.bool_]
+Parts = tuple[Ints, ...]
+Lists = tuple[Parts, Parts, Ints, Ints, bool]  # the tables' events, where each row is, and whether any may share one
 
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)
 (
@@ -57,12 +59,18 @@ def _related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PL
 
 
 @inner
-def _disjoint(starts: Ints, events: Ints, one: int, other: int) -> bool:
-    at, other_at = starts[one], starts[other]
-    while at < starts[one + 1] and other_at < starts[other + 1]:
-        if events[at] == events[other_at]:
+def _disjoint(lists: Lists, one: int, other: int) -> bool:
+    """Whether two rows share no event."""
+    starts, events, of_part, place, may_share = lists
+    if not may_share:
+        return True
+    own, others = events[of_part[one]], events[of_part[other]]
+    at, stop = starts[of_part[one]][place[one]], starts[of_part[one]][place[one] + 1]
+    other_at, other_stop = starts[of_part[other]][place[other]], starts[of_part[other]][place[other] + 1]
+    while at < stop and other_at < other_stop:
+        if own[at] == others[other_at]:
             return False
-        if events[at] < events[other_at]:
+        if own[at] < others[other_at]:
             at += 1
         else:
             other_at += 1
@@ -268,7 +276,7 @@ def by_key(lane: Ints, lanes: int, order: Ints) -> Ints:
 
 @compiled
 def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, starts: Ints, events: Ints, relation: int,
+    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, lists: Lists, relation: int,
     bound: int, first: int, most: int,
 ) -> tuple[Ints, Ints, int]:  # fmt: skip
     """All pairs (later, earlier) of rows that are not both open already, whatever became of them.
@@ -297,8 +305,7 @@ def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its sta
                 lane,
                 is_open,
                 loose,
-                starts,
-                events,
+                lists,
                 relation,
                 bound,
                 before,
@@ -316,13 +323,13 @@ def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its sta
 
 @inner
 def _pair_with_earlier(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, starts: Ints, events: Ints, relation: int,
+    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, lists: Lists, relation: int,
     bound: int, before: Ints, last: Ints, x: int, later: Ints, earlier: Ints, found: int,
 ) -> int:  # fmt: skip
     y = last[1 - (lane[x] & 1)]
     while y >= 0 and (bound < 0 or end[y] >= end[x] - bound):
         both_open = is_open[x] and is_open[y]
-        if not both_open and _admits(start, end, lane, loose, starts, events, relation, bound, x, y):
+        if not both_open and _admits(start, end, lane, loose, lists, relation, bound, x, y):
             later[found], earlier[found] = x, y
             found += 1
         y = before[y]
@@ -331,7 +338,7 @@ def _pair_with_earlier(  # noqa: PLR0913, PLR0917  (a kernel has no object to ke
 
 @inner
 def _admits(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    start: Ints, end: Ints, lane: Ints, loose: Ints, starts: Ints, events: Ints, relation: int, bound: int, x: int,
+    start: Ints, end: Ints, lane: Ints, loose: Ints, lists: Lists, relation: int, bound: int, x: int,
     y: int,
 ) -> bool:  # fmt: skip
     left, right = (y, x) if lane[x] & 1 else (x, y)
@@ -339,19 +346,18 @@ def _admits(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its stat
         return False
     if bound >= 0 and max(end[x], end[y]) - min(start[x], start[y]) > bound:
         return False
-    return _agree(loose, x, y) and (len(starts) == 0 or _disjoint(starts, events, x, y))
+    return _agree(loose, x, y) and _disjoint(lists, x, y)
 
 
 @compiled
 def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
-    start: Ints, end: Ints, lane: Ints, lanes: int, is_open: Flags, together: Flags, loose: Ints, starts: Ints,
-    events: Ints, relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
+    start: Ints, end: Ints, lane: Ints, lanes: int, is_open: Flags, together: Flags, loose: Ints, lists: Lists,
+    relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
 ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
     """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open.
 
     Rows stand key by key: those that are open, then those that complete, by their ends. Rows of one key agree in all
-    but the ``loose`` values. Without ``starts`` no row shares an event with another. With ``checked`` only allowed
-    pairs count.
+    but the ``loose`` values. With ``checked`` only allowed pairs count.
     """
     count = len(start)
     heads, tails = np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)
@@ -375,7 +381,7 @@ def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
                 following = before[y] if context == RECENT else after[y]
                 if bound >= 0 and end[x] - start[y] > bound:
                     _unlink(after, before, heads, tails, other, y)  # what completes from now on ends even later
-                elif _admits(start, end, lane, loose, starts, events, relation, bound, x, y) and (
+                elif _admits(start, end, lane, loose, lists, relation, bound, x, y) and (
                     not checked or _allowed(allowed, x * count + y)
                 ):
                     later[found], earlier[found] = x, y
