@@ -10,8 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,13 +37,11 @@ from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_kernel import fill, in_working_order, saved_rows
 from motet.engine.detect.saving_rows import canonical
 from motet.engine.feeding import Feeding
-from motet.engine.lives import Life, Past, below
+from motet.engine.lives import Life, Past, below, facts_of, life_of, parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.engine.reading import Part, parts
-from motet.language.parse import parse
-from motet.language.printer import to_text
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.tables import Triple, notification_rows
 from motet.ontology.entailment import Reasoner
@@ -214,7 +210,7 @@ class Kernel:
             "deriving": sorted(self._deriving),
             "with triples": self._shared.names.events.with_triples,
         }
-        lives = {name: _facts(life) for name, life in self._lives.items()}
+        lives = {name: facts_of(life) for name, life in self._lives.items()}
         graphs = {"given": self._given, "current": self._background}
         if self._feeding_background is not None:
             graphs["feeding"] = self._feeding_background
@@ -283,7 +279,7 @@ class Kernel:
         kernel._shared.derived = facts["derived"]
         fill(kernel.names, saved.rows, with_triples=facts["with triples"])
         for name, life in sorted(saved.lives.items(), key=lambda one: one[1]["offset"]):
-            kernel._begin(_life(name, life))
+            kernel._begin(life_of(name, life))
         kernel._change()
         kernel._take(saved.rows.tables)
         return kernel
@@ -317,7 +313,7 @@ class Kernel:
             case "subscribe":
                 if self._only is not None and offset not in self._only:
                     return
-                (subscription,) = _parsed(str(record["text"]), f"subscription {name!r} in the log")
+                (subscription,) = parsed(str(record["text"]), f"subscription {name!r} in the log")
                 self._subscribe(subscription, offset)
                 return
             case "unsubscribe":
@@ -584,26 +580,3 @@ class Kernel:
 def _entailment_of(background: frozenset[Triple]) -> str:
     """What is entailed when nothing is asked for: without a background there is nothing to reason with."""
     return "owl-rl" if background else "none"
-
-
-@lru_cache(maxsize=10_000)
-def _parsed(text: str, source: str) -> tuple[Subscription, ...]:
-    """Reading a subscription takes milliseconds, and the past is read again and again."""
-    return parse(text, source=source)
-
-
-def _facts(life: Life) -> dict[str, object]:
-    """What is saved of a subscription."""
-    return {
-        "text": to_text(life.subscription),
-        "offset": life.offset,
-        "start": life.start.offset,
-        "is alone": life.is_alone,
-        "frontier": life.frontier,
-    }
-
-
-def _life(name: str, facts: Mapping[str, Any]) -> Life:
-    (subscription,) = _parsed(facts["text"], f"subscription {name!r} in saved state")
-    start = Start(facts["start"], subscription.since)
-    return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])

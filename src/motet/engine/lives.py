@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from motet.engine.detect.construct import Templates
 from motet.engine.detect.deliver import Delivery
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import FIRST, START, Occurrences
+from motet.language.parse import parse
+from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.plan.nodes import Node, Root, Start
 
@@ -62,3 +66,26 @@ def below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
             found.add(id_)
             waiting += (edge.child for edge in nodes[id_].children)
     return found
+
+
+@lru_cache(maxsize=10_000)
+def parsed(text: str, source: str) -> tuple[Subscription, ...]:
+    """Reading a subscription takes milliseconds, and the past is read again and again."""
+    return parse(text, source=source)
+
+
+def facts_of(life: Life) -> dict[str, object]:
+    """What is saved of a subscription."""
+    return {
+        "text": to_text(life.subscription),
+        "offset": life.offset,
+        "start": life.start.offset,
+        "is alone": life.is_alone,
+        "frontier": life.frontier,
+    }
+
+
+def life_of(name: str, facts: Mapping[str, Any]) -> Life:
+    (subscription,) = parsed(facts["text"], f"subscription {name!r} in saved state")
+    start = Start(facts["start"], subscription.since)
+    return Life(subscription, facts["offset"], start, facts["is alone"], facts["frontier"])

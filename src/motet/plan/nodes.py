@@ -7,7 +7,7 @@ iteration projects it away, or it is only known on the right side of UNLESS, WIT
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -38,6 +38,11 @@ class Kind(Enum):
 PAIRING = frozenset({Kind.AND, Kind.TIMED, Kind.ALONGSIDE})
 ITERATION = frozenset({Kind.TIMES, Kind.RUN})
 GUARDS = frozenset({Kind.UNLESS, Kind.WITHOUT})
+
+# Relations whose left operand always completes before the right one, so that only that has to be remembered.
+LEFT_FIRST = frozenset(
+    {Relation.BEFORE, Relation.MEETS, Relation.OVERLAPS, Relation.STARTS, Relation.DURING, Relation.FINISHED_BY}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,16 @@ class Plan:
     users: Mapping[int, tuple[str, ...]] = field(compare=False, default_factory=dict)
     names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
     leaf_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
+
+
+def pair_bound(node: Node, nodes: Mapping[int, Node] | Sequence[Node]) -> int | None:
+    """The bound of the pairs a WITHOUT looks into, through the guards and bounds between."""
+    bounds = []
+    while node.kind not in PAIRING and node.children:
+        if node.kind is Kind.WITHIN:
+            bounds.append(node.operator.window)
+        node = nodes[node.children[0].child]
+    return min((bound for bound in (*bounds, node.bound) if bound is not None), default=None)
 
 
 def variable_number(name: str) -> int:

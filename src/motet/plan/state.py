@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.model.times import format_duration
-from motet.plan.nodes import ITERATION, PAIRING, Kind, Node, Plan
-
-# An operand that always completes before its partner is the only one that has to be remembered.
-_LEFT_FIRST = frozenset(
-    {Relation.BEFORE, Relation.MEETS, Relation.OVERLAPS, Relation.STARTS, Relation.DURING, Relation.FINISHED_BY}
-)
+from motet.plan.nodes import ITERATION, LEFT_FIRST, PAIRING, Kind, Node, Plan, pair_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ def _windowed(plan: Plan, node: Node, children: list[State], delay: int) -> Stat
             delay = max(children[0].delay, window + children[1].delay)
             return State("undecided occurrences and what contradicts them", node.joined, delay, delay)
         case Kind.WITHOUT:
-            span = _longer(_pair_bound(plan, node), delay)
+            span = _longer(pair_bound(node, plan.nodes), delay)
             return State("occurrences of the right side", node.joined, span, delay)
         case Kind.NO:
             return State("start points and what ends the silence", (), window + delay, delay)
@@ -109,7 +104,7 @@ def _sides(node: Node, both: str) -> str:
     relation = node.operator.relation
     if relation is None or relation is Relation.EQUALS:
         return both
-    return "the left side" if relation in _LEFT_FIRST else "the right side"
+    return "the left side" if relation in LEFT_FIRST else "the right side"
 
 
 def _iteration(node: Node, delay: int) -> State:
@@ -133,13 +128,3 @@ def _longer(span: int | None, delay: int) -> int | None:
 def _shorter(one: int | None, other: int | None) -> int | None:
     spans = [span for span in (one, other) if span is not None]
     return min(spans, default=None)
-
-
-def _pair_bound(plan: Plan, node: Node) -> int | None:
-    """The bound of the pairs a WITHOUT looks into."""
-    bounds: list[int] = []
-    while node.kind not in PAIRING:
-        if node.kind is Kind.WITHIN and node.operator.window is not None:
-            bounds.append(node.operator.window)
-        node = plan.nodes[node.children[0].child]
-    return min([*bounds, *([] if node.bound is None else [node.bound])], default=None)

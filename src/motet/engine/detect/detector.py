@@ -19,7 +19,7 @@ from motet.engine.detect.occurrences import FIRST, Occurrences, concatenated, no
 from motet.engine.detect.operator import NEVER, Now, Operator
 from motet.engine.detect.pairing import Pairing
 from motet.engine.detect.passing import Filter, Union, Within
-from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start
+from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start, pair_bound
 
 Found = Mapping[int, Occurrences]  # by node
 
@@ -158,7 +158,7 @@ def _may_reach_back(node: Node) -> bool:
 def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
     match node.kind:
         case Kind.UNLESS | Kind.WITHOUT:
-            return Guard(node, _pair_bound(node, known))
+            return Guard(node, pair_bound(node, known))
         case Kind.XOR:
             return Either(node)
         case Kind.NO:
@@ -172,16 +172,6 @@ def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR09
         case Kind.FILTER:
             return Filter(node)
     return Union()
-
-
-def _pair_bound(node: Node, known: Mapping[int, Node]) -> int | None:
-    """The bound of the pairs a WITHOUT looks into."""
-    bounds = []
-    while node.kind not in PAIRING and node.children:
-        if node.kind is Kind.WITHIN:
-            bounds.append(node.operator.window)
-        node = known[node.children[0].child]
-    return min((bound for bound in (*bounds, node.bound) if bound is not None), default=None)
 
 
 def _mapping(node: Node, edge: Edge, child: Node) -> list[int]:

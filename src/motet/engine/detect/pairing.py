@@ -36,7 +36,7 @@ from motet.engine.detect.operator import NEVER, Now, Tables
 from motet.engine.detect.order import Order, with_ties
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
-from motet.plan.nodes import Kind, Node, variable_number
+from motet.plan.nodes import LEFT_FIRST, Kind, Node, variable_number
 
 _CONTEXTS = {
     Context.UNRESTRICTED: kernels.UNRESTRICTED,
@@ -48,11 +48,8 @@ _CONTEXTS = {
 _RELATIONS = {relation: getattr(kernels, relation.name) for relation in Relation}
 _KINDS = {Kind.AND: kernels.AND, Kind.ALONGSIDE: kernels.ALONGSIDE}
 
-# The side that completes first; where it can be either, both have to stay open.
-_LEFT_FIRST = frozenset(
-    {Relation.BEFORE, Relation.MEETS, Relation.OVERLAPS, Relation.STARTS, Relation.DURING, Relation.FINISHED_BY}
-)
-_RIGHT_FIRST = frozenset(relation.inverse for relation in _LEFT_FIRST)
+# Where the right side completes first; where it can be either, both have to stay open.
+_RIGHT_FIRST = frozenset(relation.inverse for relation in LEFT_FIRST)
 
 # Instants that are equal in a pair, so that they can be part of the key: columns of the left and of the right side.
 _EQUAL_TIMES = {
@@ -90,7 +87,7 @@ class Pairing:
         self._sources = self._sources.reshape(2, len(node.variables))
         self._keys = self._key_columns()
         self._loose = [variable_number(name) for name in node.joined if name not in node.keys]
-        self._opens = np.array([relation not in _RIGHT_FIRST, relation not in _LEFT_FIRST])
+        self._opens = np.array([relation not in _RIGHT_FIRST, relation not in LEFT_FIRST])
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
         self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
         self._none = [none(width, with_members=node.with_members) for width in widths]
@@ -243,7 +240,7 @@ class Pairing:
         """Whatever comes from now on ends no earlier than the frontier, less the lag of its side."""
         lags = now.lags if self._context == kernels.UNRESTRICTED else [max(now.lags)] * 2
         relation = self._node.operator.relation
-        for side, first in ((LEFT, _LEFT_FIRST), (RIGHT, _RIGHT_FIRST)):
+        for side, first in ((LEFT, LEFT_FIRST), (RIGHT, _RIGHT_FIRST)):
             partners_end = now.frontier.now - lags[1 - side] if now.frontier.now < PASSED_ALL else PASSED_ALL
             opened = self._opened[side]
             if not len(opened):
