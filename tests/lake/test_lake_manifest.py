@@ -79,6 +79,21 @@ def test_opening_reads_only_what_follows_the_checkpoint(tmp_path: Path, monkeypa
     assert read[:4] == [CHECKPOINT, *map(commit_name, versions)]
 
 
+def test_checkpoints_get_rarer_as_the_lake_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lake twice as large waits twice as long for its next checkpoint."""
+    monkeypatch.setattr("motet.lake.manifest.CHECKPOINT_EVERY", 2)
+    written: list[str] = []
+    put = Store.put
+
+    def noted(self: Store, name: str, data: bytes) -> None:
+        written.append(name)
+        put(self, name, data)
+
+    monkeypatch.setattr(Store, "put", noted)
+    _commits(Store(tmp_path), 40)
+    assert written == [CHECKPOINT] * 5  # at 2, 4, 8, 16 and 32
+
+
 def test_truncated_commit_is_named(tmp_path: Path) -> None:
     """A commit that is not whole stops the reader, with the file's name."""
     store = Store(tmp_path)

@@ -83,9 +83,10 @@ class Manifest:
                     return after
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
-        """The larger the lake, the rarer: writing one costs as much as reading so many commits."""
+        """The larger the lake, the rarer, in powers of two: writing one costs as much as reading so many commits."""
         size = len(snapshot.segments) + len(snapshot.tables)
-        if snapshot.version % max(CHECKPOINT_EVERY, size // CHECKPOINT_EVERY * CHECKPOINT_EVERY) == 0:
+        every = CHECKPOINT_EVERY << max((size // CHECKPOINT_EVERY).bit_length() - 1, 0)
+        if snapshot.version % every == 0:
             with suppress(LakeError):  # derived: the commit stands, and the next hundred will try again
                 self._store.put(CHECKPOINT, _to_checkpoint(snapshot))
 

@@ -32,7 +32,8 @@ def event_rows(events: pa.RecordBatch | pa.Table) -> Iterator[EventRow]:
 
 def micros(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
     """A column of timestamps as microseconds."""
-    values: list[int | None] = times.cast(pa.int64()).to_pylist()
+    numbers = times.view(pa.int64()) if isinstance(times, pa.Array) else times.cast(pa.int64())
+    values: list[int | None] = numbers.to_pylist()
     return values
 
 

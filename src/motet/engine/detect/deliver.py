@@ -143,7 +143,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     filled = [batch for batch in batches if len(batch)]
     if not filled:
         return _NOTHING
-    if len(filled) == 1 and _is_sorted(filled[0]):
+    if len(filled) == 1 and (len(filled[0]) == 1 or _is_sorted(filled[0])):
         return filled[0]
     table = pa.Table.from_batches(filled, schema=NOTIFICATIONS).combine_chunks()
     order = pc.sort_indices(table, sort_keys=[("offset", "ascending"), ("end", "ascending"), ("start", "ascending")])
@@ -152,7 +152,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _is_sorted(batch: pa.RecordBatch) -> bool:
-    offset, end, start = (np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start"))
+    offset, end, start = (np.asarray(batch.column(name).view(pa.int64())) for name in ("offset", "end", "start"))
     rises = start[:-1] <= start[1:]
     for key in (end, offset):
         rises = (key[:-1] < key[1:]) | ((key[:-1] == key[1:]) & rises)
