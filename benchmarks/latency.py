@@ -75,7 +75,7 @@ class _Both:
 
 def event(number: int, key: int) -> bytes:
     name = f"<{NS}e/{number}>"
-    day = f'"2026-11-15T10:{number // 60 % 60:02}:{number % 60:02}Z"^^<{XSD}dateTime>'
+    day = f'"2026-11-15T{10 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z"^^<{XSD}dateTime>'
     return (
         f"{name} <{NS}k> <{NS}k/{key}> {name} .\n"
         f'{name} <{NS}v> "50.5"^^<{XSD}decimal> {name} .\n'
@@ -93,7 +93,7 @@ class Stages:
     def patches(self) -> _Both:
         cloud = self._cloud
         wrapped = [
-            ("decode", "motet.embedded.cloud", "decode_bytes"),
+            ("decode", "motet.embedded.cloud", "decode_few"),
             ("append", cloud._intake, "append"),
             ("derive", cloud._derivation, "advance"),
             ("deliver", cloud._delivery, "tell"),

@@ -18,11 +18,13 @@ from motet.codec.formats import Format, format_of_content_type, format_of_path
 from motet.codec.hazards import refuse_deep_json
 from motet.codec.limits import Limits, Source
 from motet.codec.nquads_stream import decode_nquads
-from motet.codec.small_nquads import decode_small
+from motet.codec.small_nquads import decode_small, read_small
 from motet.model.errors import DecodeError, MotetError, UsageError
+from motet.model.tables import EventRow
 
-__all__ = ["Decoded", "Limits", "decode_bytes", "decode_file", "decode_stream"]
+__all__ = ["Decoded", "Limits", "decode_bytes", "decode_few", "decode_file", "decode_stream"]
 
+_INPUT = Source("input")
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 
 
@@ -68,6 +70,12 @@ def decode_bytes(
     if headers and are_of_cloudevent(headers):
         return _decode_binary_cloudevent(chunks, content_type, headers, source)
     return decode_stream(chunks, format_of_content_type(content_type), source, event_id=event_id)
+
+
+def decode_few(data: bytes, content_type: str) -> list[EventRow] | None:
+    """The events of a few plain N-Quads as Python values; None when only `decode_bytes` can tell."""
+    found = read_small(data, _INPUT) if content_type == Format.N_QUADS.value else None
+    return None if found is None else found.events
 
 
 def decode_stream(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from motet.codec.event_times import TimeProperties, parse_time
 from motet.codec.limits import Source
-from motet.model.schemas import EVENTS, TIME, TRIPLE
+from motet.model.tables import EventRow, Triple, event_batch
 
 SMALL_BYTES = 4_096
 
@@ -27,20 +28,22 @@ _QUAD = re.compile(
     rf"[ \t]*+({_IRI})[ \t]*+({_IRI})[ \t]*+({_IRI}|{_LITERAL})[ \t]*+({_IRI})[ \t]*+\.[ \t]*+\n", re.ASCII
 )
 
-_FIELDS = list(TRIPLE)
-_TRIPLES = EVENTS.field("triples").type
 
-Triple = tuple[str, str, str]
+class Small(NamedTuple):
+    """Events, and the lines they begin at."""
+
+    events: list[EventRow]
+    lines: list[int]
 
 
-def decode_small(data: bytes, source: Source) -> pa.RecordBatch | None:
+def read_small(data: bytes, source: Source) -> Small | None:
     """The events of a small text; None when the usual decoder must look at it.
 
-    >>> decode_small(b'<urn:s> <urn:p> "o" <urn:e> .', Source("input")).column("id").to_pylist()
-    ['urn:e']
+    >>> read_small(b'<urn:s> <urn:p> "o" <urn:e> .', Source("input")).events
+    [EventRow(id='urn:e', start=None, end=None, triples=(('<urn:s>', '<urn:p>', '"o"'),))]
     """
     limits = source.limits
-    if not data.isascii() or len(data) > min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes):
+    if not data.isascii() or not 0 < len(data) <= min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes):
         return None
     text = data.decode("ascii")
     events: dict[str, dict[Triple, int]] = {}
@@ -53,29 +56,20 @@ def decode_small(data: bytes, source: Source) -> pa.RecordBatch | None:
         subject, predicate, value, graph = quad.groups()
         events.setdefault(graph, {}).setdefault((subject, predicate, value), line)
         at, line = quad.end(), line + 1
-    return _batch(events, source.time_properties)
+    found = Small([], [])
+    for graph, triples in events.items():
+        times = _times(graph, triples, source.time_properties)
+        if times is None:
+            return None
+        found.events.append(EventRow(graph[1:-1], *times, tuple(triples)))
+        found.lines.append(next(iter(triples.values())))
+    return found
 
 
-def _batch(events: dict[str, dict[Triple, int]], properties: TimeProperties) -> pa.RecordBatch | None:
-    times = [_times(graph, triples, properties) for graph, triples in events.items()]
-    if None in times:
-        return None
-    starts, ends = zip(*(time for time in times if time is not None), strict=True)
-    offsets = [0]
-    for triples in events.values():
-        offsets.append(offsets[-1] + len(triples))
-    subjects, predicates, objects = zip(*(t for triples in events.values() for t in triples), strict=True)
-    terms = [pa.array(column, pa.string()) for column in (subjects, predicates, objects)]
-    columns = [
-        pa.array([graph[1:-1] for graph in events], pa.string()),
-        pa.array(starts, TIME),
-        pa.array(ends, TIME),
-        pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(terms, fields=_FIELDS), type=_TRIPLES
-        ),
-        pa.array([next(iter(triples.values())) for triples in events.values()], pa.int64()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
+def decode_small(data: bytes, source: Source) -> pa.RecordBatch | None:
+    """As `read_small`, as a batch of EVENTS."""
+    found = read_small(data, source)
+    return None if found is None else event_batch(*found)
 
 
 def _times(graph: str, triples: dict[Triple, int], properties: TimeProperties) -> tuple[int | None, int | None] | None:

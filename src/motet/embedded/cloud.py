@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -19,13 +19,13 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.codec.decode import decode_bytes
+from motet.codec.decode import Decoded, decode_bytes, decode_few
 from motet.embedded.background import Background
 from motet.embedded.delivery import Delivery, Listener
 from motet.embedded.derivation import Derivation, Derive, Elsewhere, Here, Recent
 from motet.embedded.intake import Intake
 from motet.embedded.worker import Worker
-from motet.lake import Appended, Lake, Snapshot
+from motet.lake import Appended, Events, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
@@ -93,12 +93,10 @@ class Cloud:
         A DecodeError names what is wrong with the first event that cannot be taken; then none was.
         """
         body = data.encode() if isinstance(data, str) else data
-        decoded = list(decode_bytes(body, content_type, event_id=event_id, headers=headers))
-        for part in decoded:
-            if part.rejected:
-                raise part.rejected[0]
-        batches = [part.events for part in decoded]
-        events = batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
+        plain = event_id is None and not headers
+        events: Events | None = decode_few(body, content_type) if plain else None
+        if events is None:
+            events = _decoded(decode_bytes(body, content_type, event_id=event_id, headers=headers))
         self._make_room()
         appended = self._intake.append(events, now=time.time_ns() // 1000)
         self._published += appended.accepted
@@ -293,6 +291,16 @@ class Cloud:
         except MotetError:
             self._delivery.told_again(told)
             raise
+
+
+def _decoded(parts: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
+    """The events of a request none of which was rejected."""
+    batches = []
+    for part in parts:
+        if part.rejected:
+            raise part.rejected[0]
+        batches.append(part.events)
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
 
 
 def _table(batches: Sequence[pa.RecordBatch], first: int, stop: int) -> pa.Table:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import pyarrow as pa
-
-from motet.lake import Appended, Committed, Lake, Offer
+from motet.lake import Appended, Committed, Events, Lake, Offer
 
 GROUP_EVENTS = 65_536  # of one commit
 
@@ -38,7 +36,7 @@ class Intake:
         self._queue = threading.Lock()
         self._committing = threading.RLock()
 
-    def append(self, events: pa.RecordBatch | pa.Table, now: int) -> Appended:
+    def append(self, events: Events, now: int) -> Appended:
         """Append events, all or none; durable when it returns, if the lake is."""
         ticket = _Ticket(Offer(events, now))
         with self._queue:

@@ -2,8 +2,19 @@
 
 from motet.lake.compaction import Compacted
 from motet.lake.files import DataFile
-from motet.lake.log import UNLIMITED, Appended, Committed, Lake, Offer
+from motet.lake.log import UNLIMITED, Appended, Committed, Events, Lake, Offer
 from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 
-__all__ = ["UNLIMITED", "Appended", "Committed", "Compacted", "DataFile", "Lake", "Offer", "Snapshot", "Store"]
+__all__ = [
+    "UNLIMITED",
+    "Appended",
+    "Committed",
+    "Compacted",
+    "DataFile",
+    "Events",
+    "Lake",
+    "Offer",
+    "Snapshot",
+    "Store",
+]

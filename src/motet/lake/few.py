@@ -5,16 +5,18 @@ Says the same as ``records``, which is for any number of events; a test holds th
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from motet.lake.files import DataFile
-from motet.model.schemas import EVENTS, RECORDS, TIME
+from motet.model.schemas import EVENTS
+from motet.model.tables import EventRow, Triple, event_rows, record_batch
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 FEW = 32
+FEW_TRIPLES = 512
 
 
 class Few(NamedTuple):
@@ -23,7 +25,7 @@ class Few(NamedTuple):
     ids: list[str]
     starts: list[int]
     ends: list[int]
-    columns: pa.RecordBatch
+    triples: list[tuple[Triple, ...]]
 
 
 class Placed(NamedTuple):
@@ -34,61 +36,49 @@ class Placed(NamedTuple):
     described: DataFile
 
 
-def few_events(events: pa.RecordBatch | pa.Table, now: int) -> Few | None:
+def few_events(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: int) -> Few | None:
     """The events, those without a time stamped with ``now``; None when there are many or something is odd."""
+    rows = _rows(events) if isinstance(events, pa.RecordBatch | pa.Table) else events
+    if rows is None or not 0 < len(rows) <= FEW:
+        return None
+    found = Few([], [], [], [])
+    for id_, own_start, own_end, triples in rows:
+        start, end = (now, now) if own_start is own_end is None else (own_start, own_end)
+        if id_ in found.ids or start is None or end is None or not _sound(start, end):
+            return None
+        found.ids.append(id_)
+        found.starts.append(start)
+        found.ends.append(end)
+        found.triples.append(triples)
+    return found
+
+
+def _rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
+    """The events of a small sound batch as Python values."""
     if not isinstance(events, pa.RecordBatch) or not 0 < events.num_rows <= FEW or events.schema != EVENTS:
         return None
-    ids, starts, ends = events.column(0).to_pylist(), _micros(events.column(1)), _micros(events.column(2))
-    times = [(now, now) if start is end is None else (start, end) for start, end in zip(starts, ends, strict=True)]
-    checked = [(start, end) for start, end in times if start is not None and end is not None and _sound(start, end)]
-    if len(set(ids)) < len(ids) or None in ids or len(checked) < len(ids) or events.column(3).null_count:
+    ids, triples = events.column(0), events.column(3)
+    if ids.null_count or triples.null_count or triples.offsets[-1].as_py() - triples.offsets[0].as_py() > FEW_TRIPLES:
         return None
-    return Few(ids, [start for start, _ in checked], [end for _, end in checked], events)
+    return list(event_rows(events))
 
 
 def place_few(few: Few, first: int, frontier: int | None, lateness: int | None) -> Placed:
     """The records at offsets from ``first`` on."""
-    count = len(few.ids)
-    before, late = [], []
-    for end in few.ends:
-        before.append(frontier)
-        late.append(frontier is not None and end < frontier)
+    records: list[tuple[object, ...]] = []
+    lates = 0
+    for offset, (id_, start, end, triples) in enumerate(zip(*few, strict=True), first):
+        late = frontier is not None and end < frontier
+        records.append((offset, "event", id_, start, end, frontier, late, None, triples))
+        lates += late
         if lateness is not None:
             reach = max(end - lateness, START_OF_TIME)
             frontier = reach if frontier is None else max(frontier, reach)
-    ids, start, end, triples = few.columns.columns[:4]
-    kind, on_time, text = _same_for_all(count)
-    placed = {
-        "offset": pa.array(range(first, first + count), pa.int64()),
-        "kind": kind,
-        "id": ids,
-        "start": pa.array(few.starts, TIME) if start.null_count else start,
-        "end": pa.array(few.ends, TIME) if end.null_count else end,
-        "frontier": pa.array(before, TIME),
-        "late": pa.array(late, pa.bool_()) if any(late) else on_time,
-        "text": text,
-        "triples": triples,
-    }
-    records = pa.RecordBatch.from_arrays([placed[name] for name in _NAMES], schema=RECORDS)
+    count = len(records)
     kinds = {"event": count}
-    described = DataFile("", first, first + count, count, 0, kinds, sum(late), min(few.starts), max(few.ends))
-    return Placed(records, frontier, described)
-
-
-_NAMES = RECORDS.names
-
-
-@lru_cache(FEW)
-def _same_for_all(count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The columns that are the same for any so many events in time: kind, late, text."""
-    kind, late = pa.array(["event"] * count, pa.string()), pa.array([False] * count, pa.bool_())
-    return kind, late, pa.nulls(count, pa.string())
+    described = DataFile("", first, first + count, count, 0, kinds, lates, min(few.starts), max(few.ends))
+    return Placed(record_batch(records), frontier, described)
 
 
 def _sound(start: int, end: int) -> bool:
     return START_OF_TIME <= start <= end <= END_OF_TIME
-
-
-def _micros(times: pa.TimestampArray) -> list[int | None]:
-    found: list[int | None] = times.view(pa.int64()).to_pylist()
-    return found

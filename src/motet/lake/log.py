@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from motet.lake.states import read_states, write_state
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.schemas import RECORDS
+from motet.model.tables import EventRow, event_batch
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_duration
 
 FORMAT = 1
@@ -40,7 +41,12 @@ DEFAULT_LATENESS = 60_000_000
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
 SHOWN_DUPLICATES = 10
 INLINE_ROWS = 4_096  # so that nobody measures or copies a large batch to find out that it is large
-FOLDERS = {"manifest", "segments", "ids", "notifications", "consumers", "dead-letter", "tmp", "commit.lock"}
+FOLDERS = {
+    "manifest", "segments", "ids", "notifications", "consumers", "sources", "dead-letter", "tmp", "commit.lock",
+}  # fmt: skip
+
+
+Events: TypeAlias = pa.RecordBatch | pa.Table | Sequence[EventRow]
 
 
 class Lateness(Enum):
@@ -64,14 +70,15 @@ class Appended:
 class Offer:
     """The events of one request, checked."""
 
-    def __init__(self, events: pa.RecordBatch | pa.Table, now: int) -> None:
+    def __init__(self, events: Events, now: int) -> None:
         self.few = few_events(events, now)
         self._events, self._now = events, now
         self.ids: list[str] = self.draft["id"].to_pylist() if self.few is None else self.few.ids
 
     @cached_property
     def draft(self) -> pa.Table:
-        return draft_events(self._events, self._now)
+        columns = self._events if isinstance(self._events, pa.RecordBatch | pa.Table) else event_batch(self._events)
+        return draft_events(columns, self._now)
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ class Lake:
             )
         return cls(store, kept)
 
-    def append(self, events: pa.RecordBatch | pa.Table, *, now: int) -> Appended:
+    def append(self, events: Events, *, now: int) -> Appended:
         """Append events, all or none; durable when it returns. IRIs the log already holds are left out.
 
         ``now``, in microseconds, becomes the time of events that have none.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from motet.model.notifications import Notification
-from motet.model.schemas import NOTIFICATIONS, RECORDS, TIME
+from motet.model.schemas import EVENTS, NOTIFICATIONS, RECORDS, TIME
 
 Triple = tuple[str, str, str]
+
+_EVENT, _RECORD = pa.struct(list(EVENTS)), pa.struct(list(RECORDS))
 
 
 class EventRow(NamedTuple):
@@ -30,6 +33,22 @@ def event_rows(events: pa.RecordBatch | pa.Table) -> Iterator[EventRow]:
         yield EventRow(id_, start, end, tuple((row["subject"], row["predicate"], row["object"]) for row in rows))
 
 
+def event_batch(rows: Iterable[EventRow], lines: Iterable[int] | None = None) -> pa.RecordBatch:
+    """The inverse of `event_rows`: an EVENTS batch. Made in one call, which for few events is what counts.
+
+    >>> row = EventRow("urn:e", None, None, (("<urn:s>", "<urn:p>", "<urn:o>"),))
+    >>> list(event_rows(event_batch([row]))) == [row]
+    True
+    """
+    found = [(*row, line) for row, line in zip(rows, repeat(1) if lines is None else lines, strict=False)]
+    return pa.RecordBatch.from_struct_array(pa.array(found, _EVENT))
+
+
+def record_batch(records: Iterable[tuple[object, ...]]) -> pa.RecordBatch:
+    """Records whose values stand in the order of the RECORDS schema as a batch of it."""
+    return pa.RecordBatch.from_struct_array(pa.array(records, _RECORD))
+
+
 def micros(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
     """A column of timestamps as microseconds."""
     numbers = times.view(pa.int64()) if isinstance(times, pa.Array) else times.cast(pa.int64())
@@ -46,13 +65,13 @@ def stamp(events: pa.RecordBatch | pa.Table, arrival: int) -> pa.RecordBatch | p
     return events
 
 
-def event_records(events: pa.RecordBatch, offset: int) -> pa.RecordBatch:
-    """Stamped events as RECORDS of a log that has no frontier, from an offset on."""
+def event_records(events: pa.RecordBatch, offset: int | pa.Array, frontier: pa.Array | None = None) -> pa.RecordBatch:
+    """Stamped events as RECORDS from an offset on, or at these; of a log that has no frontier unless one is given."""
     count = len(events)
     columns = {
-        "offset": pa.array(range(offset, offset + count), pa.int64()),
+        "offset": pa.array(range(offset, offset + count), pa.int64()) if isinstance(offset, int) else offset,
         "kind": pa.repeat(pa.scalar("event"), count),
-        "frontier": pa.nulls(count, TIME),
+        "frontier": pa.nulls(count, TIME) if frontier is None else frontier,
         "late": pa.repeat(pa.scalar(False), count),
         "text": pa.nulls(count, pa.string()),
     }
