@@ -35,6 +35,9 @@ class Placed(NamedTuple):
     frontier: int | None
     described: DataFile
 
+    def batches(self) -> list[pa.RecordBatch]:
+        return [self.records] if isinstance(self.records, pa.RecordBatch) else self.records.to_batches()
+
 
 def few_events(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: int) -> Few | None:
     """The events, those without a time stamped with ``now``; None when there are many or something is odd."""

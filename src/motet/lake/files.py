@@ -27,6 +27,10 @@ class DataFile:
     start: int | None = None  # earliest start of its events
     end: int | None = None  # latest end of its events
 
+    def named(self, name: str, size: int) -> DataFile:
+        """The same, under a name and with a size."""
+        return DataFile(name, self.first, self.stop, self.rows, size, self.kinds, self.late, self.start, self.end)
+
 
 class Files(Sequence[DataFile]):
     """An immutable list of files. Lists that grew from one another share their elements, so growing costs little.

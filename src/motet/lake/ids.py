@@ -47,6 +47,13 @@ class Run:
     hashes: Hashes
     offsets: Offsets
 
+    def may_hold(self, hashes: Hashes) -> bool:
+        """Whether one of a few hashes occurs here."""
+        if not len(self.hashes):
+            return False
+        nearest = self.hashes.take(self.hashes.searchsorted(hashes), mode="clip")
+        return bool((nearest == hashes).any())
+
     def suspects(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
         """For each hash that occurs here: its position in ``hashes``, and an offset; one pair per entry."""
         low = np.searchsorted(self.hashes, hashes)
@@ -106,6 +113,10 @@ class Ids:
         self._tail.stop = first + len(ids)
         self._tail.segments += 1
         self._settle()
+
+    def holds_none(self, ids: list[str], hashes: Hashes) -> bool:
+        """Whether a few ids are new for certain; ``follow`` must have seen the snapshot they shall follow."""
+        return self._tail.ids.isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
 
     def known(self, ids: list[str], hashes: Hashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
         """Which of the ids the log holds; ``follow`` must have seen the snapshot."""
@@ -179,7 +190,8 @@ def _load(store: Store, first: int, stop: int) -> Run | None:
     if len(words) < 2 or words[:1].tobytes() != MAGIC or len(words) != 2 + 2 * int(words[1]):
         return None
     count = int(words[1])
-    return Run(first, stop, words[2 : 2 + count], words[2 + count :].view("<i8"))
+    plain = np.asarray(words)  # still mapped; its slices cost less than those of a memmap
+    return Run(first, stop, plain[2 : 2 + count], plain[2 + count :].view("<i8"))
 
 
 def _to_bytes(run: Run) -> bytes:

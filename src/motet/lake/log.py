@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from motet.lake import checks, compaction, consumers, notifications
 from motet.lake.compaction import TARGET_BYTES, TARGET_ROWS, Compacted
-from motet.lake.few import Placed, few_events, place_few
+from motet.lake.few import FEW, Placed, few_events, place_few
 from motet.lake.files import DataFile, describe
-from motet.lake.ids import Ids, hash_ids
+from motet.lake.ids import Hashes, Ids, hash_ids
 from motet.lake.manifest import Commit, Manifest, commit_name
 from motet.lake.records import Triples, draft_control, draft_events, place
 from motet.lake.segments import INLINE_BYTES, new_name, write_rows
@@ -47,6 +47,7 @@ FOLDERS = {
 
 
 Events: TypeAlias = pa.RecordBatch | pa.Table | Sequence[EventRow]
+Positions = Sequence[int] | npt.NDArray[np.int64]
 
 
 class Lateness(Enum):
@@ -142,26 +143,24 @@ class Lake:
 
     def append_together(self, offers: Sequence[Offer]) -> Committed:
         """Append the events of several requests in one commit; each gets a receipt as if it had come alone."""
-        ids = [id_ for offer in offers for id_ in offer.ids]
+        ids = offers[0].ids if len(offers) == 1 else [id_ for offer in offers for id_ in offer.ids]
         hashes = hash_ids(ids)
-        fresh = np.zeros(len(ids), np.bool_)
-        records: Sequence[pa.RecordBatch] = ()
+        fresh: Positions = ()
+        placed: Placed | None = None
 
         def propose(newest: Snapshot) -> Commit | None:
-            nonlocal fresh, records
-            fresh = ~self._following(newest).known(ids, hashes, newest) & first_of_each(ids)
-            if not fresh.any():
-                return None
-            placed = self._placed(offers, fresh, newest)
-            records = [placed.records] if isinstance(placed.records, pa.RecordBatch) else placed.records.to_batches()
-            return self._appending(newest, placed)
+            nonlocal fresh, placed
+            fresh = _fresh(self._following(newest), ids, hashes, newest)
+            placed = self._placed(offers, fresh, newest) if len(fresh) else None
+            return self._appending(newest, placed) if placed else None
 
         with self._manifest.writing:  # no other thread may follow the log between the commit and the note of it
             after = self._manifest.commit(propose) if ids else None
             if after is not None and self._ids is not None:
-                new = np.flatnonzero(fresh)
-                self._ids.note([ids[position] for position in new], hashes[new], after.segments[-1].first)
-        return Committed(_receipts(offers, fresh, records), records if after else (), after)
+                whole = len(fresh) == len(ids)
+                new, codes = (ids, hashes) if whole else ([ids[place] for place in fresh], hashes[np.asarray(fresh)])
+                self._ids.note(new, codes, after.segments[-1].first)
+        return Committed(_receipts(offers, fresh, placed), placed.batches() if placed else (), after)
 
     def append_control(
         self,
@@ -281,11 +280,12 @@ class Lake:
         self._ids.follow(newest)
         return self._ids
 
-    def _placed(self, offers: Sequence[Offer], fresh: npt.NDArray[np.bool_], newest: Snapshot) -> Placed:
-        if len(offers) == 1 and offers[0].few is not None and fresh.all():
+    def _placed(self, offers: Sequence[Offer], fresh: Positions, newest: Snapshot) -> Placed:
+        whole = len(fresh) == sum(len(offer.ids) for offer in offers)
+        if len(offers) == 1 and offers[0].few is not None and whole:
             return place_few(offers[0].few, newest.next_offset, newest.frontier, self.lateness)
         drafts = pa.concat_tables([offer.draft for offer in offers])
-        return self._place(drafts if fresh.all() else drafts.filter(pa.array(fresh)), newest)
+        return self._place(drafts if whole else drafts.take(pa.array(fresh)), newest)
 
     def _place(self, draft: pa.Table, newest: Snapshot) -> Placed:
         records, frontier = place(draft, newest.next_offset, newest.frontier, self.lateness)
@@ -296,12 +296,12 @@ class Lake:
         records, frontier, described = placed
         body = _inline(records)
         if body is not None:
-            described = replace(described, name=commit_name(newest.version + 1), size=len(body))
-            return Commit(frontier, newest.notified_to, add=(described,), records=body)
+            named = described.named(commit_name(newest.version + 1), len(body))
+            return Commit(frontier, newest.notified_to, add=(named,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
         table = pa.Table.from_batches([records]) if isinstance(records, pa.RecordBatch) else records
         size = write_rows(self.store, name, RECORDS, [table])
-        return Commit(frontier, newest.notified_to, add=(replace(described, name=name, size=size),))
+        return Commit(frontier, newest.notified_to, add=(described.named(name, size),))
 
     def _append_drafts(self, drafts: list[pa.Table]) -> int:
         draft = pa.concat_tables(drafts)
@@ -324,44 +324,51 @@ def _inline(records: pa.RecordBatch | pa.Table) -> memoryview | None:
     return body if len(body) <= INLINE_BYTES else None
 
 
+def _fresh(known: Ids, ids: list[str], hashes: Hashes, newest: Snapshot) -> Positions:
+    """The places of the ids that neither the log holds nor stand earlier in the list."""
+    distinct = len(set(ids)) == len(ids)
+    if distinct and len(ids) <= FEW and known.holds_none(ids, hashes):
+        return range(len(ids))
+    fresh = ~known.known(ids, hashes, newest)
+    return np.flatnonzero(fresh if distinct else fresh & first_of_each(ids))
+
+
 def first_of_each(ids: list[str]) -> npt.NDArray[np.bool_]:
     """Which ids did not stand earlier in the list.
 
     >>> first_of_each(["a", "b", "a"]).tolist()
     [True, True, False]
     """
-    found = np.ones(len(ids), np.bool_)
-    if len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        for position, id_ in enumerate(ids):
-            found[position] = id_ not in seen
-            seen.add(id_)
+    found = np.zeros(len(ids), np.bool_)
+    first: dict[str, int] = {}
+    for position, id_ in enumerate(ids):
+        found[first.setdefault(id_, position)] = True
     return found
 
 
-def _receipts(
-    offers: Sequence[Offer], fresh: npt.NDArray[np.bool_], records: Sequence[pa.RecordBatch]
-) -> list[Appended]:
+def _receipts(offers: Sequence[Offer], fresh: Positions, placed: Placed | None) -> list[Appended]:
     """What became of each offer; the records are the fresh events of all of them, in order."""
-    late = [flag for batch in records for flag in batch.column("late").to_pylist()]
-    offset = records[0].column("offset")[0].as_py() if records else 0
     if len(offers) == 1:
-        return [_receipt(offers[0], fresh, offset, late)]
+        first, late = (placed.described.first, placed.described.late) if placed else (0, 0)
+        return [_receipt(offers[0], fresh, first, late)]
+    places = np.asarray(fresh, np.int64)
+    flags = [flag for batch in placed.batches() for flag in batch.column("late").to_pylist()] if placed else []
     found, begin, taken = [], 0, 0
     for offer in offers:
-        mine = fresh[begin : begin + len(offer.ids)]
-        count = int(mine.sum())
-        found.append(_receipt(offer, mine, offset + taken, late[taken : taken + count]))
-        begin, taken = begin + len(mine), taken + count
+        stop = int(np.searchsorted(places, begin + len(offer.ids)))
+        first = placed.described.first + taken if placed else 0
+        found.append(_receipt(offer, places[taken:stop] - begin, first, sum(flags[taken:stop])))
+        begin, taken = begin + len(offer.ids), stop
     return found
 
 
-def _receipt(offer: Offer, fresh: npt.NDArray[np.bool_], first: int, late: list[bool]) -> Appended:
-    dropped = [] if len(late) == len(fresh) else [offer.ids[position] for position in np.flatnonzero(~fresh)]
+def _receipt(offer: Offer, fresh: Positions, first: int, late: int) -> Appended:
+    whole = len(fresh) == len(offer.ids)
+    dropped = [] if whole else [offer.ids[place] for place in np.setdiff1d(range(len(offer.ids)), fresh)]
     shown = tuple(dropped[:SHOWN_DUPLICATES])
-    if not late:
+    if not len(fresh):
         return Appended(None, None, 0, len(dropped), 0, shown)
-    return Appended(first, first + len(late) - 1, len(late), len(dropped), sum(late), shown)
+    return Appended(first, first + len(fresh) - 1, len(fresh), len(dropped), late, shown)
 
 
 def _create(store: Store, create: bool, lateness: int | Lateness | None) -> bytes:
