@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from motet.engine.buckets import Buckets
 from motet.engine.detect.construct import Derived, Templates, as_records, solutions
 from motet.engine.detect.deliver import Delivery, delivery, in_order, notifications, with_constructs, with_graphs
 from motet.engine.detect.detector import Detector
@@ -41,7 +42,7 @@ from motet.engine.lives import Life, Past, below, facts_of, life_of, parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
-from motet.engine.reading import Part, parts
+from motet.engine.reading import Course, Part, parts
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.tables import Triple, notification_rows
 from motet.ontology.entailment import Reasoner
@@ -99,13 +100,20 @@ class Kernel:
         entailment: str | None = None,
         history: History | None = None,
         keep: Keep | None = None,
+        buckets: Buckets | None = None,
+        bucket: int | None = None,
         sharing: _Sharing | None = None,
     ) -> None:
+        """With ``buckets`` the work is spread: a kernel of one ``bucket`` detects what belongs there, one of none says
+        what goes where.
+        """
         self._lateness = lateness
         self._background = background
         self._asked_entailment = entailment
         self._history = history
         self._keep = keep  # which of the leaves' occurrences are of concern here; None: all
+        self._buckets = buckets
+        self._bucket = bucket
         self._shared = sharing or _Sharing()
         self._given = background
         self._feeding: Reasoner | None = None  # the background before the first subscription decides who feeds whom
@@ -265,11 +273,23 @@ class Kernel:
             yield table_name(name, "delivered"), delivery.root.node, [own[mine] for mine in delivery.names]
 
     @classmethod
-    def resumed(cls, saved: Saved, *, history: History | None = None) -> Kernel:
+    def resumed(
+        cls,
+        saved: Saved,
+        *,
+        history: History | None = None,
+        buckets: Buckets | None = None,
+        bucket: int | None = None,
+    ) -> Kernel:
         """A kernel that goes on from a saved state."""
         facts, graphs = saved.facts, saved.graphs
         kernel = cls(
-            lateness=facts["lateness"], background=graphs["given"], entailment=facts["entailment"], history=history
+            lateness=facts["lateness"],
+            background=graphs["given"],
+            entailment=facts["entailment"],
+            history=history,
+            buckets=buckets,
+            bucket=bucket,
         )
         kernel._background = graphs["current"]
         if "feeding" in graphs:
@@ -295,14 +315,39 @@ class Kernel:
         for name, distinct in self._delivered().items():
             distinct.seen = tables[table_name(name, "delivered")]
 
-    def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The notifications that some more records of the log make final, with the offsets of those records."""
+    def advance(self, records: pa.RecordBatch, course: Course | None = None) -> pa.RecordBatch:
+        """The notifications that some more records of the log make final, with the offsets of those records.
+
+        With a ``course``, the records are those of its range that are of concern here, all control records among them.
+        """
         found: list[pa.RecordBatch] = []
-        for part in parts(records, self._lateness):
+        for part in parts(records, self._lateness, course):
             if part.control is not None:
                 self._control(part.control)
             found += self._stretch(part)
         return in_order(found)
+
+    def spread(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+        """What some more records mean to those who wait for single EVENTs; and the offsets of events that may combine
+        with others, each with a bucket it has to go to, by bucket.
+        """
+        assert self._buckets is not None
+        told: list[pa.RecordBatch] = []
+        places = [np.empty((0, 2), np.int64)]
+        for part in parts(records, self._lateness):
+            if part.control is not None:
+                self._control(part.control)
+            if not len(part.events):
+                continue
+            if self._is_changed:
+                self._change()
+            if self._matcher.subscriptions:
+                told.append(self._matcher.notify(part.events))
+            for id_, table in self._leaves.occurrences(part.events, self.names).items():
+                numbers = self._buckets.of(self._shared.builder.nodes[id_], table, self.names)
+                places.append(np.stack([numbers, table.rows[:, FIRST]], axis=1))
+            self.names.keep(())
+        return in_order(told), np.unique(np.concatenate(places), axis=0)
 
     def _control(self, record: dict[str, object]) -> None:
         """Let a control record take effect."""
@@ -336,6 +381,8 @@ class Kernel:
         feeding = self._feeding or self._feed_by(self._background)
         past = subscription.since is not None and self._has_events and self._history is not None
         derives = isinstance(subscription.delivery, Construct)
+        if self._is_elsewhere(subscription, past=past):
+            return
         alone = past or (derives and feeds_itself(subscription, feeding)) or bool(self._reaching_back)
         start = Start(offset if past else self._last, subscription.since)
         life = Life(subscription, offset, start, alone, self._frontier)
@@ -347,6 +394,14 @@ class Kernel:
         if past:
             self._replay(life)
             self._last = offset
+
+    def _is_elsewhere(self, subscription: Subscription, *, past: bool) -> bool:
+        """Single EVENTs are matched before events are spread; only their past and derived events are for buckets."""
+        if self._buckets is None or self._bucket is None:
+            return False
+        if is_single(subscription) and not past:
+            return self._bucket != self._buckets.home
+        return not self._buckets.has(self._bucket, subscription)
 
     def _feed_by(self, background: frozenset[Triple]) -> Reasoner:
         """Who feeds whom is decided once and for all."""
@@ -364,7 +419,8 @@ class Kernel:
             self._root(life)
 
     def _root(self, life: Life) -> None:
-        life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone)
+        routes = self._buckets.routes(life.subscription) if self._buckets else None
+        life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone, routes=routes)
         node = self._shared.builder.nodes[life.root.node]
         life.delivery = delivery(life.root, node, life.offset)
 
@@ -379,6 +435,8 @@ class Kernel:
             background=self._given,
             entailment=self._asked_entailment,
             history=self._history,
+            buckets=self._buckets,
+            bucket=self._bucket,
             sharing=self._shared,
         )
         past._feeding, past._only = self._feeding, self._deriving
@@ -409,14 +467,15 @@ class Kernel:
             return []
         if self._is_changed:
             self._change()
-        found = [self._matcher.notify(part.events)] if self._matcher.subscriptions and len(part.events) else []
+        is_matching = self._bucket is None and len(part.events) > 0
+        found = [self._matcher.notify(part.events)] if is_matching and self._matcher.subscriptions else []
         if self._at or told:
             frontier = Frontier.along(part.offsets, part.reached, before)
             self._frontier = frontier.now
             found += self._detected(part.events, frontier, told)
         if not part.is_subscription:
             self._last = int(part.offsets[-1])
-        self._has_events = self._has_events or len(part.events) > 0
+        self._has_events = self._has_events or part.has_events
         return found
 
     def _change(self) -> None:
@@ -446,6 +505,8 @@ class Kernel:
         leaves = self._leaves.occurrences(events, names)
         if self._keep:
             leaves = {id_: self._keep(id_, table, names) for id_, table in leaves.items()}
+        if self._buckets:
+            leaves = {id_: self._own(self._buckets, id_, table) for id_, table in leaves.items()}
         if self._past:
             leaves = {id_: self._past.visible(id_, table, names) for id_, table in leaves.items()}
         found = _Found()
@@ -466,6 +527,10 @@ class Kernel:
 
         self._detector.advance(leaves, frontier, at)
         return found.notifications(names)
+
+    def _own(self, buckets: Buckets, leaf: int, table: Occurrences) -> Occurrences:
+        """Those that belong into this kernel's bucket."""
+        return table.take(buckets.of(self._shared.builder.nodes[leaf], table, self.names) == self._bucket)
 
     def _tell(self, life: Life, table: Occurrences, found: _Found) -> dict[int, Occurrences]:
         """Deliver what a subscription has found; what its derived events mean to leaves is returned."""

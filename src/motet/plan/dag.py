@@ -28,7 +28,7 @@ from motet.language.walk import children as children_of
 from motet.model.intervals import Relation
 from motet.plan.digests import digest_of
 from motet.plan.leaf_predicates import LeafPredicates, normalise
-from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Start
+from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Route, Start
 from motet.plan.sparql_names import renamed, variables_in_order
 from motet.plan.sparql_templates import expression_of
 
@@ -92,11 +92,18 @@ class Builder:
     given: list[frozenset[str]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # of each leaf
 
-    def root(self, subscription: Subscription, start: Start, *, alone: bool = False) -> Root:
-        """Add a subscription; ``alone`` it shares nothing with others."""
+    def root(
+        self,
+        subscription: Subscription,
+        start: Start,
+        *,
+        alone: bool = False,
+        routes: Mapping[str, Route] | None = None,
+    ) -> Root:
+        """Add a subscription; ``alone`` it shares nothing with others. ``routes`` are those of its EVENTs."""
         with_members = _fills_members(subscription)
         owner = subscription.name if alone or with_members else None
-        walk = _Walk(self, subscription.context, start, owner, with_members)
+        walk = _Walk(self, subscription.context, start, owner, with_members, routes or {})
         built = walk.built(annotate(subscription))
         return Root(subscription, built.node.id, tuple(built.names.items()), start)
 
@@ -147,6 +154,7 @@ class _Walk:
     start: Start
     owner: str | None
     with_members: bool
+    routes: Mapping[str, Route]
 
     def built(self, tree: Annotated, *, below_without: bool = False) -> _Built:
         if tree.event is not None:
@@ -170,7 +178,8 @@ class _Walk:
     def _leaf(self, tree: Annotated, event: Event) -> _Built:
         match, names = self.builder.leaf(event)
         shown = {canonical: own for canonical, own in names.items() if own in tree.visible}
-        draft = Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown))
+        route = self.routes.get(event.name)
+        draft = Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown), route=route)
         owner = f"{self.owner} {event.name}" if self.with_members else self.owner  # members know events by name
         node = self.builder.interned(replace(draft, with_members=self.with_members, owner=owner), names)
         certain = self.builder.certain[match]

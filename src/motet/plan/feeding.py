@@ -52,6 +52,12 @@ def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
     return found
 
 
+def fed(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
+    """The subscriptions that derive events for others, and those others, were they all in force at once."""
+    found = _feeds(plan, reasoner or Reasoner(()))
+    return frozenset(name for feed in found for name in (feed.producer, feed.consumer))
+
+
 def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
     """Whether a subscription's events would match its own leaves, if it saw them."""
     leaves = [normalise(event)[0] for event in subscription.events]

@@ -65,6 +65,24 @@ class Start:
     since: int | None = None
 
 
+class Meeting(Enum):
+    """What decides about the bucket in which an occurrence of a leaf meets others."""
+
+    KEY = "key"
+    EVENT = "event"
+    HOME = "home"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where occurrences of a leaf go when the work is spread over buckets. ``names`` are the leaf's variables that make
+    up the key, or the label of a home.
+    """
+
+    meeting: Meeting
+    names: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Edge:
     """An operand. ``names`` are pairs (variable of the child, variable of the parent)."""
@@ -96,6 +114,7 @@ class Node:
     pairs: bool = False  # WITHOUT looks between the sides of its occurrences
     with_members: bool = False  # a CONSTRUCT template is filled once for every member
     owner: str | None = None  # the only subscription it serves; None: whoever has an equal one
+    route: Route | None = None  # of a leaf, where the work is spread: leaves with different ones are different
 
     @property
     def kind(self) -> Kind:

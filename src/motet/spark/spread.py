@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.engine.buckets import bucket_of
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
-from motet.engine.detect.saving_buckets import bucket_of
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription
@@ -78,7 +78,7 @@ class Spreading:
     @cached_property
     def _matcher(self) -> Matcher:
         leaves = tuple(replace(leaf.subscription, name=name) for name, leaf in self._wanted.items())
-        return Matcher((*self.division.singles, *leaves), self.division.background, self.division.entailment)
+        return Matcher((*self.division.singles, *leaves), self.division.background, self.division.reasoning)
 
     def _groups(self, matched: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
         names = matched.column("subscription").dictionary_encode()

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from motet.engine.buckets import bucket_of
 from motet.engine.detect.construct import DERIVED
 from motet.engine.detect.occurrences import EVENT, Ints, Occurrences
 from motet.engine.detect.saving import Saved
-from motet.engine.detect.saving_buckets import bucket_of, merge, split
+from motet.engine.detect.saving_buckets import merge, split
 from motet.engine.detect.saving_rows import EventText, Rows, canonical
 from motet.engine.kernel import Kernel
 from motet.model.errors import EngineError

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
+from motet.engine.buckets import bucket_of
 from motet.engine.detect.construct import DERIVED
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.grouping_kernels import first_equal
@@ -28,16 +28,6 @@ _EVERYWHERE = -1  # what only keeps others from being told again does no harm in
 _ENTANGLED = "what shares operators with other components, or feeds them"
 _DELIVERED = table_name("", "delivered")
 _MERGED = frozenset({"last", "has events", "derived"})  # facts in which buckets may differ
-
-
-def bucket_of(strings: Sequence[str], count: int) -> int:
-    """The bucket of a key, the same in all processes.
-
-    >>> bucket_of(["<urn:room:1>"], 64), bucket_of(["<urn:room:1>"], 64)
-    (19, 19)
-    """
-    code = blake2b("\n".join(strings).encode(), digest_size=8).digest()
-    return int.from_bytes(code, "little") % count
 
 
 def merge(states: Sequence[Saved]) -> Saved:

@@ -1,0 +1,121 @@
+"""How detection is spread over buckets: which bucket an occurrence of a leaf belongs to.
+
+Every subscription has a route of its own, found from it alone, so that others coming and going never moves what it
+remembers. It is spread by the values of a key, if it has one that its notifications show: then those of different
+buckets differ. One whose events each decide alone is spread by event. Any other has a home: one bucket for all equal
+ones, and one for all that feed each other by CONSTRUCT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+
+from motet.engine.detect.deliver import delivery
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
+from motet.language.syntax import Subscription
+from motet.plan.dag import Builder
+from motet.plan.nodes import Kind, Meeting, Node, Plan, Root, Route, Start
+from motet.plan.partition import Component, components
+
+_FED = "what feeds each other"
+_ROUTES = 20_000  # of so many subscriptions routes are remembered
+
+
+def bucket_of(strings: Sequence[str], count: int) -> int:
+    """The bucket of a key, the same in all processes.
+
+    >>> bucket_of(["<urn:room:1>"], 64), bucket_of(["<urn:room:1>"], 64)
+    (19, 19)
+    """
+    code = blake2b("\n".join(strings).encode(), digest_size=8).digest()
+    return int.from_bytes(code, "little") % count
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """``fed`` are the subscriptions that derive events for others, and those others."""
+
+    count: int
+    fed: frozenset[str] = frozenset()
+
+    @property
+    def home(self) -> int:
+        """Where derived events are."""
+        return bucket_of([_FED], self.count)
+
+    def routes(self, subscription: Subscription) -> Mapping[str, Route]:
+        """Of each EVENT of a subscription."""
+        if subscription.name in self.fed:
+            return dict.fromkeys((event.name for event in subscription.events), Route(Meeting.HOME, (_FED,)))
+        return routes(subscription)
+
+    def has(self, bucket: int, subscription: Subscription) -> bool:
+        """Whether occurrences of a subscription may be in a bucket; silence speaks only at home."""
+        homes = {route.names for route in self.routes(subscription).values() if route.meeting is Meeting.HOME}
+        return not homes or any(bucket_of(label, self.count) == bucket for label in homes)
+
+    def of(self, node: Node, table: Occurrences, names: Dictionary) -> Ints:
+        """The bucket of each occurrence of a leaf."""
+        route = node.route
+        if route is None or route.meeting is Meeting.HOME:
+            return np.full(len(table), bucket_of(route.names if route else [_FED], self.count))
+        if route.meeting is Meeting.EVENT:
+            ids = names.events.ids(table.events).to_pylist()
+            return np.array([bucket_of([id_], self.count) for id_ in ids], np.int64)
+        columns = [VALUES + node.variables.index(name) for name in route.names]
+        distinct, places = np.unique(table.rows[:, columns], axis=0, return_inverse=True)
+        keys = [[names.string(value) for value in key] for key in distinct.tolist()]
+        return np.array([bucket_of(key, self.count) for key in keys], np.int64)[places.ravel()]
+
+
+@lru_cache(maxsize=_ROUTES)
+def routes(subscription: Subscription) -> Mapping[str, Route]:
+    """Of each EVENT of a subscription that nobody feeds.
+
+    >>> from motet.language.parse import parse
+    >>> leaf = "EVENT {0} {{ ?{0} <urn:room> ?room }}".format
+    >>> keyed, alone = (
+    ...     parse(f"SUBSCRIPTION s {leaf('a')} {leaf('b')} WHEN a BEFORE b WITHIN 5 s SELECT {names}")[0]
+    ...     for names in ("?room", "?a")
+    ... )
+    >>> [{route.meeting.value for route in routes(one).values()} for one in (keyed, alone)]
+    [{'key'}, {'home'}]
+    """
+    builder = Builder()
+    root = builder.root(subscription, Start(0, subscription.since))
+    plan = builder.plan([root])
+    (part,) = components(plan)
+    places = {event.name: builder.leaf(event)[0] for event in subscription.events}
+    if part.stateless:
+        return dict.fromkeys(places, Route(Meeting.EVENT))
+    keys = _keys(plan, part, _shown(plan, root))
+    if keys.keys() >= set(places.values()):
+        return {name: Route(Meeting.KEY, keys[place]) for name, place in places.items()}
+    return dict.fromkeys(places, Route(Meeting.HOME, (builder.digests[root.node],)))
+
+
+def _shown(plan: Plan, root: Root) -> set[str]:
+    """The variables of the root that notifications show."""
+    node = plan.nodes[root.node]
+    return {node.variables[source] for source in delivery(root, node, root.start.offset).sources}
+
+
+def _keys(plan: Plan, part: Component, shown: Collection[str]) -> dict[int, tuple[str, ...]]:
+    """The shown part of the key in the variables of each leaf, by its predicates; without those that need two keys."""
+    (root,) = plan.roots
+    wanted = [place for place, name in enumerate(part.key(root.node)) if name in shown]
+    found: dict[int, set[tuple[str, ...]]] = {}
+    for number in part.nodes if wanted else ():
+        for edge in plan.nodes[number].children:
+            leaf = plan.nodes[edge.child]
+            if leaf.kind is Kind.LEAF and leaf.operator.match is not None:
+                below = {parent: child for child, parent in edge.names}
+                key = part.key(number)
+                found.setdefault(leaf.operator.match, set()).add(tuple(below[key[place]] for place in wanted))
+    return {match: next(iter(keys)) for match, keys in found.items() if len(keys) == 1}
