@@ -1,24 +1,47 @@
-"""`motet ingest`: event files into a lake."""
+"""`motet ingest`: events of files, of a directory that is watched, or of a NATS stream into a lake."""
 
 from __future__ import annotations
 
 import argparse
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from motet.cli import output
+from motet.cli.stopping import until_asked_to_stop
 from motet.model.errors import UsageError
 from motet.model.times import UNITS
 
-HELP = "append event files to a lake"
+if TYPE_CHECKING:
+    from motet.embedded.feed import Fed
+    from motet.lake import Appended, Lake
+
+HELP = "append the events of files, a watched directory or a NATS stream to a lake"
 EXAMPLES = """\
   motet ingest --lake building monday.nq tuesday.nq.gz
   motet ingest --lake building --lateness '10 min' --json *.trig
+  motet ingest --lake building --watch inbox            # until Ctrl-C; new files, each once
+  motet ingest --lake building --watch inbox --once     # what is there, then stop
+  motet ingest --lake building --nats nats://127.0.0.1:4222 --stream EVENTS --durable motet
 """
+LOOK_SECONDS = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="event files, in the order to append")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="event files, in the order to append")
+    parser.add_argument("--watch", metavar="DIR", help="take in the files that are, and that appear, in a directory")
+    parser.add_argument("--nats", metavar="URL", help="take in the messages of a stream of this NATS server")
+    parser.add_argument("--stream", metavar="NAME", help="the JetStream stream; with --nats")
+    parser.add_argument("--durable", metavar="NAME", default="motet", help="its consumer (default: %(default)s)")
+    parser.add_argument(
+        "--content-type",
+        metavar="TYPE",
+        default="application/n-quads",
+        help="of messages without a Content-Type header (default: %(default)s)",
+    )
+    parser.add_argument("--once", action="store_true", help="with --watch or --nats: stop when nothing is left")
     parser.add_argument("--lake", metavar="DIR", required=True, help="made when there is none")
     parser.add_argument(
         "--lateness",
@@ -31,34 +54,107 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.codec.decode import decode_file  # noqa: PLC0415  (loads the codecs)
-    from motet.lake import Lake  # noqa: PLC0415
+    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
 
-    sizes = _sizes(args.files)
+    _check(args)
     lake = Lake.open(args.lake) if args.lateness is None else Lake.open(args.lake, lateness=_lateness(args.lateness))
     rejections = output.Rejections(args.dead_letter or Path(args.lake) / "dead-letter" / "rejected.jsonl")
-    totals = {"files": len(args.files), "accepted": 0, "duplicates": 0, "late": 0}
+    totals = _Totals("messages" if args.nats else "files")
     started = time.perf_counter()
+    if args.files:
+        _take_files(args.files, lake, rejections, totals)
+    else:
+        _follow(args, lake, rejections, totals)
+    facts = totals.counts | {"rejected": rejections.count, "lake": args.lake}
+    facts["seconds"] = round(time.perf_counter() - started, 3)
+    output.print_json(facts) if args.json else output.print_facts(facts)
+    _advise(totals.counts["late"], rejections)
+    return 1 if rejections.count else 0
+
+
+class _Totals:
+    """What has been done so far."""
+
+    def __init__(self, inputs: str) -> None:
+        self.inputs = inputs
+        self.counts = {inputs: 0, "accepted": 0, "duplicates": 0, "late": 0}
+
+    def add(self, inputs: int, appended: Appended) -> str:
+        self.counts[self.inputs] += inputs
+        for name in ("accepted", "duplicates", "late"):
+            self.counts[name] += getattr(appended, name)
+        return f"{self.counts['accepted']} events"
+
+
+def _take_files(paths: list[str], lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
+    from motet.codec.decode import decode_file  # noqa: PLC0415  (loads the codecs)
+
+    sizes = _sizes(paths)
     with output.progress_bar() as progress:
         task = progress.add_task("reading", total=sum(sizes), note="")
-        for path in args.files:
+        for path in paths:
             for decoded in decode_file(path, on_read=lambda size: progress.advance(task, size)):
                 rejections(decoded.rejected)
                 appended = lake.append(decoded.events, now=time.time_ns() // 1000)
-                for name in ("accepted", "duplicates", "late"):
-                    totals[name] += getattr(appended, name)
-                progress.update(task, note=f"{totals['accepted']} events")
-    seconds = time.perf_counter() - started
-    facts = totals | {"rejected": rejections.count, "lake": args.lake, "seconds": round(seconds, 3)}
-    output.print_json(facts) if args.json else output.print_facts(facts)
-    _advise(totals["late"], rejections)
-    return 1 if rejections.count else 0
+                progress.update(task, note=totals.add(0, appended))
+            totals.counts["files"] += 1
+
+
+def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
+    with until_asked_to_stop() as asked, output.counting("following") as show:
+
+        def told(fed: Fed) -> None:
+            show(totals.add(fed.inputs, fed.appended))
+
+        if args.watch:
+            _watch(args, lake, rejections, told, asked)
+            return
+        from motet.embedded.nats_in import Stream, follow_stream  # noqa: PLC0415  (loads the codecs)
+
+        stream = Stream(args.nats, args.stream, args.durable, args.content_type)
+        follow_stream(stream, lake, rejections, told=told, say=output.complain, stopped=asked.is_set, once=args.once)
+
+
+def _watch(
+    args: argparse.Namespace,
+    lake: Lake,
+    rejections: output.Rejections,
+    told: Callable[[Fed], None],
+    asked: threading.Event,
+) -> None:
+    from motet.embedded.directory import Directory  # noqa: PLC0415  (loads the codecs)
+
+    directory = Directory(args.watch, lake, rejections)
+    while not asked.is_set():
+        for fed in directory.take(time.monotonic()):
+            told(fed)
+            if asked.is_set():
+                return
+        if args.once and directory.is_done:
+            return
+        asked.wait(LOOK_SECONDS)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse a request that makes no sense before a lake is made for it."""
+    from motet.codec.formats import format_of_content_type  # noqa: PLC0415  (only when it is needed)
+
+    if sum(map(bool, (args.files, args.watch, args.nats))) != 1:
+        raise UsageError("say where the events are", advice="Give files, or --watch DIR, or --nats URL.")
+    if args.nats and not args.stream:
+        raise UsageError("say which stream of the NATS server", advice="Add --stream NAME.")
+    if args.once and args.files:
+        raise UsageError("--once is for --watch and --nats", advice="Leave it out: files are read once anyway.")
+    if args.watch and not Path(args.watch).is_dir():
+        raise UsageError(f"there is no directory {args.watch!r}", advice="Make it, or check the path.")
+    format_of_content_type(args.content_type)
+    _sizes(args.files)
 
 
 def _sizes(paths: list[str]) -> list[int]:
     for path in paths:
         if not Path(path).is_file():
-            raise UsageError(f"there is no event file {path!r}", advice="Check the path; directories are not read.")
+            raise UsageError(f"there is no event file {path!r}", advice="Check the path; for a directory use --watch.")
     return [Path(path).stat().st_size for path in paths]
 
 

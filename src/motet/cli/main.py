@@ -18,10 +18,10 @@ from motet import __version__
 from motet.model.errors import MotetError, UsageError
 
 COMMANDS = (
-    "demo", "run", "lint", "translate", "explain", "why", "why-not", "ingest", "inspect", "tick", "compact",
+    "demo", "run", "lint", "translate", "explain", "why", "why-not", "ingest", "deliver", "inspect", "tick", "compact",
     "ontology", "fuzz", "doctor",
 )  # fmt: skip
-WITHOUT_PANDAS = ("ingest", "inspect", "tick", "compact")  # short commands that answer at once
+WITHOUT_PANDAS = ("ingest", "deliver", "inspect", "tick", "compact")  # short commands that answer at once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +80,19 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
     )
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
         yield progress
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says how far something without an end has got; silent as above."""
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda note: None
+        return
+    with console.status(what) as status:
+        yield lambda note: status.update(f"{what}: {note}")
 
 
 def _cell(value: object) -> str:

@@ -1,0 +1,215 @@
+"""NATS JetStream in and out, with a real server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from motet.cli.main import main
+from motet.embedded.feed import Fed
+from motet.embedded.nats_in import Stream, follow_stream
+from motet.embedded.nats_out import Subjects, deliver
+from motet.lake import Lake
+from motet.model.errors import DecodeError, EngineError, UsageError
+from motet.model.notifications import Notification
+from motet.model.tables import notification_batch
+
+if TYPE_CHECKING:
+    from nats.js import JetStreamContext
+
+DYING = str(Path(__file__).with_name("dying.py"))
+CLOUD_EVENT = {"ce-specversion": "1.0", "ce-id": "7", "ce-source": "/rooms", "ce-type": "alarm"}
+
+With = Callable[[Callable[["JetStreamContext"], Any]], Any]
+Sent = tuple[bytes, dict[str, str] | None]
+
+
+def quad(n: int) -> bytes:
+    return f'<urn:e:{n}> <urn:p> "x" <urn:e:{n}> .\n'.encode()
+
+
+def publish(with_jetstream: With, stream: str, messages: list[Sent], *, ack_wait: float | None = None) -> None:
+    """Make a stream of these messages; with ``ack_wait`` also its consumer, which gives up on others after so long."""
+
+    async def action(jetstream: JetStreamContext) -> None:
+        from nats.js.api import AckPolicy, ConsumerConfig
+
+        await jetstream.add_stream(name=stream, subjects=[f"{stream}.>"])
+        for data, headers in messages:
+            await jetstream.publish(f"{stream}.x", data, headers=headers)
+        if ack_wait is not None:
+            config = ConsumerConfig(durable_name="motet", ack_policy=AckPolicy.EXPLICIT, ack_wait=ack_wait)
+            await jetstream.add_consumer(stream, config)
+
+    with_jetstream(action)
+
+
+def stored(with_jetstream: With, stream: str) -> list[tuple[str, bytes, dict[str, str]]]:
+    async def action(jetstream: JetStreamContext) -> list[tuple[str, bytes, dict[str, str]]]:
+        state = (await jetstream.stream_info(stream)).state
+        found = [await jetstream.get_msg(stream, seq=n) for n in range(1, state.messages + 1)]
+        return [(one.subject or "", one.data or b"", one.headers or {}) for one in found]
+
+    found: list[tuple[str, bytes, dict[str, str]]] = with_jetstream(action)
+    return found
+
+
+def take(url: str, stream: str, lake: Lake) -> tuple[list[Fed], list[DecodeError]]:
+    fed: list[Fed] = []
+    rejected: list[DecodeError] = []
+    follow_stream(
+        Stream(url, stream, "motet"), lake, rejected.extend, told=fed.append, say=print, stopped=bool, once=True
+    )
+    return fed, rejected
+
+
+def rows(lake: Lake, *columns: str) -> list[dict[str, Any]]:
+    return [row for batch in lake.snapshot().records(columns=list(columns)) for row in batch.to_pylist()]
+
+
+def test_headers_say_what_a_message_is(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """Content-Type, CloudEvents headers and Nats-Msg-Id are understood; equal documents are two events."""
+    turtle = b"<> <urn:p> 5 ."
+    plain = {"Content-Type": "text/turtle"}
+    publish(
+        with_jetstream,
+        "HEADERS",
+        [
+            (quad(1), None),
+            (turtle, plain),
+            (turtle, plain),
+            (turtle, plain | CLOUD_EVENT),
+            (turtle, plain | {"Nats-Msg-Id": "a b"}),
+        ],
+    )
+    lake = Lake.open(tmp_path / "lake")
+    fed, rejected = take(nats_url, "HEADERS", lake)
+    assert (sum(one.appended.accepted for one in fed), rejected) == (5, [])
+    ids = [row["id"] for row in rows(lake, "id")]
+    origin = ids[1].removesuffix(":2")
+    assert origin.startswith("urn:nats:HEADERS:")
+    assert ids == ["urn:e:1", f"{origin}:2", f"{origin}:3", "urn:cloudevents:%2Frooms:7", f"{origin}:id:a%20b"]
+
+
+def test_bad_messages_are_set_aside_whole(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """A message that cannot be decoded is kept with its place in the stream and does not come again."""
+    publish(with_jetstream, "BAD", [(b"junk", None), (b"\xff", {"Content-Type": "image/png"}), (quad(1), None)])
+    lake = Lake.open(tmp_path / "lake")
+    fed, rejected = take(nats_url, "BAD", lake)
+    assert [(one.inputs, one.appended.accepted, one.rejected) for one in fed] == [(3, 1, 2)]
+    assert [(error.source, error.content) for error in rejected] == [
+        ("BAD message 1", "junk"),
+        ("BAD message 2", "\ufffd"),
+    ]
+    assert take(nats_url, "BAD", lake) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("place", "count"), [("motet.lake:Lake.append", 1), ("motet.lake:Lake.append", 2), ("nats.aio.msg:Msg.ack", 3)]
+)
+def test_killed_while_taking_messages(
+    place: str, count: int, nats_url: str, with_jetstream: With, tmp_path: Path
+) -> None:
+    """Killed before a commit or between commit and acknowledgement: in the end every event is there once."""
+    stream = f"KILL-{place.rpartition('.')[2]}-{count}"
+    messages: list[Sent] = [(quad(n), None) for n in range(600)]
+    publish(with_jetstream, stream, [*messages, (b"<> <urn:p> 1 .", {"Content-Type": "text/turtle"})], ack_wait=0.5)
+    lake = str(tmp_path / "lake")
+    arguments = ["ingest", "--lake", lake, "--nats", nats_url, "--stream", stream, "--once", "--json"]
+    dying = [sys.executable, DYING, place, str(count), *arguments]
+    assert subprocess.run(dying, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert main(arguments) == 0
+    ids = [row["id"] for row in rows(Lake.open(lake), "id")]
+    named = sorted(id_ for id_ in ids if id_.startswith("urn:e:"))
+    assert (named, len(ids)) == (sorted(f"urn:e:{n}" for n in range(600)), 601)
+
+
+def test_what_is_wrong_is_said(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """A wrong stream, a wrong address, a server that is away and a consumer of another kind are named."""
+    publish(with_jetstream, "THERE", [])
+    lake = Lake.open(tmp_path / "lake")
+    with pytest.raises(UsageError, match=r"no stream 'ELSEWHERE'\n.*THERE"):
+        take(nats_url, "ELSEWHERE", lake)
+    with pytest.raises(EngineError, match=r"cannot connect to NATS at nats://127.0.0.1:1: "):
+        take("nats://me:secret@127.0.0.1:1", "THERE", lake)
+    with pytest.raises(UsageError, match="is no NATS address"):
+        take("http://127.0.0.1", "THERE", lake)
+
+    async def unacknowledged(jetstream: JetStreamContext) -> None:
+        from nats.js.api import AckPolicy, ConsumerConfig
+
+        await jetstream.add_consumer("THERE", ConsumerConfig(durable_name="motet", ack_policy=AckPolicy.NONE))
+
+    with_jetstream(unacknowledged)
+    with pytest.raises(UsageError, match="is not one that pulls and acknowledges"):
+        take(nats_url, "THERE", lake)
+
+
+@pytest.fixture
+def notified(tmp_path: Path) -> Lake:
+    """A lake with 1 100 notifications, two at each offset."""
+    lake = Lake.open(tmp_path / "lake", lateness=None)
+    for n in range(2):
+        lake.tick(n)
+    found = [(Notification(f"s.{n % 2}", n, n, (f"urn:e:{n}",), ()), n // 550) for n in range(1100)]
+    lake.commit_notifications(notification_batch(found), 0, 2)
+    return lake
+
+
+def lines(lake: Lake) -> list[str]:
+    from motet.model.tables import notification_rows
+
+    return [found.to_line() for batch in lake.notifications() for found, _ in notification_rows(batch)]
+
+
+@pytest.mark.parametrize(
+    ("place", "count"), [("motet.lake:Lake.advance", 2), ("nats.js.client:JetStreamContext.publish_async", 700)]
+)
+def test_killed_while_delivering(place: str, count: int, nats_url: str, with_jetstream: With, notified: Lake) -> None:
+    """Every notification is in the stream once, in the order of the log, although the first process was killed."""
+    subject = f"out{count}"
+    publish(with_jetstream, subject, [])
+    arguments = ["deliver", "--lake", str(notified.store.root), "--nats", nats_url, "--once", "--json"]
+    arguments += ["--subject", subject + ".{subscription}"]
+    dying = [sys.executable, DYING, place, str(count), *arguments]
+    assert subprocess.run(dying, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert main(arguments) == 0
+    messages = stored(with_jetstream, subject)
+    assert [data.decode() for _, data, _ in messages] == lines(notified)
+    assert [(name, headers["Nats-Msg-Id"]) for name, _, headers in messages[:2]] == [
+        (f"{subject}.s%2E{n}", json.loads(messages[n][1])["id"]) for n in range(2)
+    ]
+    assert notified.cursor(f"nats:{subject}.{{subscription}}") == 2
+
+
+def test_nothing_is_delivered_twice(nats_url: str, with_jetstream: With, notified: Lake) -> None:
+    """A second run has nothing to do, and later notifications follow the earlier ones."""
+    publish(with_jetstream, "twice", [])
+    counts: list[int] = []
+    subjects = Subjects(nats_url, "twice.all", "me")
+    for _ in range(2):
+        deliver(notified, subjects, told=counts.append, say=print, stopped=bool, once=True)
+    assert counts == [500, 500, 100]
+    notified.tick(2)
+    notified.commit_notifications(notification_batch([(Notification("s", 9, 9, ("urn:e:9",), ()), 2)]), 2, 3)
+    deliver(notified, subjects, told=counts.append, say=print, stopped=bool, once=True)
+    assert counts == [500, 500, 100, 1]
+
+
+def test_a_subject_without_a_stream_is_refused(nats_url: str, notified: Lake) -> None:
+    """A message that no stream would keep is not sent into the void."""
+    for subject, said in (
+        ("nobody.listens", "no stream of .* takes messages"),
+        ("a..b", "is no subject"),
+        ("a.*", "is no"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            deliver(notified, Subjects(nats_url, subject, "me"), told=print, say=print, stopped=bool, once=True)
+    assert notified.cursor("me") == 0
