@@ -13,7 +13,7 @@ from motet.model.schemas import EVENTS, NOTIFICATIONS, RECORDS, TIME
 
 Triple = tuple[str, str, str]
 
-_EVENT, _RECORD = pa.struct(list(EVENTS)), pa.struct(list(RECORDS))
+_EVENT, _RECORD, _NOTIFICATION = (pa.struct(list(schema)) for schema in (EVENTS, RECORDS, NOTIFICATIONS))
 
 
 class EventRow(NamedTuple):
@@ -93,21 +93,8 @@ def tick_record(instant: int, offset: int) -> pa.RecordBatch:
 
 def notification_batch(emitted: Iterable[tuple[Notification, int]]) -> pa.RecordBatch:
     """Notifications with the offsets of the records that made them final, as a NOTIFICATIONS batch."""
-    pairs = list(emitted)
-    found = [notification for notification, _ in pairs]
-    bindings = [[{"variable": v, "term": t} for v, t in n.bindings] for n in found]
-    columns = [
-        [n.subscription for n in found],
-        pa.array([n.start for n in found], pa.int64()).cast(TIME),
-        pa.array([n.end for n in found], pa.int64()).cast(TIME),
-        [n.events for n in found],
-        bindings,
-        [n.graphs for n in found],
-        [n.construct for n in found],
-        [offset for _, offset in pairs],
-    ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, NOTIFICATIONS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=NOTIFICATIONS)
+    found = [(n.subscription, n.start, n.end, n.events, n.bindings, n.graphs, n.construct, at) for n, at in emitted]
+    return pa.RecordBatch.from_struct_array(pa.array(found, _NOTIFICATION))
 
 
 def notification_rows(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[Notification, int]]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from motet.engine.graph import Graph
 from motet.engine.match.asked import Asked
-from motet.engine.match.needs import needs_rules
+from motet.engine.match.needs import needs_nobody, needs_rules
 from motet.model.errors import LimitError
 from motet.model.tables import EventRow, Triple, event_rows
 from motet.model.terms import iri, iri_value, is_iri
@@ -59,6 +59,7 @@ class Closing:
         self._asked = asked
         self._rows: dict[int, EventRow] = {}
         self._graphs: dict[int, Graph | None] = {}
+        self.knows_none = not len(background.subjects)  # then the background speaks of no event
 
     def row(self, event: int) -> EventRow:
         if event not in self._rows:
@@ -74,13 +75,15 @@ class Closing:
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
         """Which events the background speaks of, so that some of their solutions may come from it alone."""
-        if not len(self._background.subjects):
+        if self.knows_none:
             return np.zeros(len(self.events), np.bool_)
         return np.asarray(pc.is_in(self.events.column("id"), self._background.subjects))
 
     @cached_property
     def closed(self) -> pa.RecordBatch:
         """The events with all triples that the hierarchy does not give."""
+        if self.knows_none and needs_nobody(self._background.reasoner):
+            return self.events
         special = np.flatnonzero(self.known | needs_rules(self.events, self._background.reasoner, self._asked))
         if not len(special):
             return self.events

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.match.encode_kernels import compare_values, encode_rows
+from motet.engine.match.encode_kernels import encode_rows
 from motet.engine.match.search_kernels import KIND, REF, Rows
 from motet.engine.match.texts import Codes, Ints, Numbers, Texts, frozen, texts
 from motet.engine.match.values import comparable
@@ -43,14 +43,23 @@ def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
     >>> found.starts.tolist(), found.value.tolist()
     ([0, 1], [5.0])
     """
-    lists = events.column("triples")
-    offsets = np.asarray(lists.offsets, np.int64)
-    subjects, predicates, objects = lists.flatten().flatten()
-    columns = (texts(subjects), texts(predicates), texts(objects))
-    starts, row, code = encode_rows(frozen(offsets - offsets[0]), texts(events.column("id")), *columns, known)
-    row, code = row[: starts[-1]], code[: starts[-1]]
-    value = compare_values(row, columns[2], known.compared)
-    for at in np.flatnonzero(row[:, KIND] == _SLOW):
+    offsets, subjects, predicates, objects = _columns(events.column("triples"))
+    strings = texts(objects)
+    starts, row, code, value = encode_rows(
+        offsets, texts(events.column("id")), texts(subjects), texts(predicates), strings, known
+    )
+    for at in (row[:, KIND] == _SLOW).nonzero()[0]:
         value[at], row[at, KIND] = comparable(objects[int(row[at, REF])].as_py())
-    terms = pa.concat_arrays([objects, class_names(known)]) if known.classes.codes.size else objects
+    if not known.classes.codes.size:
+        return Encoded(starts, row, code, value, objects, strings)
+    terms = pa.concat_arrays([objects, class_names(known)])
     return Encoded(starts, row, code, value, terms, texts(terms))
+
+
+def _columns(lists: pa.ListArray) -> tuple[Ints, pa.Array, pa.Array, pa.Array]:
+    """Where each list begins, and the columns of all triples; those of whole batches are there already."""
+    offsets = np.asarray(lists.offsets).astype(np.int64)
+    triples = lists.values
+    if offsets[0] == 0 and offsets[-1] == len(triples) and not lists.null_count:
+        return frozen(offsets), triples.field(0), triples.field(1), triples.field(2)
+    return (frozen(offsets - offsets[0]), *lists.flatten().flatten())

@@ -141,11 +141,21 @@ def _length(found: Lists, at: int) -> int:
 @compiled
 def encode_rows(
     events: Ints, ids: Texts, subjects: Texts, predicates: Texts, objects: Texts, known: Vocabulary
-) -> tuple[Ints, Numbers, Codes]:
+) -> tuple[Ints, Numbers, Codes, Floats]:
     """The triples about each event that somebody may ask for, with what the hierarchy says, sorted, each once.
 
-    Returns where each event's rows start, and by row the predicate with a reference to the object, and its code.
+    Returns where each event's rows start, and by row the predicate with a reference to the object and the kind of its
+    value, the object's code, and its value; the kind ``255`` asks for a slower look.
     """
+    starts, row, codes = _sorted_rows(events, ids, subjects, predicates, objects, known)
+    row, codes = row[: starts[-1]], codes[: starts[-1]]
+    return starts, row, codes, _values(row, objects, known.compared)
+
+
+@making
+def _sorted_rows(
+    events: Ints, ids: Texts, subjects: Texts, predicates: Texts, objects: Texts, known: Vocabulary
+) -> tuple[Ints, Numbers, Codes]:
     count = objects.offsets.size - 1
     starts = np.zeros(events.size, np.int64)
     row, codes = np.empty((2 * count + 64, 3), np.int32), np.empty(2 * count + 64, np.uint64)
@@ -303,9 +313,9 @@ def _instant(data: Bytes, at: int, end: int) -> tuple[float, np.uint8]:  # noqa:
     return float(seconds * 1000000 + micros), _INSTANT
 
 
-@compiled
-def compare_values(row: Numbers, objects: Texts, compared: npt.NDArray[np.bool_]) -> Floats:
-    """What the objects of compared predicates are worth. Kinds go into the rows; ``255`` asks for a slower look."""
+@making
+def _values(row: Numbers, objects: Texts, compared: npt.NDArray[np.bool_]) -> Floats:
+    """What the objects of compared predicates are worth; their kinds go into the rows."""
     values = np.zeros(row.shape[0], np.float64)
     data, offsets = objects.data, objects.offsets
     for at in range(row.shape[0]):

@@ -45,6 +45,7 @@ class Group:
     segment: Segment
     leaves: Leaves
     alive: npt.NDArray[np.bool_]
+    is_plain: bool  # all leaves are alive, have a form and take events of any length
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Index:
         for group in swallowed:
             blocks, leaves = _joined(group, blocks, leaves)
         segment = build(blocks, {name: number for number, name in enumerate(index.predicates)})
-        return replace(index, groups=(*kept, Group(segment, leaves, np.ones(len(leaves), np.bool_))))
+        return replace(index, groups=(*kept, _whole(segment, leaves)))
 
     def without(self, names: Collection[str]) -> Index:
         """The index without the subscriptions of these names."""
@@ -109,9 +110,14 @@ def _leaves(subscriptions: Sequence[Subscription], entries: Sequence[Entry]) -> 
     )
 
 
+def _whole(segment: Segment, leaves: Leaves) -> Group:
+    is_plain = bool((leaves.form != VERIFIED).all() and (leaves.longest == ANY_LENGTH).all())
+    return Group(segment, leaves, np.ones(len(leaves), np.bool_), is_plain)
+
+
 def _without(group: Group, names: Collection[str]) -> Group:
     gone = np.asarray(pc.is_in(group.leaves.names, pa.array(sorted(names), pa.string())))
-    return replace(group, alive=group.alive & ~gone) if gone.any() else group
+    return replace(group, alive=group.alive & ~gone, is_plain=False) if gone.any() else group
 
 
 def _joined(group: Group, blocks: Sequence[Block], leaves: Leaves) -> tuple[list[Block], Leaves]:

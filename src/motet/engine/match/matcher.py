@@ -100,6 +100,8 @@ class Matcher:
 
     def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> Part:
         leaves = group.leaves
+        if group.is_plain and closing.knows_none and not hits.is_open.any():
+            return Part(leaves, solutions(batch, hits, leaves.forms, leaves.form, self._predicates), None)
         hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
         asked = hits.is_open | (leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]

@@ -21,10 +21,15 @@ from motet.ontology.reach import Consequences, Reach
 Flags = npt.NDArray[np.bool_]
 
 
+def needs_nobody(reasoner: Reasoner) -> bool:
+    """Whether there are no rules beyond the hierarchy that an event could set off."""
+    return reasoner.only_hierarchy and reasoner.mode is not Entailment.OWL_RL
+
+
 def needs_rules(events: pa.RecordBatch, reasoner: Reasoner, asked: Asked) -> Flags:
     """For each event, whether it must be closed."""
     nobody = np.zeros(len(events), np.bool_)
-    if reasoner.only_hierarchy and reasoner.mode is not Entailment.OWL_RL:
+    if needs_nobody(reasoner):
         return nobody
     reach = reasoner.reach
     if not asked.properties:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled
+from motet.engine.compiled import compiled, making
 from motet.engine.match.search_kernels import REF, run
 from motet.engine.match.texts import Ints, Numbers
 
 _EVENT, _START, _END, _WITNESS, _READ = range(5)
 
 
-@compiled
-def count_solutions(
-    event: Numbers, form: Numbers, starts: Ints, kind: Ints, number: Ints, rows: Ints, row: Numbers
-) -> Ints:
+@making
+def _counts(event: Numbers, form: Numbers, starts: Ints, kind: Ints, number: Ints, rows: Ints, row: Numbers) -> Ints:
     """How many solutions each hit has."""
     found = np.ones(event.size, np.int64)
     for hit in range(event.size):
@@ -28,10 +26,15 @@ def count_solutions(
 
 @compiled
 def fill_solutions(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    event: Numbers, form: Numbers, witness: npt.NDArray[np.int32], counts: Ints, starts: Ints, kind: Ints, number: Ints,
-    rows: Ints, row: Numbers, bases: Ints,
+    event: Numbers, form: Numbers, witness: npt.NDArray[np.int32], starts: Ints, kind: Ints, number: Ints, rows: Ints,
+    row: Numbers, terms: int,
 ) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
-    """By solution its hit and where its bindings begin; by binding its place among the forms' and its term."""
+    """By solution its hit and where its bindings begin; by binding its place among the forms' and its term.
+
+    Behind the terms, events are numbered, then starts and ends.
+    """
+    counts = _counts(event, form, starts, kind, number, rows, row)
+    events = rows.size - 1
     total = width = 0
     for hit in range(event.size):
         total += counts[hit]
@@ -46,11 +49,11 @@ def fill_solutions(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep i
             for at in range(starts[form[hit]], starts[form[hit] + 1]):
                 binding[size] = at
                 if kind[at] == _EVENT:
-                    term[size] = bases[0] + own
+                    term[size] = terms + own
                 elif kind[at] == _START:
-                    term[size] = bases[1] + own
+                    term[size] = terms + events + own
                 elif kind[at] == _END:
-                    term[size] = bases[2] + own
+                    term[size] = terms + 2 * events + own
                 elif kind[at] == _WITNESS:
                     term[size] = row[witness[hit, number[at]], REF]
                 else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from motet.engine.match.encode import Encoded
 from motet.engine.match.leaf import END_SOURCE, READ_SOURCE, START_SOURCE, Form
 from motet.engine.match.segment import Hits
-from motet.engine.match.solution_kernels import count_solutions, fill_solutions
+from motet.engine.match.solution_kernels import fill_solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import instant
+from motet.model.notifications import Notification
 from motet.model.schemas import BINDING, NOTIFICATIONS
-from motet.model.tables import micros
+from motet.model.tables import micros, notification_batch
+from motet.model.terms import iri
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,34 @@ class Solutions:
 
     def notifications(self, names: pa.Array) -> pa.RecordBatch:
         """As NOTIFICATIONS; ``names`` are the leaves'."""
+        if len(self.event) <= _FEW:
+            return notification_batch(self._few(names))
         bindings = _bindings(self.starts, _taken(self.sources.names, self.binding), self.strings(self.term))
         return _notifications(self.batch, _taken(names, self.leaf), self.event, bindings)
+
+    def _few(self, names: pa.Array) -> Iterator[tuple[Notification, int]]:
+        """A few in plain Python: to call Arrow's kernels costs more than the work they would do."""
+        events, labels, offsets = self.batch.events, self.sources.labels, self.batch.offsets
+        ids, starts, ends = events.column("id"), events.column("start"), events.column("end")
+        for place, (event, leaf) in enumerate(zip(self.event.tolist(), self.leaf.tolist(), strict=True)):
+            own = slice(self.starts[place], self.starts[place + 1])
+            bindings = tuple(
+                (labels[at], self._string(term))
+                for at, term in zip(self.binding[own].tolist(), self.term[own].tolist(), strict=True)
+            )
+            start, end = starts[event].value, ends[event].value
+            told = Notification(names[leaf].as_py(), start, end, (ids[event].as_py(),), bindings)
+            yield told, offsets[event].as_py()
+
+    def _string(self, term: int) -> str:
+        """One of `strings`."""
+        objects, events = self.batch.encoded.terms, self.batch.events
+        if term < len(objects):
+            return str(objects[term].as_py())
+        column, event = divmod(term - len(objects), len(events))
+        if column == 0:
+            return iri(events.column("id")[event].as_py())
+        return instant(events.column("start" if column == 1 else "end")[event].value)
 
     def strings(self, terms: Ints) -> pa.Array:
         """The strings of some terms."""
@@ -61,11 +89,9 @@ def solutions(
     sources = _sources(forms, predicates)
     form_of = form[hits.leaf]
     rows = batch.encoded
-    counts = count_solutions(hits.event, form_of, sources.starts, sources.kind, sources.number, rows.starts, rows.row)
-    bases = len(rows.terms) + len(batch.events) * np.arange(3)
     hit, starts, binding, term = fill_solutions(
-        hits.event, form_of, hits.witness, counts, sources.starts, sources.kind, sources.number,
-        rows.starts, rows.row, bases,
+        hits.event, form_of, hits.witness, sources.starts, sources.kind, sources.number,
+        rows.starts, rows.row, len(rows.terms),
     )  # fmt: skip
     event, leaf = hits.event[hit].astype(np.int64), hits.leaf[hit].astype(np.int64)
     kept = _distinct(event, leaf, starts, term)
@@ -108,7 +134,8 @@ class Sources:
     def __init__(self, forms: Sequence[Form], predicates: dict[str, int]) -> None:
         found = [one for form in forms for one in form.bindings]
         self.starts = np.cumsum([0, *(len(form.bindings) for form in forms)], dtype=np.int64)
-        self.names = pa.array([name for name, _ in found], pa.string())
+        self.labels = [name for name, _ in found]
+        self.names = pa.array(self.labels, pa.string())
         self.kind = np.array([source.kind for _, source in found], np.int64)
         numbers = (predicates[s.predicate] if s.kind == READ_SOURCE else s.place for _, s in found)
         self.number = np.fromiter(numbers, np.int64)
@@ -132,6 +159,8 @@ def _strings(column: pa.Array) -> pa.Array:
 
 def _distinct(event: Ints, leaf: Ints, starts: Ints, term: Ints) -> Ints | None:
     """Which solutions to keep; None when all differ. Two of one event and leaf have the same variables."""
+    if len(event) < 2:
+        return None
     again = (event[1:] == event[:-1]) & (leaf[1:] == leaf[:-1])
     if not again.any():
         return None

@@ -38,7 +38,9 @@ def texts(strings: pa.Array) -> Texts:
     if len(strings) == 0 or offsets is None:
         return Texts(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
     places = np.frombuffer(offsets, np.int32, len(strings) + 1, strings.offset * 4)
-    return Texts(frozen(places), frozen(np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)))
+    bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    places.flags.writeable = bytes_.flags.writeable = False
+    return Texts(places, bytes_)
 
 
 def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
