@@ -49,7 +49,7 @@ from motet.ontology.entailment import Reasoner
 from motet.plan.dag import Builder, build
 from motet.plan.feeding import Feed, feeds, feeds_itself
 from motet.plan.lags import lags
-from motet.plan.nodes import Plan, Start
+from motet.plan.nodes import Kind, Plan, Start
 from motet.plan.repeats import repeating
 
 History = Callable[[int], Iterable[pa.RecordBatch]]
@@ -159,6 +159,22 @@ class Kernel:
             "terms": len(self.names.terms),
             "events": len(self.names.events),
         }
+
+    @property
+    def buckets(self) -> Buckets | None:
+        """How the work is spread."""
+        return self._buckets
+
+    def reroute(self, buckets: Buckets) -> None:
+        """Spread the work of subscriptions that are to come like this; those in force must not be concerned."""
+        self._buckets = buckets
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether time alone has nothing to tell: nothing is remembered, and silence does not speak."""
+        running = self._detector.running
+        speaks = any(self._shared.builder.nodes[id_].kind is Kind.NO for id_ in running)
+        return not speaks and not any(map(len, self._tables().values()))
 
     def check(self, subscriptions: Iterable[Subscription]) -> None:
         """Refuse subscriptions whose derived events would feed each other in a circle, with those in force."""

@@ -1,0 +1,65 @@
+"""Before the shuffle: a piece of the log is read and matched, and events that may combine go to their buckets.
+
+Subscriptions take effect at their place in the log: the tasks read the control records before and in their piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from motet.model.schemas import RECORDS
+from motet.spark.stream.payload import packed
+from motet.spark.stream.source import TICK
+from motet.spark.stream.view import view_of
+
+Batches = Iterator[pa.RecordBatch]
+
+ROUTED = pa.schema(
+    [
+        pa.field("lake", pa.string(), nullable=False),
+        pa.field("bucket", pa.int64(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),  # of the batch
+        pa.field("stop", pa.int64(), nullable=False),
+        pa.field("events", pa.binary()),  # RECORDS, packed
+        pa.field("told", pa.binary()),  # NOTIFICATIONS, packed: what is to be told anyway
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Rows of RANGES to rows of ROUTED."""
+
+    count: int  # of buckets
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            for row in batch.to_pylist():
+                for routed in self._routed(**row):
+                    yield pa.RecordBatch.from_pylist([routed], schema=ROUTED)
+
+    def _routed(self, lake: str, first: int, stop: int, low: int, high: int) -> Iterator[dict[str, object]]:
+        common = {"lake": lake, "first": first, "stop": stop}
+        if low == TICK:
+            yield {**common, "bucket": high}
+            return
+        view = view_of(lake)
+        router = view.router(view.buckets(self.count, stop), low)
+        for records in view.snapshot(stop).records(low, high):
+            told, places = router.spread(records)
+            for bucket, events in _by_bucket(records, places):
+                yield {**common, "bucket": bucket, "events": packed(events)}
+            if len(told):
+                yield {**common, "bucket": low % self.count, "told": packed(told)}
+        view.routed(high)
+
+
+def _by_bucket(records: pa.RecordBatch, places: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The records of each bucket, given (bucket, offset) by bucket."""
+    rows = np.searchsorted(records.column("offset").to_numpy(), places[:, 1])
+    for bucket in np.unique(places[:, 0]).tolist():
+        yield bucket, records.take(pa.array(rows[places[:, 0] == bucket])).cast(RECORDS)

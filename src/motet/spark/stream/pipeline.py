@@ -1,0 +1,56 @@
+"""The streaming query: started on one or several lakes, it derives their notifications as records are appended.
+
+Everything is in the lakes and the checkpoint: a query that was stopped or killed goes on where it was. Without its
+checkpoint it reads the log again from the beginning, and adds to the table what is not there yet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from motet.lake import Lake
+from motet.spark.stream import source, table
+from motet.spark.stream.detecting import TOLD, Detecting
+from motet.spark.stream.matching import ROUTED, Matching
+from motet.spark.stream.source import RangesSource
+from motet.spark.stream.table import TableSink
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+BUCKETS = 64
+RECORDS = 200_000  # of a lake in a batch at most
+CHECKPOINT = "checkpoint"
+
+
+def start(
+    spark: SparkSession,
+    lakes: Sequence[str | Path],
+    checkpoint: str | Path,
+    *,
+    buckets: int = BUCKETS,
+    most: int = RECORDS,
+    once: bool = False,
+) -> StreamingQuery:
+    """Derive what the lakes' records mean, for ever; or, with ``once``, what is there now.
+
+    ``buckets`` are fixed by the first start with a checkpoint. ``most`` bounds the records of a lake in one batch.
+    """
+    paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
+    spark.dataSource.register(RangesSource)
+    spark.dataSource.register(TableSink)
+    tasks = spark.sparkContext.defaultParallelism
+    reading = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", most)
+    ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
+    routed = ranges.mapInArrow(Matching(buckets), from_arrow_schema(ROUTED))
+    told = routed.groupBy("lake", "bucket").transformWithStateInPandas(
+        Detecting(buckets), from_arrow_schema(TOLD), "Append", "None"
+    )
+    writing = told.writeStream.format(table.FORMAT).outputMode("append").option("checkpointLocation", str(checkpoint))
+    return writing.trigger(availableNow=True).start() if once else writing.start()
