@@ -11,6 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from motet.embedded.history import Setting
 from motet.engine.reference import SubscribeRecord
 from motet.fuzz.case import Case
 from motet.fuzz.compare import nth_case
@@ -103,14 +104,15 @@ def lines_of(case: Case, division: Division) -> list[str]:
     homes = sorted((group["component"], group["bucket"], group["event"]) for group in found.groups.to_pylist())
     texts = to_text(events.column("triples")).to_pylist()
     rows = [
-        events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "component": c, "bucket": b}
+        events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "component": c, "bucket": b, "offset": place}
         for c, b, place in homes
     ]
-    alone = [{"component": c, "bucket": 0} for c, part in enumerate(division.components) if part.may_start_alone]
+    silent = [number for number, part in enumerate(division.components) if part.may_start_alone]
+    alone = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
     table = pa.Table.from_pylist(sorted(alone + rows, key=lambda row: (row["component"], row["bucket"])), GROUPED)
     detected = [
         line
-        for batch in Detect(pickle.dumps(division))(iter(table.to_batches(max_chunksize=7)))
+        for batch in Detect(pickle.dumps(division), Setting())(iter(table.to_batches(max_chunksize=7)))
         for line in batch.column("text").to_pylist()
     ]
     if any(part.may_repeat for part in division.components):

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from motet.model.errors import DecodeError
+from motet.model.errors import DecodeError, UsageError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -83,6 +83,18 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 @contextmanager
+def records_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar that is told how many more records have been read; silent as above."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
 def counting(what: str) -> Iterator[Callable[[str], None]]:
     """A line on standard error that says how far something without an end has got; silent as above."""
     from rich.console import Console  # noqa: PLC0415
@@ -93,6 +105,24 @@ def counting(what: str) -> Iterator[Callable[[str], None]]:
         return
     with console.status(what) as status:
         yield lambda note: status.update(f"{what}: {note}")
+
+
+@contextmanager
+def sink(path: str | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears only when it is whole."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    partial = Path(f"{path}.partial")
+    try:
+        with partial.open("wb") as opened:
+            yield opened
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --output.") from error
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _cell(value: object) -> str:

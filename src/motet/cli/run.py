@@ -5,17 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.cli import output
 from motet.cli.tick import instant_of
 from motet.language.parse import SYNTAXES
-from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
     from motet.embedded.job import Job, Summary
@@ -59,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     )
     started = time.perf_counter()
     rejections = output.Rejections(args.dead_letter)
-    with _sink(args.output) as sink:
+    with output.sink(args.output) as sink:
         summary = _runner(args.engine)(job, sink, rejections)
     facts = dataclasses.asdict(summary) | {"engine": args.engine, "seconds": round(time.perf_counter() - started, 3)}
     output.complain(json.dumps(facts, sort_keys=True) if args.json else _sentence(facts))
@@ -74,24 +70,6 @@ def _runner(engine: str) -> Runner:
     from motet.embedded.run import run_embedded, run_reference  # noqa: PLC0415  (loads codecs and engines)
 
     return run_reference if engine == "reference" else run_embedded
-
-
-@contextmanager
-def _sink(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears only when it is whole."""
-    if path is None:
-        yield sys.stdout.buffer
-        sys.stdout.flush()
-        return
-    partial = Path(f"{path}.partial")
-    try:
-        with partial.open("wb") as sink:
-            yield sink
-        partial.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --output.") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _sentence(facts: dict[str, object]) -> str:

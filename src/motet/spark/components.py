@@ -54,7 +54,11 @@ class Division:
     singles: tuple[Subscription, ...]
     components: tuple[Component, ...]
     background: frozenset[Triple]
-    entailment: str
+    entailment: str | None  # None: as the background in force asks for
+
+    @property
+    def reasoning(self) -> str:
+        return self.entailment or ("owl-rl" if self.background else "none")
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -65,7 +69,7 @@ class Division:
         return Division, (self.singles, self.components, self.background, self.entailment)
 
 
-def divide(subscriptions: Sequence[Subscription], background: frozenset[Triple], entailment: str) -> Division:
+def divide(subscriptions: Sequence[Subscription], background: frozenset[Triple], entailment: str | None) -> Division:
     """
     >>> from motet.language.parse import parse
     >>> leaf = "EVENT {0} {{ ?{0} <urn:room> ?room }}".format
@@ -75,7 +79,7 @@ def divide(subscriptions: Sequence[Subscription], background: frozenset[Triple],
     >>> [single.name for single in division.singles], [part.spread.value for part in division.components]
     (['one'], ['key'])
     """
-    edges = _feeding(subscriptions, background, entailment)
+    edges = _feeding(Division(tuple(subscriptions), (), background, entailment))
     fed = {name for edge in edges for name in edge}
     detected = [one for one in subscriptions if not is_single(one) or one.name in fed]
     singles = tuple(one for one in subscriptions if is_single(one) and one.name not in fed)
@@ -89,13 +93,11 @@ def divide(subscriptions: Sequence[Subscription], background: frozenset[Triple],
     return Division(singles, tuple(found), background, entailment)
 
 
-def _feeding(
-    subscriptions: Sequence[Subscription], background: frozenset[Triple], entailment: str
-) -> list[tuple[str, str]]:
+def _feeding(undivided: Division) -> list[tuple[str, str]]:
     """Who feeds whom; circles are refused."""
-    if not any(isinstance(one.delivery, Construct) for one in subscriptions):
+    if not any(isinstance(one.delivery, Construct) for one in undivided.singles):
         return []
-    found = feeds(build(subscriptions), Reasoner(background, Entailment(entailment)))
+    found = feeds(build(undivided.singles), Reasoner(undivided.background, Entailment(undivided.reasoning)))
     return sorted({(feed.producer, feed.consumer) for feed in found})
 
 

@@ -1,7 +1,8 @@
 """Detection behind the shuffle: each group of a component and a bucket has a kernel of its own.
 
-Spark brings the events of a group together and sorts them by their places in the files; a task reads one group after
-the other and remembers only that of the moment. Groups without events need no kernel, except where silence speaks.
+Spark brings the events of a group together and sorts them by their places in the files or the log; a task reads one
+group after the other and remembers only that of the moment. Groups without events need no kernel, except where silence
+speaks.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from motet.embedded.history import Setting
 from motet.engine.kernel import Kernel
-from motet.model.schemas import EVENTS
-from motet.model.tables import event_records, tick_record
-from motet.model.times import END_OF_TIME
+from motet.model.schemas import EVENTS, RECORDS
+from motet.model.tables import event_records
 from motet.spark.components import Division, Spread
 from motet.spark.events import Batches
 from motet.spark.match import SORTABLE, sortable
@@ -32,6 +33,8 @@ GROUPED = pa.schema(
     [
         pa.field("component", pa.int32(), nullable=False),
         pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        RECORDS.field("frontier"),
         *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # null: no event, only the group
         pa.field("triples", pa.string()),  # as text
     ]
@@ -61,17 +64,15 @@ class Detect:
     """Sorted rows of GROUPED to rows of TOLD."""
 
     pickled: bytes  # the division
+    setting: Setting
 
     def __call__(self, batches: Batches) -> Batches:
         detection = _detection(self.pickled)
         parts = (part for rows in batches for part in _parts(rows))
         for (component, bucket), group in groupby(parts, key=_group):
-            kernel, offset = detection.kernel(component, bucket), 0
-            for part in group:
-                events = _events(part)
-                yield told(kernel.advance(event_records(events, offset)))
-                offset += len(events)
-            yield told(kernel.advance(tick_record(END_OF_TIME, offset)))
+            kernel = detection.kernel(component, bucket)
+            for records in self.setting.along(map(_events, group)):
+                yield told(kernel.advance(records))
 
 
 def told(notifications: pa.RecordBatch) -> pa.RecordBatch:
@@ -79,21 +80,23 @@ def told(notifications: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(sortable(notifications).flatten(), schema=TOLD)
 
 
-def detect(spark: SparkSession, accepted: DataFrame, division: Division) -> DataFrame:
-    """What the components of a division find in accepted events, in rows of TOLD."""
+def detect(spark: SparkSession, accepted: DataFrame, division: Division, setting: Setting) -> DataFrame:
+    """What the components of a division find in accepted events, in rows of TOLD.
+
+    Accepted events have the columns of GROUPED behind the group, and their ``groups``; offsets only say the order.
+    """
     from pyspark.cloudpickle import dumps  # noqa: PLC0415  (heavy)
     from pyspark.sql import functions as f  # noqa: PLC0415
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
-    order = ("component", "bucket", "part", "place")
-    rows = accepted.where(f.size("groups") > 0).select("*", f.inline("groups")).select(*order, *GROUPED.names[2:])
+    rows = accepted.where(f.size("groups") > 0).select("*", f.inline("groups")).select(*GROUPED.names)
     if silent := [number for number, one in enumerate(division.components) if one.may_start_alone]:
-        alone = [(number, 0, -1, -1, None, None, None, None) for number in silent]
+        alone = [(number, 0, -1, *[None] * (len(GROUPED) - 3)) for number in silent]
         rows = spark.createDataFrame(alone, rows.schema).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    sorted_ = rows.repartition(tasks, "component", "bucket").sortWithinPartitions(*order)
-    work = Detect(dumps(division))  # type: ignore[no-untyped-call]  # a vendored module without types
-    found = sorted_.select(*GROUPED.names).mapInArrow(work, from_arrow_schema(TOLD))
+    sorted_ = rows.repartition(tasks, "component", "bucket").sortWithinPartitions("component", "bucket", "offset")
+    work = Detect(dumps(division), setting)  # type: ignore[no-untyped-call]  # a vendored module without types
+    found = sorted_.mapInArrow(work, from_arrow_schema(TOLD))
     return found.dropDuplicates(["text"]) if any(one.may_repeat for one in division.components) else found
 
 
@@ -107,10 +110,11 @@ def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _events(part: pa.RecordBatch) -> pa.RecordBatch:
-    """The events of a group as they were before the shuffle."""
+    """The events of a group as RECORDS, as they were before the shuffle."""
     events = part.filter(part.column("id").is_valid())
     index = events.schema.get_field_index("triples")
-    return events.set_column(index, EVENTS.field("triples"), from_text(events.column("triples")))
+    whole = events.set_column(index, EVENTS.field("triples"), from_text(events.column("triples")))
+    return event_records(whole, whole.column("offset"), whole.column("frontier"))
 
 
 def _group(part: pa.RecordBatch) -> tuple[int, int]:

@@ -36,15 +36,18 @@ SORTABLE = pa.struct([*(NOTIFICATIONS.field(name) for name in ORDER), pa.field("
 GROUP = pa.struct([GROUPS.field(name) for name in ("component", "bucket")])
 
 PACKED = pa.schema([pa.field("packed", pa.binary(), nullable=False)])
+FOUND = [
+    pa.field("notifications", pa.list_(pa.field("item", SORTABLE, nullable=False)), nullable=False),
+    pa.field("groups", pa.list_(pa.field("item", GROUP, nullable=False)), nullable=False),
+    *(EVENTS.field(name) for name in ("start", "end")),
+    pa.field("triples", pa.string()),  # as text; null without a group
+]
 MATCHED = pa.schema(
     [
         pa.field("id", pa.string()),
         pa.field("line", pa.int64(), nullable=False),
         *ORIGIN,
-        pa.field("notifications", pa.list_(pa.field("item", SORTABLE, nullable=False)), nullable=False),
-        pa.field("groups", pa.list_(pa.field("item", GROUP, nullable=False)), nullable=False),
-        *(EVENTS.field(name) for name in ("start", "end")),
-        pa.field("triples", pa.string()),  # as text; null without a group
+        *FOUND,
         pa.field("worker", pa.string(), nullable=False),  # host, process and task that made the row
     ]
 )
@@ -70,12 +73,20 @@ class Match:
     def __call__(self, batches: Batches) -> Batches:
         matching = _unpickle(self.pickled)
         for rows in batches:
-            count = rows.num_rows
-            events = stamp(rows, self.arrival).append_column("offset", pa.array(np.arange(count)))
-            found = matching.match(events) if rows.column("rejected").null_count else _NOTHING
-            groups, kept = _grouped(found.groups, events)
-            made = [_told(found.told, count), groups, *kept, pa.array([_worker()] * count)]
+            found = found_in(stamp(rows, self.arrival), matching if rows.column("rejected").null_count else None)
+            made = [*found, pa.array([_worker()] * rows.num_rows)]
             yield pa.RecordBatch.from_arrays([*map(rows.column, _OWN), *made], schema=MATCHED)
+
+
+def found_in(rows: pa.RecordBatch, matching: Matching | None) -> list[pa.Array]:
+    """The columns of FOUND for rows with id, start, end and triples; None finds nothing."""
+    count = rows.num_rows
+    events = pa.RecordBatch.from_pydict(
+        {name: rows.column(name) for name in ("id", "start", "end", "triples")} | {"offset": np.arange(count)}
+    )
+    found = matching.match(events) if matching else _NOTHING
+    groups, kept = _grouped(found.groups, events)
+    return [_told(found.told, count), groups, *kept]
 
 
 def sortable(told: pa.RecordBatch) -> pa.StructArray:
@@ -148,7 +159,8 @@ def _unpickle(pickled: bytes) -> Matching:
 
 def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, values, type=MATCHED.field(column).type)
+    (type_,) = (field.type for field in FOUND if field.name == column)
+    return pa.ListArray.from_arrays(offsets, values, type=type_)
 
 
 def _worker() -> str:

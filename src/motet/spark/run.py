@@ -12,11 +12,12 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from motet.embedded.history import Setting
 from motet.embedded.job import Job, Summary
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.components import Division, divide
@@ -28,6 +29,9 @@ from motet.spark.spread import Spreading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+PLACE_BITS = 32  # of an offset made of an event's part and its place there
+COPIED_BYTES = 2**20
 
 Reject = Callable[[Sequence[DecodeError]], None]
 
@@ -57,33 +61,50 @@ def run_batch(
     ``arrival`` is the time of events that carry none. ``reject`` is given the events that cannot be taken, in order.
     ``scratch`` is where tasks leave their parts of the output; on a cluster every machine must reach it.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import functions as f  # noqa: PLC0415  (heavy)
 
-    try:
-        with _kept(decide(match_events(spark, parts, matching, arrival))) as matched:
-            summary = _summarise(matched)
-            if summary.rejected:
-                _report(matched, parts, reject)
-            accepted = matched.where("fate = 'accepted'")
-            told = accepted.select(f.inline("notifications"))
-            with ExitStack() as kept:
-                if division and division.components:
-                    detected = kept.enter_context(_kept(detect(spark, accepted, division)))
-                    summary = replace(summary, notifications=summary.notifications + detected.count())
-                    told = told.union(detected)
-                if summary.notifications:
-                    _write(told, sink, scratch)
-    except PySparkException as error:
-        raise EngineError(
-            f"the run on Spark failed: {str(error).strip().splitlines()[-1]}",
-            advice="The output is not whole: remove it, mend the cause and run again.",
-        ) from error
-    return summary
+    with failures("the run"), kept(decide(match_events(spark, parts, matching, arrival))) as matched:
+        summary = _summarise(matched)
+        if summary.rejected:
+            _report(matched, parts, reject)
+        offset = f.shiftleft(f.col("part").cast("long"), PLACE_BITS) + f.col("place")
+        accepted = matched.where("fate = 'accepted'").withColumn("offset", offset)
+        accepted = accepted.withColumn("frontier", f.lit(None).cast("timestamp"))
+        with told_in(spark, accepted, division, Setting()) as told:
+            return replace(summary, notifications=write(told, sink, scratch))
 
 
 @contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+def told_in(
+    spark: SparkSession, accepted: DataFrame, division: Division | None, setting: Setting
+) -> Iterator[DataFrame]:
+    """What is told of accepted events, from files or from a lake, in rows of TOLD: each alone, and together."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    alone = accepted.select(f.inline("notifications"))
+    if division is None or not division.components:
+        yield alone
+        return
+    with kept(detect(spark, accepted, division, setting)) as together:
+        yield alone.union(together)
+
+
+@contextmanager
+def failures(what: str) -> Iterator[None]:
+    """Say in our own words that Spark has failed."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except PySparkException as error:
+        raise EngineError(
+            f"{what} on Spark failed: {str(error).strip().splitlines()[-1]}",
+            advice="The output is not whole: remove it, mend the cause and run again.",
+        ) from error
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, computed once although several questions are asked of it."""
     frame.persist()
     try:
@@ -100,7 +121,7 @@ def _summarise(matched: DataFrame) -> Summary:
         f.count_if(accepted),
         f.count_if(f.col("fate") == "duplicate"),
         f.count_if(f.col("fate").isin("rejected", "returned")),
-        f.coalesce(f.sum(f.when(accepted, f.size("notifications"))), f.lit(0)),
+        f.lit(0),
         f.size(f.collect_set("worker")),
     ).first()
     assert row is not None, "an aggregate has a row"
@@ -126,13 +147,17 @@ def _rejection(row: Row, parts: Parts) -> DecodeError:
     )
 
 
-def _write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None) -> None:
-    """Tasks write sorted parts; their files, one after the other, are the output."""
+def write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) -> int:
+    """Write rows of TOLD as lines; how many. Tasks write sorted parts; their files, one after the other, are it all."""
     directory = Path(tempfile.mkdtemp(prefix="motet-run-", dir=scratch))
+    lines = 0
     try:
         told.orderBy(*ORDER).select("text").write.text(f"file://{directory.absolute()}/parts")
         for path in sorted(directory.glob("parts/part-*")):
             with path.open("rb") as part:
-                shutil.copyfileobj(part, sink, 2**20)
+                while chunk := part.read(COPIED_BYTES):
+                    sink.write(chunk)
+                    lines += chunk.count(b"\n")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+    return lines

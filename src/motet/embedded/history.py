@@ -1,0 +1,171 @@
+"""What a replay sees of a lake's log, and how that is shown to kernels (language page, sections 3 and 11).
+
+Subscriptions that are replayed stand as if registered before the first event: they see the events that are not late,
+from an instant on, without those retracted by now, each with the background of its own place. The log's own
+subscriptions play no part. ``until`` is the log as an observer of that instant knows it: events that end later are not
+seen, and the frontier moves no further than just past it, so that nothing is told for want of events left out.
+Which notifications are final depends on where the frontier ends, not on its way there, as long as subscriptions stay:
+so a kernel may be shown some of the events, with the frontiers they carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.lake import Snapshot
+from motet.model.errors import UsageError
+from motet.model.schemas import TIME
+from motet.model.tables import Triple, micros, tick_record
+from motet.model.times import END_OF_TIME, format_datetime
+
+
+@dataclass(frozen=True)
+class Change:
+    """A background record of the log."""
+
+    record: pa.RecordBatch
+
+    @property
+    def offset(self) -> int:
+        return int(self.record.column("offset")[0].as_py())
+
+    def after(self, background: frozenset[Triple]) -> frozenset[Triple]:
+        """The background once the record is there."""
+        (row,) = self.record.to_pylist()
+        triples = {(triple["subject"], triple["predicate"], triple["object"]) for triple in row["triples"]}
+        return background - triples if row["text"] == "remove" else background | triples
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """What was final before the change is told before it: derived events are read with the background of then."""
+        (frontier,) = micros(self.record.column("frontier"))
+        if frontier is not None:
+            yield tick_record(frontier, self.offset)
+        yield self.record
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What happens to every kernel beside the events: changes of the background, and where the frontier ends."""
+
+    changes: tuple[Change, ...] = ()
+    frontier: int | None = END_OF_TIME
+    stop: int = 1 << 60  # the offset of the end, after all events
+
+    def along(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """RECORDS of events in the order of the log, with everything else at its place."""
+        waiting = list(reversed(self.changes))
+        for batch in events:
+            begin, offsets = 0, batch.column("offset").to_numpy()
+            while waiting and len(batch) and waiting[-1].offset < offsets[-1]:
+                end = int(offsets.searchsorted(waiting[-1].offset))
+                yield batch.slice(begin, end - begin)
+                yield from waiting.pop().records()
+                begin = end
+            yield batch.slice(begin)
+        for change in reversed(waiting):
+            yield from change.records()
+        if self.frontier is not None:
+            yield tick_record(self.frontier, self.stop)
+
+
+@dataclass(frozen=True)
+class History:
+    """A part of a lake's log as a replay sees it. Picklable: tasks that read the log decide by it."""
+
+    since: int | None
+    until: int | None
+    background: frozenset[Triple]  # before the first event
+    setting: Setting
+    retracted: Mapping[str, int] = field(default_factory=dict)  # by event: the offset of its last retraction
+
+    def seen(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that are seen among some records."""
+        wanted = pc.and_(pc.equal(records.column("kind"), "event"), pc.invert(records.column("late")))
+        if self.since is not None:
+            wanted = pc.and_(wanted, pc.greater_equal(records.column("start"), _instant(self.since)))
+        if self.until is not None:
+            wanted = pc.and_(wanted, pc.less_equal(records.column("end"), _instant(self.until)))
+        events = records.filter(wanted)
+        if self.retracted:
+            pairs = zip(events.column("id").to_pylist(), events.column("offset").to_pylist(), strict=True)
+            shown = [self.retracted.get(id_, -1) < offset for id_, offset in pairs]
+            events = events.filter(pa.array(shown, pa.bool_()))
+        return _capped(events, self.until)
+
+    def stretches(self, events: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Events between two changes of the background, with the number of the background in force."""
+        cuts = events.column("offset").to_numpy().searchsorted([change.offset for change in self.setting.changes])
+        bounds = [0, *cuts.tolist(), len(events)]
+        for number, (begin, end) in enumerate(pairwise(bounds)):
+            if begin < end:
+                yield number, events.slice(begin, end - begin)
+
+    @cached_property
+    def backgrounds(self) -> Sequence[frozenset[Triple]]:
+        """Before the first change, and after each."""
+        found = [self.background]
+        for change in self.setting.changes:
+            found.append(change.after(found[-1]))
+        return found
+
+
+def history_of(snapshot: Snapshot, *, since: int | None = None, until: int | None = None) -> History:
+    """What a replay sees of a version of a lake; its control records are read here, its events are not."""
+    if since is not None and until is not None and since > until:
+        raise UsageError(
+            f"--since {format_datetime(since)} is later than --until {format_datetime(until)}",
+            advice="Give the earlier instant as --since.",
+        )
+    begin = _first_event(snapshot)
+    background: frozenset[Triple] = frozenset()
+    changes: list[Change] = []
+    retracted: dict[str, int] = {}
+    for batch in snapshot.controls():
+        for number, kind in enumerate(batch.column("kind").to_pylist()):
+            record = batch.slice(number, 1)
+            if kind == "retract":
+                retracted[record.column("id")[0].as_py()] = record.column("offset")[0].as_py()
+            elif kind == "background":
+                change = Change(_capped(record, until))
+                if change.offset < begin:
+                    background = change.after(background)
+                else:
+                    changes.append(change)
+    setting = Setting(tuple(changes), _earlier(snapshot.frontier, until), snapshot.next_offset)
+    return History(since, until, background, setting, retracted)
+
+
+def _first_event(snapshot: Snapshot) -> int:
+    """The offset of the first event; the log's end when there is none."""
+    for segment in snapshot.segments:
+        if segment.kinds.get("event"):
+            for batch in snapshot.records(segment.first, segment.stop, ["offset", "kind"]):
+                places = pc.index(batch.column("kind"), "event").as_py()
+                if places >= 0:
+                    return int(batch.column("offset")[places].as_py())
+    return snapshot.next_offset
+
+
+def _capped(records: pa.RecordBatch, until: int | None) -> pa.RecordBatch:
+    """Records with frontiers as an observer at ``until`` knows them."""
+    if until is None or until >= END_OF_TIME:
+        return records
+    index, last = records.schema.get_field_index("frontier"), _instant(until + 1)
+    frontiers = records.column(index)
+    capped = pc.if_else(pc.greater(frontiers, last), last, frontiers)
+    return records.set_column(index, records.schema.field(index), capped)
+
+
+def _earlier(frontier: int | None, until: int | None) -> int | None:
+    """The same of one frontier: just past ``until`` it says that everything that ended by then is there."""
+    return frontier if frontier is None or until is None else min(frontier, until + 1)
+
+
+def _instant(micros_: int) -> pa.Scalar:
+    return pa.scalar(micros_, pa.int64()).cast(TIME)

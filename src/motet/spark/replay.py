@@ -1,0 +1,86 @@
+"""`motet replay` on Spark: a lake's history in, sorted notifications out.
+
+Tasks read the log through the lake's data source, leave out what a replay does not see, and match what is left where it
+was read, with the background of its place. What may combine with others goes on as in a run over files: one shuffle by
+component and bucket, a kernel for each group. Changes of the background reach every kernel at their places. So all of
+it is parallel but what is not in a run either: a component without a key, or one whose subscriptions feed each other.
+Subscriptions that look back differently far are replayed one after the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+
+from motet.embedded.history import History
+from motet.embedded.replay import Part, Replay
+from motet.lake import Snapshot
+from motet.model.schemas import RECORDS
+from motet.spark.components import divide
+from motet.spark.events import Batches
+from motet.spark.match import FOUND, found_in
+from motet.spark.run import failures, kept, told_in, write
+from motet.spark.session import session
+from motet.spark.spread import Spreading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ACCEPTED = pa.schema([*(RECORDS.field(name) for name in ("id", "offset", "frontier")), *FOUND])
+
+
+def replay_spark(replay: Replay, sink: BinaryIO, *, scratch: str | Path | None = None) -> int:
+    """Write the notifications as sorted lines; how many there are. ``scratch`` is as for `run_batch`."""
+    spark = session()
+    with failures("the replay"), ExitStack() as opened:
+        told = [_told(spark, replay.snapshot, part, opened) for part in replay.parts]
+        return write(reduce(lambda one, other: one.union(other), told), sink, scratch)
+
+
+def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack) -> DataFrame:
+    from pyspark.cloudpickle import dumps  # noqa: PLC0415  (heavy)
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    from motet.spark.lake_source import read_lake  # noqa: PLC0415
+
+    history = part.history
+    division = divide(part.subscriptions, history.background, None)
+    work = MatchSeen(dumps((Spreading(division), history)))  # type: ignore[no-untyped-call]  # vendored, without types
+    records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset)
+    accepted = opened.enter_context(kept(records.mapInArrow(work, from_arrow_schema(ACCEPTED))))
+    return opened.enter_context(told_in(spark, accepted, division, history.setting))
+
+
+@dataclass(frozen=True)
+class MatchSeen:
+    """Rows of RECORDS to rows of ACCEPTED, those that a replay sees and that matter to somebody."""
+
+    pickled: bytes  # what matches with the first background, and the history
+
+    def __call__(self, batches: Batches) -> Batches:
+        history = _unpickle(self.pickled)[1]
+        for records in batches:
+            for number, events in history.stretches(history.seen(records)):
+                found = found_in(events, _spreading(self.pickled, number))
+                rows = [*map(events.column, ("id", "offset", "frontier")), *found]
+                yield pa.RecordBatch.from_arrays(rows, schema=ACCEPTED)
+
+
+@lru_cache(maxsize=8)
+def _spreading(pickled: bytes, number: int) -> Spreading:
+    """What matches with the background of a number: a worker process runs many tasks with it."""
+    first, history = _unpickle(pickled)
+    return Spreading(replace(first.division, background=history.backgrounds[number])) if number else first
+
+
+@lru_cache(maxsize=2)
+def _unpickle(pickled: bytes) -> tuple[Spreading, History]:
+    from pyspark.cloudpickle import loads  # noqa: PLC0415
+
+    found: tuple[Spreading, History] = loads(pickled)
+    return found

@@ -1,0 +1,127 @@
+"""What a replay sees of a lake, against the reference engine."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import motet
+from motet.embedded.history import history_of
+from motet.embedded.replay import load_replay, replay_embedded
+from motet.engine.reference import EventRecord, Record, SubscribeRecord, evaluate
+from motet.fuzz.case import Case, timed_event
+from motet.fuzz.logs import BEGIN, SECOND
+from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.lake import Lake
+from motet.language.parse import parse
+from motet.language.syntax import Construct, Subscription
+from motet.model.errors import LakeError, UsageError
+from motet.model.terms import RDF_TYPE, iri
+
+UNLESS = "SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN a UNLESS b WITHIN 4 s SELECT ?a"
+
+
+def event(name: str, class_: str, second: int) -> EventRecord:
+    at = BEGIN + second * SECOND
+    return timed_event(name, at, at, [(iri(name), RDF_TYPE, iri(f"urn:{class_}"))])
+
+
+def replayed(
+    lake: Path, subscriptions: tuple[Subscription, ...], since: int | None = None, until: int | None = None
+) -> list[str]:
+    sink = io.BytesIO()
+    count = replay_embedded(load_replay(str(lake), subscriptions, since=since, until=until), sink)
+    lines = sink.getvalue().decode().splitlines()
+    assert count == len(lines)
+    return lines
+
+
+@pytest.mark.parametrize("portion", range(4))
+def test_random_replays_say_what_the_reference_says(portion: int, tmp_path: Path) -> None:
+    """Any log, with retractions, late events and background changes, from any instant to any other."""
+    for number in range(8 * portion, 8 * portion + 8):
+        asked = nth_replay(3, number)
+        lake_of(asked.log, tmp_path / str(number))
+        found = replayed(tmp_path / str(number), asked.subscriptions, asked.since, asked.until)
+        assert found == expected_of(asked), f"replay {number}"
+
+
+def test_a_replay_is_what_since_sees(tmp_path: Path) -> None:
+    """A subscription with SINCE that comes at the end of the log is told what a replay tells."""
+    told = 0
+    for number in range(12):
+        asked = nth_replay(5, number)
+        log = asked.log
+        lake_of(log, tmp_path / str(number))
+        since = asked.since or BEGIN
+        for one in asked.subscriptions:
+            if not isinstance(one.delivery, Construct):
+                late = SubscribeRecord(len(log.records), replace(one, since=since))
+                records: list[Record] = [*log.records, late]
+                expected = evaluate(records, ontology=log.ontology, entailment=log.entailment, lateness=log.lateness)
+                assert replayed(tmp_path / str(number), (one,), since) == [each.to_line() for each in expected]
+                told += len(expected)
+    assert told
+
+
+def test_until_is_what_was_known_then(tmp_path: Path) -> None:
+    """What an event that is left out would have prevented is not told: the frontier stops at --until too."""
+    log = Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "B", 3), event("urn:3", "A", 20)])
+    lake_of(log, tmp_path)
+    subscriptions = parse(UNLESS)
+    assert replayed(tmp_path, subscriptions, until=BEGIN + 2 * SECOND) == []
+    [line] = replayed(tmp_path, parse(UNLESS.replace("urn:B", "urn:C")), until=BEGIN + 4 * SECOND)
+    assert '"events": ["urn:1"]' in line
+    assert replayed(tmp_path, parse(UNLESS.replace("urn:B", "urn:C")), until=BEGIN + 4 * SECOND - 1) == []
+
+
+def test_subscriptions_of_the_log_play_no_part(tmp_path: Path) -> None:
+    """Not even one of the same name, or one that derives events."""
+    with motet.open(tmp_path) as cloud:
+        cloud.subscribe("SUBSCRIPTION s EVENT a WHEN a CONSTRUCT { ?this a <urn:B> }", lambda _: None)
+        cloud.publish('<urn:1> <urn:p> "x" <urn:1> .')
+    assert len(replayed(tmp_path, parse("SUBSCRIPTION s EVENT b : <urn:B> WHEN b"))) == 0
+    assert len(replayed(tmp_path, parse("SUBSCRIPTION s EVENT a WHEN a"))) == 1
+
+
+def test_each_subscription_has_its_own_since(tmp_path: Path) -> None:
+    """SINCE is where a replay starts from; one that is asked for takes its place."""
+    lake_of(Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "A", 3)]), tmp_path)
+    subscriptions = parse(
+        'SUBSCRIPTION late SINCE "2026-11-15T10:00:02Z" EVENT a WHEN a SIGNAL SUBSCRIPTION all EVENT a WHEN a SIGNAL'
+    )
+    names = [line.rsplit('"', 2)[1] for line in replayed(tmp_path, subscriptions)]
+    assert names == ["all", "all", "late"]
+    names = [line.rsplit('"', 2)[1] for line in replayed(tmp_path, subscriptions, since=BEGIN)]
+    assert names == ["all", "late", "all", "late"]
+
+
+def test_feeding_across_different_starts_is_refused(tmp_path: Path) -> None:
+    """Whoever looks back further would see derived events of a producer that does not."""
+    lake_of(Case((), lateness=0).with_records([event("urn:1", "A", 0)]), tmp_path)
+    subscriptions = parse(
+        'SUBSCRIPTION one SINCE "2026-11-15T10:00:02Z" EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } '
+        "SUBSCRIPTION two EVENT b : <urn:B> WHEN b SIGNAL"
+    )
+    with pytest.raises(UsageError, match="'one' derives events for 'two', but their SINCE differ"):
+        load_replay(str(tmp_path), subscriptions)
+    assert len(replayed(tmp_path, subscriptions, since=BEGIN)) == 2
+
+
+def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
+    """No lake, and an end before the beginning."""
+    with pytest.raises(LakeError, match="is not a lake"):
+        load_replay(str(tmp_path / "none"), parse(UNLESS))
+    snapshot = Lake.open(tmp_path / "lake").snapshot()
+    with pytest.raises(UsageError, match="is later than --until"):
+        history_of(snapshot, since=BEGIN + SECOND, until=BEGIN)
+
+
+def test_an_empty_lake_tells_nothing(tmp_path: Path) -> None:
+    """There is no frontier that could end a silence either."""
+    Lake.open(tmp_path)
+    silent = parse('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN NO a FOR 1 s SIGNAL')
+    assert replayed(tmp_path, silent) == []
