@@ -16,6 +16,7 @@ from motet.engine.detect.occurrences import FIRST, START, Occurrences
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
+from motet.model.errors import SubscriptionError
 from motet.plan.nodes import Node, Root, Start
 
 
@@ -68,10 +69,18 @@ def below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
     return found
 
 
-@lru_cache(maxsize=10_000)
 def parsed(text: str, source: str) -> tuple[Subscription, ...]:
+    """A subscription as it is written in a log or a saved state; ``source`` is for whom it is wrong."""
+    try:
+        return _parsed(text)
+    except SubscriptionError:
+        return parse(text, source=source)
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(text: str) -> tuple[Subscription, ...]:
     """Reading a subscription takes milliseconds, and the past is read again and again."""
-    return parse(text, source=source)
+    return parse(text)
 
 
 def facts_of(life: Life) -> dict[str, object]:

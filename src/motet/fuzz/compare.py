@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from motet.fuzz.case import Case
 from motet.fuzz.coverage import Coverage
 from motet.fuzz.engines import Engine
 from motet.fuzz.logs import random_case, random_ontology
-from motet.fuzz.oracle import Verdict, judge, subscription_of
+from motet.fuzz.oracle import Verdict, judge
 from motet.fuzz.processes import answered
 from motet.fuzz.subscriptions import Abilities, random_subscriptions
 from motet.language.parse import parse
@@ -65,15 +65,15 @@ class Report:
         }
 
     def add(self, case: Case, verdict: Verdict) -> None:
-        lines = Counter(map(subscription_of, verdict.lines()))
+        notifications = verdict.told()
         for subscription in case.subscriptions:
-            told = lines[subscription.name] > 0
+            told = notifications[subscription.name] > 0
             produced = {pattern for name, pattern in verdict.produced if name == subscription.name}
             self.coverage.add(case, subscription, produced, told=told)
             self.told += told
         self.runs += len(case.subscriptions)
         self.logs += 1
-        self.notifications += lines.total()
+        self.notifications += notifications.total()
 
     def include(self, part: Report) -> None:
         """Take in what another process did."""
@@ -119,11 +119,18 @@ def fuzz(
             advance(part.runs)
             if report.differences and not keep_going:
                 break
+    gc.enable()
     return report
 
 
 def done(task: Task) -> Report:
-    """The report on the cases of a task, up to the first difference unless all are wanted."""
+    """The report on the cases of a task, up to the first difference unless all are wanted.
+
+    What the engines keep for the next case is much: to look through it for garbage time and again takes a sixth of the
+    time. So garbage is looked for once for each task, among what is new.
+    """
+    gc.disable()
+    gc.collect(0)
     report = Report(task.abilities)
     at_once = task.engine.at_once
     for first in task.numbers[::at_once]:

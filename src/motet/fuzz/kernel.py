@@ -31,6 +31,7 @@ from motet.language.syntax import Subscription
 from motet.model.tables import Triple, notification_rows
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
+ODDS = (*[0.03] * 3, *[0.1] * 5, *[0.3] * 3, 1.0)  # that a log is cut after a record
 
 
 History = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
@@ -102,7 +103,7 @@ class KernelEngine:
 
 def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
     """The records cut at random places: sometimes hardly ever, sometimes after each of them."""
-    odds = random.choice((0.03, 0.1, 0.1, 0.3, 1.0))
+    odds = random.choice(ODDS)
     first = 0
     for stop in range(1, len(records) + 1):
         if stop == len(records) or random.random() < odds:

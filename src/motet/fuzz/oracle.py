@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from motet.engine.reference import evaluate_emissions
 from motet.fuzz.case import Case
@@ -24,6 +25,10 @@ class Verdict:
     def lines(self, *, offsets: bool = False) -> list[str]:
         """As the engine in question writes them: with offsets, or each notification once."""
         return lines_of(self.emissions, offsets=offsets)
+
+    def told(self) -> Counter[str]:
+        """How many notifications each subscription has."""
+        return Counter(found.subscription for found in {found for _, found in self.emissions})
 
 
 def judge(case: Case) -> Verdict:
@@ -56,8 +61,14 @@ def lines_of(emissions: Iterable[Emission], *, offsets: bool) -> list[str]:
     """
     ordered = sorted(emissions, key=lambda pair: (pair[1].sort_key, pair[0]))
     if not offsets:
-        return [found.to_line() for found in dict.fromkeys(found for _, found in ordered)]
-    return [f'{{"offset": {offset}, {found.to_line()[1:]}' for offset, found in ordered]
+        return [_line(found) for found in dict.fromkeys(found for _, found in ordered)]
+    return [f'{{"offset": {offset}, {_line(found)[1:]}' for offset, found in ordered]
+
+
+@lru_cache(maxsize=4096)
+def _line(found: Notification) -> str:
+    """What is equal has one line: an engine that is right says what has just been expected."""
+    return found.to_line()
 
 
 def without_offsets(lines: Iterable[str]) -> list[str]:
@@ -67,11 +78,3 @@ def without_offsets(lines: Iterable[str]) -> list[str]:
     """
     plain = ("{" + line.split(", ", 1)[1] if line.startswith('{"offset": ') else line for line in lines)
     return list(dict.fromkeys(plain))
-
-
-def subscription_of(line: str) -> str:
-    """
-    >>> subscription_of(Notification("s", 0, 0, ()).to_line())
-    's'
-    """
-    return str(json.loads(line)["subscription"])

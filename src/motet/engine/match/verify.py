@@ -7,6 +7,7 @@ events are detected, not matched, and are refused here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 from motet.engine.expressions import test
 from motet.engine.graph import Graph
@@ -118,6 +119,7 @@ def _conditions(pattern: Pattern) -> Iterator[Condition]:
             yield lambda _, bindings: holds(bindings)
 
 
+@lru_cache(maxsize=10_000)
 def _compiled(event: Event) -> Callable[[Graph, str], list[dict[str, str]]] | None:
     """The leaf's pattern, its class included; None when every event matches.
 

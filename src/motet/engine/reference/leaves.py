@@ -53,7 +53,8 @@ def leaf_solutions(event: Event, event_iri: str, graph: frozenset[Triple], knowl
         closed = knowledge.closed(graph)
     except LimitError:  # the event would entail more than the limits allow: only an EVENT without a pattern matches it
         return frozenset()
-    return solutions(closed, group, variables) - solutions(knowledge.background(), group, variables)
+    found = solutions(closed, group, variables)
+    return found - solutions(knowledge.background(), group, variables) if found else found
 
 
 def interval_bindings(event: Event, start: int, end: int) -> Bindings:

@@ -104,6 +104,8 @@ def distinct(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
 
     def once(equals: Iterator[Occurrence]) -> Occurrence:
         ways = list(equals)
+        if len(ways) == 1:
+            return ways[0]
         first = min(way.emitted for way in ways)
         members = frozenset(member for way in ways if way.emitted == first for member in way.members)
         return replace(ways[0], emitted=first, members=members)
