@@ -24,7 +24,7 @@ from motet.model.errors import UsageError
 from motet.model.schemas import EVENTS
 from motet.model.tables import notification_rows
 from motet.spark.components import Division, Spread, divide
-from motet.spark.detect import GROUPED, Detect
+from motet.spark.detect_groups import GROUPED, Detect
 from motet.spark.spread import Spreading
 from motet.spark.triples import to_text
 

@@ -21,7 +21,7 @@ from motet.embedded.history import Setting
 from motet.embedded.job import Job, Summary
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.components import Division, divide
-from motet.spark.detect import detect
+from motet.spark.detect_groups import detect
 from motet.spark.events import Parts, cut, decide
 from motet.spark.match import ORDER, Matching, match_events
 from motet.spark.session import session
