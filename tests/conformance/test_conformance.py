@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from motet.engine.match.verify import is_single
+from motet.fuzz.buckets import BucketsEngine
 from motet.fuzz.case import Case, packed, scoped, unscoped
-from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files
+from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files, spark_stream
 from motet.fuzz.files import read_case, read_lines
+from motet.fuzz.oracle import without_offsets
 from motet.model.errors import MotetError, UsageError
 from motet.model.tables import Triple
 
@@ -25,8 +27,11 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "reference": Reference,
     "embedded": embedded_files,
     "embedded-live": Live,
+    "buckets": BucketsEngine,
     "spark": spark_files,
+    "spark-stream": spark_stream,
 }
+SHARED = {"spark": "on_spark", "spark-stream": "streamed"}  # by engine, who runs all cases at once
 MARKERS = ("notimpl", "notyet", "never")  # we could; upstream must first; it makes no sense
 
 
@@ -71,6 +76,18 @@ def on_spark() -> Iterator[dict[str, list[str]]]:
     running.stop()
 
 
+@pytest.fixture(scope="session")
+def streamed() -> Iterator[dict[str, list[str]]]:
+    """The lines of all cases from one streaming query, each case in a lake of its own."""
+    pytest.importorskip("pyspark")
+    from motet.spark.session import session
+
+    running = session(master="local[2]", app_name="motet-tests")
+    lines = spark_stream().run([read_case(folder) for folder in CASES.values()])
+    yield dict(zip(CASES, map(without_offsets, lines), strict=True))
+    running.stop()
+
+
 def matched(cases: dict[str, Case]) -> dict[str, list[str]]:
     """Cases of single events in one run: what a subscription says of another case's events is left out."""
     [lines] = spark_files().run([packed(list(cases.values()))])
@@ -100,10 +117,12 @@ def test_an_engine_says_what_the_case_expects(name: str, engine: str, request: p
         with pytest.raises(mark.error):
             ENGINES[engine]().run([read_case(CASES[name])])
         return
-    if engine == "spark":
-        lines = request.getfixturevalue("on_spark")[name]
+    if engine in SHARED:
+        lines = request.getfixturevalue(SHARED[engine])[name]
     else:
-        [lines] = ENGINES[engine]().run([read_case(CASES[name])])
+        examined = ENGINES[engine]()
+        [lines] = examined.run([read_case(CASES[name])])
+        lines = without_offsets(lines) if examined.tells_offsets else lines
     assert lines == expected_of(name)
 
 

@@ -19,12 +19,16 @@ EXAMPLES = """\
   motet fuzz --engine embedded --runs 2000
   motet fuzz --engine kernel --runs 100000 --jobs 8 --coverage
   motet fuzz --engine spark --runs 500 --seed 7 --save found/
+  motet fuzz --engine spark-stream --runs 500   (many cases in one streaming query)
   motet fuzz --engine reference --runs 300      (against itself: other arrival orders, read piece by piece)
 """
 
 
+ENGINES = ["embedded", "kernel", "buckets", "spark", "spark-stream", "reference"]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=["embedded", "kernel", "spark", "reference"], default="embedded")
+    parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--runs", type=int, default=1000, metavar="N", help="subscriptions to try; default: 1000")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same cases")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to share the work; default: 1")

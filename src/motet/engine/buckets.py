@@ -14,12 +14,18 @@ from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from motet.engine.detect.deliver import delivery
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
-from motet.language.syntax import Subscription
-from motet.plan.dag import Builder
+from motet.engine.lives import parsed
+from motet.engine.match.closing import background_of
+from motet.language.syntax import Construct, Subscription
+from motet.model.tables import Triple
+from motet.plan.dag import Builder, build
+from motet.plan.feeding import fed
 from motet.plan.nodes import Kind, Meeting, Node, Plan, Root, Route, Start
 from motet.plan.partition import Component, components
 
@@ -72,6 +78,24 @@ class Buckets:
         distinct, places = np.unique(table.rows[:, columns], axis=0, return_inverse=True)
         keys = [[names.string(value) for value in key] for key in distinct.tolist()]
         return np.array([bucket_of(key, self.count) for key in keys], np.int64)[places.ravel()]
+
+
+def feeding_each_other(controls: pa.RecordBatch) -> frozenset[str]:
+    """The subscriptions of some control records, from the beginning of the log on, that derive events for others, and
+    those others, were they all in force at once. Records of other kinds are passed over.
+    """
+    background: frozenset[Triple] = frozenset()
+    subscriptions: list[Subscription] = []
+    wanted = pc.is_in(controls.column("kind"), pa.array(["subscribe", "background"]))
+    for record in controls.select(["kind", "id", "text", "triples"]).filter(wanted).to_pylist():
+        if record["kind"] == "subscribe":
+            subscriptions += parsed(record["text"], f"subscription {record['id']!r} in the log")
+        elif not subscriptions:  # the background before the first subscription decides who feeds whom
+            change = frozenset((row["subject"], row["predicate"], row["object"]) for row in record["triples"])
+            background = background - change if record["text"] == "remove" else background | change
+    if not any(isinstance(one.delivery, Construct) for one in subscriptions):
+        return frozenset()
+    return fed(build(subscriptions), background_of(background, "owl-rl" if background else "none").reasoner)
 
 
 @lru_cache(maxsize=_ROUTES)

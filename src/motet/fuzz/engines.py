@@ -27,6 +27,7 @@ from motet.engine.reference import (
     evaluate_emissions,
     stamp,
 )
+from motet.fuzz.buckets import BucketsEngine
 from motet.fuzz.case import Case, apart, packed
 from motet.fuzz.files import event_files
 from motet.fuzz.kernel import KernelEngine
@@ -193,11 +194,19 @@ def spark_files() -> Files:
     return Files("spark", run_spark, at_once=40)
 
 
+def spark_stream() -> Engine:
+    from motet.fuzz.stream import StreamEngine  # noqa: PLC0415  (which needs this module)
+
+    return StreamEngine()
+
+
 ENGINES: dict[str, Callable[[], Engine]] = {
+    "buckets": BucketsEngine,
     "embedded": Embedded,
     "kernel": KernelEngine,
     "reference": ShuffledReference,
     "spark": spark_files,
+    "spark-stream": spark_stream,
 }
 
 

@@ -13,17 +13,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.buckets import Buckets
+from motet.engine.buckets import Buckets, feeding_each_other
 from motet.engine.kernel import Kernel
-from motet.engine.lives import parsed
-from motet.engine.match.closing import background_of
 from motet.engine.reading import COURSE, Course
 from motet.lake import DataFile, Lake, Snapshot
-from motet.language.syntax import Construct, Subscription
 from motet.model.schemas import RECORDS
-from motet.model.tables import Triple
-from motet.plan.dag import build
-from motet.plan.feeding import fed
 from motet.spark.stream.payload import records
 
 _VIEWS = 512
@@ -79,22 +73,8 @@ class View:
     def buckets(self, count: int, stop: int) -> Buckets:
         """How the subscriptions that are known at the end of a batch are spread."""
         if self._fed[0] != stop:
-            self._fed = stop, self._fed_at(stop)
+            self._fed = stop, feeding_each_other(self.controls(0, stop))
         return Buckets(count, self._fed[1])
-
-    def _fed_at(self, stop: int) -> frozenset[str]:
-        """The subscriptions up to an offset that derive events for others, and those others."""
-        background: frozenset[Triple] = frozenset()
-        subscriptions: list[Subscription] = []
-        for record in self.controls(0, stop).to_pylist():
-            if record["kind"] == "subscribe":
-                subscriptions += parsed(record["text"], f"subscription {record['id']!r} in the log")
-            elif record["kind"] == "background" and not subscriptions:  # the first subscription decides who feeds whom
-                change = frozenset((t["subject"], t["predicate"], t["object"]) for t in record["triples"])
-                background = background - change if record["text"] == "remove" else background | change
-        if not any(isinstance(one.delivery, Construct) for one in subscriptions):
-            return frozenset()
-        return fed(build(subscriptions), background_of(background, "owl-rl" if background else "none").reasoner)
 
     def subscribed(self, stop: int) -> frozenset[str]:
         """The names of all subscriptions that began below an offset."""

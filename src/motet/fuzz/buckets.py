@@ -1,0 +1,66 @@
+"""The kernel spread over buckets, without a host: what one process routes, others detect, state at every cut.
+
+It is what the pipeline on Spark does, less Spark: thousands of cases in the time Spark needs for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from motet.fuzz.case import Case
+from motet.fuzz.kernel import log_of, pieces
+from motet.fuzz.oracle import lines_of
+from motet.language.syntax import Subscription
+from motet.model.tables import notification_rows
+
+
+@dataclass(frozen=True)
+class BucketsEngine:
+    """As many buckets as the case's seed says, from one to five."""
+
+    name: str = "buckets"
+    takes_logs: bool = True
+    at_once: int = 1
+    tells_offsets: bool = True
+
+    def supports(self, subscription: Subscription) -> bool:
+        return True
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [self._lines(case) for case in cases]
+
+    def _lines(self, case: Case) -> list[str]:
+        from motet.engine.buckets import Buckets, feeding_each_other  # noqa: PLC0415  (loads Numba)
+        from motet.engine.detect.saving import Saved  # noqa: PLC0415
+        from motet.engine.kernel import Kernel  # noqa: PLC0415
+        from motet.engine.reading import Course  # noqa: PLC0415
+
+        random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+        records, places = log_of(case)
+        buckets = Buckets(random.randint(1, 5), feeding_each_other(records))
+
+        def history(offset: int) -> Iterator[pa.RecordBatch]:
+            return pieces(records.slice(0, offset), random)
+
+        router = Kernel(lateness=case.lateness, buckets=buckets)
+        kernels = [
+            Kernel(lateness=case.lateness, history=history, buckets=buckets, bucket=number)
+            for number in range(buckets.count)
+        ]
+        told: list[pa.RecordBatch] = []
+        for piece in pieces(records, random):
+            matched, routed = router.spread(piece)
+            told.append(matched)
+            course = Course.of(piece, case.lateness)
+            for number, kernel in enumerate(kernels):
+                mine = np.isin(course.offsets, routed[routed[:, 0] == number, 1]) | course.is_control
+                told.append(kernel.advance(piece.filter(pa.array(mine)), course))
+                saved = Saved.of(kernel.dump())
+                kernels[number] = Kernel.resumed(saved, history=history, buckets=buckets, bucket=number)
+        found = [(places[offset], one) for batch in told for one, offset in notification_rows(batch)]
+        return lines_of(found, offsets=True)
