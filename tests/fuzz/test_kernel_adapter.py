@@ -115,7 +115,7 @@ def test_a_wrong_offset_is_a_difference() -> None:
 def test_the_log_is_whole_and_cut_everywhere() -> None:
     """The pieces are the log, a lake's records without repetitions; over some cases every kind begins a piece."""
     begins = set()
-    for case in islice(random_cases(34, Abilities()), 40):
+    for case in islice(random_cases(34, Abilities()), 80):
         records, places = log_of(case)
         assert records.schema == RECORDS and len(places) == len(records)
         cut = list(pieces(records, Random(case.seed)))

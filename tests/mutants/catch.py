@@ -10,7 +10,7 @@ import pickle
 import sys
 import time
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ import motet
 from motet.fuzz.case import Case
 from motet.fuzz.compare import answers, nth_case
 from motet.fuzz.files import read_case
-from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.kernel import ODDS, KernelEngine
 from motet.fuzz.oracle import judge
 from motet.fuzz.processes import answered
 from motet.fuzz.subscriptions import Abilities
@@ -33,12 +33,15 @@ class Question(NamedTuple):
     name: str
     case: Case
     expected: list[str]
+    odds: tuple[float, ...] = ODDS  # of cuts
 
 
-def written(folder: Path) -> Question:
-    """A case of the conformance suite."""
+def written(folder: Path) -> Iterator[Question]:
+    """A case of the conformance suite, whole and cut after every record."""
     case = read_case(folder)
-    return Question(folder.name, case, judge(case).lines(offsets=True))
+    expected = judge(case).lines(offsets=True)
+    yield Question(f"{folder.name}, whole", case, expected, (0.0,))
+    yield Question(f"{folder.name}, in pieces", case, expected, (1.0,))
 
 
 def drawn(number: int) -> Question:
@@ -49,15 +52,14 @@ def drawn(number: int) -> Question:
 
 def exam(cases: Path, count: int, jobs: int) -> list[Question]:
     """The conformance suite, then random cases. What is expected comes from the reference engine, once for all."""
-    return [*map(written, sorted(cases.iterdir())), *answered(drawn, range(count), jobs)]
+    return [*chain.from_iterable(map(written, sorted(cases.iterdir()))), *answered(drawn, range(count), jobs)]
 
 
 def failures(questions: list[Question]) -> Iterator[dict[str, object]]:
     """The questions that are answered wrongly, as they are found."""
-    engine = KernelEngine()
     started = time.perf_counter()
     for number, question in enumerate(questions, 1):
-        [actual] = answers(engine, [question.case])
+        [actual] = answers(KernelEngine(odds=question.odds), [question.case])
         if actual != question.expected:
             raised = actual[0] if actual and not actual[0].startswith("{") else ""
             yield {

@@ -193,8 +193,8 @@ MUTANTS = (
     ),
     Mutant(
         _ITERATION_KERNELS,
-        "rows[row, END] - min(start, rows[row, START]) > bound",
-        "rows[row, END] - start > bound",
+        "        if longer:\n            start = min(start, rows[row, START])\n",
+        "        if longer:\n            start = min(start, start)\n",
         "a run forgets that its latest member may start first",
     ),
     Mutant(
@@ -224,6 +224,12 @@ MUTANTS = (
     ),
     Mutant(_DISTINCT, "        fresh[: len(self.seen)] = False\n", "", "finds again what it has seen"),
     Mutant(
+        _DISTINCT,
+        "~now.frontier.passed(table.rows[:, END] + now.lag)",
+        "~now.frontier.passed(table.rows[:, END])",
+        "forgets although it may come again",
+    ),
+    Mutant(
         _DETECTOR,
         "seen = table if start is None else table.take(table.rows[:, FIRST] > start.offset)",
         "seen = table",
@@ -242,6 +248,7 @@ MUTANTS = (
         "an unsubscribe record changes nothing",
     ),
     Mutant(_KERNEL, "self._retracted[str(name)] = offset", "pass", "a retraction changes nothing"),
+    Mutant(_LAGS, "return max(below) + window", "return max(below)", "XOR has no lag of its own"),
     Mutant(_LAGS, "max(below[0], below[1] + window)", "max(below)", "UNLESS has no lag of its own"),
     Mutant(
         _DAG, "start=None if filterable else self.start", "start=None", "subscriptions share what began before them"

@@ -31,7 +31,7 @@ from motet.language.syntax import Subscription
 from motet.model.tables import Triple, notification_rows
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
-ODDS = (*[0.03] * 3, *[0.1] * 5, *[0.3] * 3, 1.0)  # that a log is cut after a record
+ODDS = (*[0.03] * 3, *[0.1] * 5, *[0.3] * 3, 1.0)
 
 
 History = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
@@ -69,7 +69,10 @@ def _reloaded(detector: Detector, history: History) -> Detector:
 
 @dataclass(frozen=True)
 class KernelEngine:
-    """``start`` makes a detector that has seen nothing, ``reload`` one from another's written state."""
+    """``start`` makes a detector that has seen nothing, ``reload`` one from another's written state.
+
+    ``odds`` are those of which one is taken for a case: that its log is cut after a record.
+    """
 
     name: str = "kernel"
     takes_logs: bool = True
@@ -77,6 +80,7 @@ class KernelEngine:
     tells_offsets: bool = True
     start: Callable[[Opening], Detector] = _kernel
     reload: Callable[[Detector, History], Detector] = _reloaded
+    odds: tuple[float, ...] = ODDS
 
     def supports(self, subscription: Subscription) -> bool:
         return True
@@ -90,20 +94,20 @@ class KernelEngine:
         records, places = log_of(replace(case, ontology=case.ontology - given))
 
         def history(offset: int) -> Iterator[pa.RecordBatch]:
-            return pieces(records.slice(0, offset), random)
+            return pieces(records.slice(0, offset), random, self.odds)
 
         detector = self.start(Opening(case.lateness, given, history))
         found = []
-        for piece in pieces(records, random):
+        for piece in pieces(records, random, self.odds):
             told = notification_rows(detector.advance(piece))
             found += [(places[offset], notification) for notification, offset in told]
             detector = self.reload(detector, history)
         return lines_of(found, offsets=self.tells_offsets)
 
 
-def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
+def pieces(records: pa.RecordBatch, random: Random, among: Sequence[float] = ODDS) -> Iterator[pa.RecordBatch]:
     """The records cut at random places: sometimes hardly ever, sometimes after each of them."""
-    odds = random.choice(ODDS)
+    odds = random.choice(among)
     first = 0
     for stop in range(1, len(records) + 1):
         if stop == len(records) or random.random() < odds:

@@ -82,7 +82,7 @@ def runs(rows: Ints, keys: Ints, gap: int, bound: int) -> tuple[Ints, Ints]:
     for row in range(len(rows)):
         same = row > 0 and keys[row] == keys[row - 1]
         longer = same and not _breaks(rows, row - 1, row, gap)
-        if longer and bound >= 0 and rows[row, END] - min(start, rows[row, START]) > bound:
+        if longer and bound >= 0 and rows[row, END] - start > bound:  # by itself no member exceeds the bound
             longer = False
         if longer:
             start = min(start, rows[row, START])
