@@ -35,13 +35,15 @@ def quad(n: int) -> bytes:
     return f'<urn:e:{n}> <urn:p> "x" <urn:e:{n}> .\n'.encode()
 
 
-def publish(with_jetstream: With, stream: str, messages: list[Sent], *, ack_wait: float | None = None) -> None:
+def publish(
+    with_jetstream: With, stream: str, messages: list[Sent], *, ack_wait: float | None = None, window: float = 120
+) -> None:
     """Make a stream of these messages; with ``ack_wait`` also its consumer, which gives up on others after so long."""
 
     async def action(jetstream: JetStreamContext) -> None:
         from nats.js.api import AckPolicy, ConsumerConfig
 
-        await jetstream.add_stream(name=stream, subjects=[f"{stream}.>"])
+        await jetstream.add_stream(name=stream, subjects=[f"{stream}.>"], duplicate_window=window)
         for data, headers in messages:
             await jetstream.publish(f"{stream}.x", data, headers=headers)
         if ack_wait is not None:
@@ -175,7 +177,7 @@ def lines(lake: Lake) -> list[str]:
 def test_killed_while_delivering(place: str, count: int, nats_url: str, with_jetstream: With, notified: Lake) -> None:
     """Every notification is in the stream once, in the order of the log, although the first process was killed."""
     subject = f"out{count}"
-    publish(with_jetstream, subject, [])
+    publish(with_jetstream, subject, [], window=0.1)  # the server has forgotten the first process's messages by then
     arguments = ["deliver", "--lake", str(notified.store.root), "--nats", nats_url, "--once", "--json"]
     arguments += ["--subject", subject + ".{subscription}"]
     dying = [sys.executable, DYING, place, str(count), *arguments]

@@ -1,7 +1,8 @@
 """Notifications of a lake to subjects of NATS JetStream, in the order of the log, from where the last run got to.
 
-The cursor in the lake moves when the server has stored the messages. What is sent again after a crash has the same
-Nats-Msg-Id, the notification's id, and the server drops it within the stream's duplicate window.
+The cursor in the lake moves when the server has stored some messages. Whoever starts looks up which message was stored
+last, and goes on behind it. What is sent again all the same has the same Nats-Msg-Id, the notification's id, and the
+server drops it within the stream's duplicate window.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -28,6 +29,7 @@ LOOK_SECONDS = 0.2
 STORED_SECONDS = 10.0  # then the connection has lost something, and the messages are sent again
 
 Emitted = tuple[Notification, int]  # with the offset of the record that made it final
+Last = tuple[int, str]  # offset and id
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Subjects:
         """
         name = quote(notification.subscription, safe="").replace(".", "%2E")
         return self.subject.replace("{subscription}", name)
+
+    @property
+    def all(self) -> str:
+        """The wildcard of every subject."""
+        return ".".join("*" if "{subscription}" in token else token for token in self.subject.split("."))
 
 
 def deliver(
@@ -72,10 +79,10 @@ async def _deliver(
 ) -> None:
     async with connected(subjects.url, say) as client:
         jetstream = client.jetstream()
-        cursor = lake.cursor(subjects.consumer)
+        cursor, last = lake.cursor(subjects.consumer), await _last_stored(jetstream, subjects)
         while not stopped():
             snapshot = lake.snapshot()
-            for chunk in _chunks(snapshot, cursor):
+            for chunk in _chunks(_behind(last, snapshot, cursor)):
                 await _publish(jetstream, subjects, chunk)
                 told(len(chunk))
                 lake.advance(subjects.consumer, chunk[-1][1])  # more of that offset may follow
@@ -89,8 +96,35 @@ async def _deliver(
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _chunks(snapshot: Snapshot, cursor: int) -> Iterator[Sequence[Emitted]]:
+async def _last_stored(jetstream: JetStreamContext, subjects: Subjects) -> Last | None:
+    """What the stream holds last of these subjects: a process that was killed may have got farther than its cursor."""
+    from nats.js.errors import NotFoundError  # noqa: PLC0415  (heavy)
+
+    try:
+        stream = await jetstream.find_stream_name_by_subject(subjects.all)
+        headers = (await jetstream.get_last_msg(stream, subjects.all)).headers or {}
+    except NotFoundError:  # no stream, which publishing will complain about, or no message yet
+        return None
+    offset = headers.get("Motet-Offset", "")
+    return (int(offset), headers.get("Nats-Msg-Id", "")) if offset.isdigit() else None
+
+
+def _behind(last: Last | None, snapshot: Snapshot, cursor: int) -> Iterator[Emitted]:
+    """The notifications from the cursor on, without those up to the one that was stored last, if it is among them."""
     emitted = (one for batch in snapshot.notifications(cursor) for one in notification_rows(batch))
+    held: list[Emitted] = []
+    if last is not None and last[0] >= cursor:
+        for one in emitted:
+            held.append(one)
+            if one[1] > last[0]:
+                break
+            if one[0].id == last[1]:
+                held.clear()
+                break
+    return chain(held, emitted)
+
+
+def _chunks(emitted: Iterator[Emitted]) -> Iterator[Sequence[Emitted]]:
     return iter(lambda: list(islice(emitted, CHUNK)), [])
 
 
