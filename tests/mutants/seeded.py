@@ -237,8 +237,8 @@ MUTANTS = (
     ),
     Mutant(
         "engine/reading.py",
-        'seen = is_event & ~np.asarray(records.column("late")) if records.column("late").true_count else is_event',
-        "seen = is_event",
+        "is_event & ~np.asarray(late) if late.true_count else is_event,",
+        "is_event,",
         "late events are matched",
     ),
     Mutant(
