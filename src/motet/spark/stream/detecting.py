@@ -1,23 +1,24 @@
 """Behind the shuffle: each bucket of a lake has a kernel, which outlives the batches as state of the query.
 
-State is a base and the deltas since, so that a batch writes what it changed. A process keeps the kernels it has, and
-goes on with one only if it stands where the state says; else it reads the state.
+A process keeps its kernels, and goes on with one only if it stands where the state says; else it reads the state.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from motet.engine.buckets import Buckets
-from motet.engine.detect.saving import Saved, apply, delta
+from motet.engine.detect.deliver import in_order
 from motet.engine.kernel import Kernel
-from motet.spark.stream.payload import notifications, packed, records, unpacked
+from motet.spark.stream.keeping import Keeping, Place, Running, put, take
+from motet.spark.stream.payload import packed, records, unpacked
 from motet.spark.stream.view import View, view_of
 
 if TYPE_CHECKING:
@@ -28,35 +29,13 @@ TOLD = pa.schema(
         pa.field("lake", pa.string(), nullable=False),
         pa.field("first", pa.int64(), nullable=False),
         pa.field("stop", pa.int64(), nullable=False),
+        pa.field("slice", pa.int64(), nullable=False),  # of the batch, by offset
         pa.field("told", pa.binary()),  # NOTIFICATIONS, packed; none: nothing
     ]
 )
-
-PLACE = "reached long, base long, deltas long, changed long, fed string"
-DELTAS = 24  # of one base at most
-KERNELS = 4096  # in one process at most
+SLICE = 10_000  # records at least
 
 Key = tuple[str, int]  # lake and bucket
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the state of a bucket stands."""
-
-    reached: int = 0  # all records below are read
-    base: int = 0  # bytes
-    deltas: int = 0  # how many follow the base
-    changed: int = 0  # bytes of all of them
-    fed: str = "[]"  # as JSON: the subscriptions that are taken for feeding each other
-
-
-@dataclass
-class Running:
-    """A kernel in this process, and what of it is in the state."""
-
-    place: Place
-    kernel: Kernel
-    saved: Saved
 
 
 @dataclass
@@ -76,19 +55,15 @@ class News:
         return cls(int(rows[0].first), int(rows[0].stop), events, told)
 
 
-_running: dict[Key, Running] = {}
-
-
 class Detecting(StatefulProcessor):
     """Rows of ROUTED to rows of TOLD."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, slices: int) -> None:
         self._count = count  # of buckets
+        self._slices_at_most = slices
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._place = handle.getValueState("place", PLACE)
-        self._base = handle.getValueState("base", "data binary")
-        self._deltas = handle.getListState("deltas", "data binary")
+        self._keeping = Keeping(handle)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
         self,
@@ -100,9 +75,17 @@ class Detecting(StatefulProcessor):
 
         lake, bucket = str(key[0]), int(key[1])
         news = News.of(rows)
-        found = [batch for batch in [*news.told, self._advanced((lake, bucket), news)] if len(batch)]
-        payload = packed(notifications(found)) if found else None
-        yield pd.DataFrame({"lake": [lake], "first": [news.first], "stop": [news.stop], "told": [payload]})
+        told = in_order([*news.told, self._advanced((lake, bucket), news)])
+        rows_ = [(lake, news.first, news.stop, *part) for part in self._slices(news, told)]
+        yield pd.DataFrame(rows_, columns=TOLD.names)
+
+    def _slices(self, news: News, told: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
+        """The notifications of equal parts of the batch; at least one, since a batch that says nothing is one, too."""
+        size = max(SLICE, -(-(news.stop - news.first) // self._slices_at_most))
+        numbers = (told.column("offset").to_numpy() - news.first) // size
+        for number in np.unique(numbers).tolist() or [0]:
+            begin, end = np.searchsorted(numbers, [number, number + 1])
+            yield number, packed(told.slice(begin, end - begin)) if end > begin else None
 
     def _advanced(self, key: Key, news: News) -> pa.RecordBatch:
         """What the kernel of a bucket makes of a batch; the state follows it."""
@@ -111,19 +94,18 @@ class Detecting(StatefulProcessor):
         reached = running.place.reached
         controls = view.controls(reached, news.stop)
         if not news.events and not len(controls) and running.kernel.is_idle:
-            return notifications([])
+            put(key, running)
+            return in_order([])
         own = records([controls, *news.events])
         told = running.kernel.advance(own, view.course(reached, news.stop))
-        self._keep(key, running, news.stop)
+        put(key, self._keeping.keep(running, news.stop, _mark(running.kernel)))
         return told
 
     def _current(self, key: Key, view: View, buckets: Buckets, first: int) -> Running:
         """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
-        place = Place(*(self._place.get() or ()))
-        running = _running.get(key)
-        if running is None or running.place != place:
-            running = self._loaded(key, view, place)
-        before = frozenset(json.loads(place.fed))
+        place = self._keeping.place()
+        running = take(key, place) or self._loaded(key, view, place)
+        before = _fed(place)
         if before != buckets.fed:
             if (buckets.fed - before) & view.subscribed(place.reached):
                 running.kernel = _anew(key, view, buckets, place.reached)
@@ -131,33 +113,22 @@ class Detecting(StatefulProcessor):
         return running
 
     def _loaded(self, key: Key, view: View, place: Place) -> Running:
-        buckets = Buckets(self._count, frozenset(json.loads(place.fed)))
+        buckets = Buckets(self._count, _fed(place))
         if not place.base:
             kernel = _anew(key, view, buckets, 0)
             return Running(place, kernel, kernel.saved())
-        (base,) = self._base.get() or (b"",)
-        deltas = [data for (data,) in self._deltas.get()] if place.deltas else []
-        saved = apply(base, deltas)
+        saved = self._keeping.saved(place)
         kernel = Kernel.resumed(saved, history=view.history, buckets=buckets, bucket=key[1])
         return Running(place, kernel, saved)
 
-    def _keep(self, key: Key, running: Running, reached: int) -> None:
-        """Write what has changed; everything, when the changes have become more than what they change."""
-        saved, before = running.kernel.saved(), running.place
-        fed = json.dumps(sorted(running.kernel.buckets.fed if running.kernel.buckets else ()))
-        change = delta(running.saved, saved) if before.base else b""
-        if not before.base or before.deltas >= DELTAS or before.changed + len(change) > before.base:
-            place = Place(reached, len(saved.data), 0, 0, fed)
-            self._base.update((saved.data,))
-            self._deltas.clear()
-        else:
-            place = Place(reached, before.base, before.deltas + 1, before.changed + len(change), fed)
-            self._deltas.appendValue((change,))
-        self._place.update(astuple(place))
-        _running.pop(key, None)
-        _running[key] = Running(place, running.kernel, saved)
-        if len(_running) > KERNELS:
-            del _running[next(iter(_running))]
+
+def _mark(kernel: Kernel) -> str:
+    """As JSON: the subscriptions that are taken for feeding each other."""
+    return json.dumps(sorted(kernel.buckets.fed if kernel.buckets else ()))
+
+
+def _fed(place: Place) -> frozenset[str]:
+    return frozenset(json.loads(place.mark or "[]"))
 
 
 def _anew(key: Key, view: View, buckets: Buckets, stop: int) -> Kernel:

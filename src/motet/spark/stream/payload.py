@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from motet.model.schemas import NOTIFICATIONS, RECORDS
+from motet.model.schemas import RECORDS
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
@@ -25,16 +25,6 @@ def unpacked(data: bytes) -> pa.RecordBatch:
 
 def records(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Some batches of RECORDS as one, by offset."""
-    return _one(batches, RECORDS)
-
-
-def notifications(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Some batches of NOTIFICATIONS as one, by offset."""
-    return _one(batches, NOTIFICATIONS)
-
-
-def _one(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches, schema=schema).combine_chunks()
-    order = table["offset"].to_numpy().argsort(kind="stable")
-    found = table.take(pa.array(order)).combine_chunks().to_batches()
-    return found[0] if found else pa.RecordBatch.from_pylist([], schema=schema)
+    table = pa.Table.from_batches(batches, schema=RECORDS).combine_chunks()
+    found = table.take(pa.array(table["offset"].to_numpy().argsort(kind="stable"))).combine_chunks().to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], schema=RECORDS)

@@ -50,7 +50,12 @@ def start(
     ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
     routed = ranges.mapInArrow(Matching(buckets), from_arrow_schema(ROUTED))
     told = routed.groupBy("lake", "bucket").transformWithStateInPandas(
-        Detecting(buckets), from_arrow_schema(TOLD), "Append", "None"
+        Detecting(buckets, tasks), from_arrow_schema(TOLD), "Append", "None"
     )
-    writing = told.writeStream.format(table.FORMAT).outputMode("append").option("checkpointLocation", str(checkpoint))
+    writing = (
+        told.repartition(tasks, "lake", "slice")
+        .writeStream.format(table.FORMAT)
+        .outputMode("append")
+        .option("checkpointLocation", str(checkpoint))
+    )
     return writing.trigger(availableNow=True).start() if once else writing.start()

@@ -1,20 +1,22 @@
 """The end of the pipeline: notification tables, written by tasks and committed through the manifest of their lake.
 
-A batch is committed as a range of log offsets. What is committed already, because a batch is run again after a crash or
-somebody else was first, is the same: it is dropped. PySpark is imported here: import this module where Spark is used.
+A batch is committed as a range of log offsets, in files whose offsets follow each other. What is committed already,
+because a batch is run again after a crash or somebody else was first, is the same: it is dropped. PySpark is imported
+here: import this module where Spark is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from motet.engine.detect.deliver import in_order
 from motet.lake import DataFile, Lake
-from motet.spark.stream.payload import notifications, unpacked
+from motet.spark.stream.payload import unpacked
 from motet.spark.stream.view import view_of
 
 FORMAT = "motet-notifications"
@@ -44,12 +46,12 @@ class TableWriter(DataSourceStreamArrowWriter):
     """Tasks write, the driver commits names."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        told: dict[Range, list[pa.RecordBatch]] = {}
+        told: dict[Range, dict[int, list[pa.RecordBatch]]] = {}
         for row in (row for batch in iterator for row in batch.to_pylist()):
-            of_range = told.setdefault((row["lake"], row["first"], row["stop"]), [])
+            slices = told.setdefault((row["lake"], row["first"], row["stop"]), {})
             if row["told"] is not None:
-                of_range.append(unpacked(row["told"]))
-        return Written({range_: _written(range_, batches) for range_, batches in told.items()})
+                slices.setdefault(row["slice"], []).append(unpacked(row["told"]))
+        return Written({range_: list(_files(range_, slices.values())) for range_, slices in told.items()})
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         files: dict[Range, list[DataFile]] = {}
@@ -69,8 +71,9 @@ class TableWriter(DataSourceStreamArrowWriter):
                         store.delete(file.name)
 
 
-def _written(range_: Range, batches: list[pa.RecordBatch]) -> list[DataFile]:
+def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
+    """One file for each slice: their offsets do not overlap."""
     lake, _, stop = range_
-    if not batches or view_of(lake).is_notified(stop):
-        return []
-    return [view_of(lake).write(notifications(batches))]
+    view = view_of(lake)
+    if not view.is_notified(stop):
+        yield from (view.write(in_order(batches)) for batches in slices)
