@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.lake.few import FEW, few_events, place_few
+from motet.lake.few import FEW, batches_of, few_events, place_few
 from motet.lake.files import describe
 from motet.lake.records import draft_events, place
 
@@ -31,7 +31,7 @@ def test_few_and_many_agree(
     assert few is not None
     records, after, described = place_few(few, first, frontier, lateness)
     expected, expected_after = place(draft_events(table, 7), first, frontier, lateness)
-    assert pa.Table.from_batches([records]).equals(expected)
+    assert pa.Table.from_batches(batches_of(records)).equals(expected)
     assert (after, described) == (expected_after, describe("", 0, expected))
 
 

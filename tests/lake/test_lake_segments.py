@@ -26,6 +26,19 @@ def test_schema_survives(tmp_path: Path, events: Events) -> None:
     assert [batch.schema.equals(RECORDS) for batch in lake.snapshot().records()] == [True, True]
 
 
+@pytest.mark.parametrize("damage", [b"[", b"[[1]]", b"[[]]", b'{"a": 1}', b'[["x", 5, 1, 1, 1, 1, 1, 1, []]]', b"[1]"])
+def test_damaged_rows_are_named(tmp_path: Path, events: Events, damage: bytes) -> None:
+    """A few records stand in their commit as JSON; what is no such record is refused with the file's name."""
+    lake = Lake.open(tmp_path)
+    lake.append(events(["urn:a"], quads=2).to_batches()[0], now=0)
+    path = tmp_path / lake.snapshot().segments[0].name
+    line, _, body = path.read_bytes().partition(b"\n")
+    assert body.startswith(b"[")
+    path.write_bytes(line + b"\n" + damage)
+    with pytest.raises(CorruptLakeError, match=path.name):
+        list(lake.snapshot().records())
+
+
 def test_row_groups_are_bounded(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row group holds a bounded number of triples, in one append and after compaction."""
     monkeypatch.setattr(segments, "GROUP_QUADS", 100)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain, groupby
 from types import TracebackType
 from typing import Self
 
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from motet.codec.decode import Decoded, decode_bytes, decode_few
 from motet.embedded.background import Background
 from motet.embedded.delivery import Delivery, Listener
-from motet.embedded.derivation import Derivation, Derive, Elsewhere, Here, Recent
+from motet.embedded.derivation import Derivation, Derive, Elsewhere, Found, Here, Recent
 from motet.embedded.intake import Intake
 from motet.embedded.worker import Worker
 from motet.lake import Appended, Events, Lake, Snapshot
@@ -31,7 +32,7 @@ from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.errors import MotetError, UsageError
 from motet.model.schemas import EVENTS, NOTIFICATIONS
-from motet.model.tables import Triple
+from motet.model.tables import Triple, notification_batch
 
 __all__ = ["Cloud", "Derive", "Listener"]
 
@@ -69,7 +70,7 @@ class Cloud:
         self._intake = Intake(lake, self._recent.put)
         self._published = 0
         self._reached: int | None = None  # derived and delivered up to here; None before the first time
-        self._unsettled: list[pa.RecordBatch] = []  # notifications that are not in the table yet
+        self._unsettled: list[Found] = []  # notifications that are not in the table yet
         self._saved = 0  # the derivation's state is kept up to about here
         self._settled = 0  # the table and the cursors are written up to here
         self._subscriptions: dict[str, tuple[int, str]] = {}  # in force, as far as read
@@ -276,7 +277,7 @@ class Cloud:
             self._settled = reached
             if reached - self._saved >= SAVE_RECORDS:
                 self._save()
-            self._unsettled = [batch for batch in self._unsettled if batch.column("offset")[-1].as_py() >= reached]
+            self._unsettled = [found for found in self._unsettled if _last_offset(found) >= reached]
             if told := self._delivery.told():
                 self._remember(told, reached)
 
@@ -303,7 +304,15 @@ def _decoded(parts: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
 
 
-def _table(batches: Sequence[pa.RecordBatch], first: int, stop: int) -> pa.Table:
+def _last_offset(found: Found) -> int:
+    return found[-1][1] if isinstance(found, list) else int(found.column("offset")[-1].as_py())
+
+
+def _table(unsettled: Sequence[Found], first: int, stop: int) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    for are_few, group in groupby(unsettled, lambda found: isinstance(found, list)):
+        together = list(group)
+        batches += [notification_batch(chain.from_iterable(together))] if are_few else together
     table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
     offsets = table["offset"]
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))

@@ -9,8 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-import pyarrow as pa
-
+from motet.embedded.derivation import Found
 from motet.lake import Snapshot
 from motet.model.notifications import Notification
 from motet.model.tables import notification_rows
@@ -54,10 +53,10 @@ class Delivery:
                 if behind.get(notification.subscription, reached) <= offset < reached:
                     self._call(notification)
 
-    def tell(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def tell(self, found: Iterable[Found]) -> None:
         """Call the listeners of new notifications."""
-        for batch in batches:
-            for notification, offset in notification_rows(batch):
+        for some in found:
+            for notification, offset in some if isinstance(some, list) else notification_rows(some):
                 name = notification.subscription
                 if name in self._listeners and offset >= self._from[name] and name not in self._behind:
                     self._call(notification)

@@ -10,21 +10,25 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single, leaf_of
-from motet.lake import Committed, Lake, Snapshot
+from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.errors import EngineError
-from motet.model.tables import Triple
+from motet.model.notifications import Notification
+from motet.model.tables import RecordRow, Triple
 from motet.plan.timeline import Control, Stretch, Timeline
 
 #: Derives and commits the notifications of `[first, stop)`; False when another process did.
 Derive = Callable[[Lake, Snapshot, Sequence[Stretch], int, int], bool]
+
+#: Notifications with the offsets that made them final: many as NOTIFICATIONS, a few as they are.
+Found: TypeAlias = pa.RecordBatch | list[tuple[Notification, int]]
 
 RECENT_BYTES = 64 << 20
 
@@ -56,8 +60,8 @@ class Derivation(Protocol):
         """Keep what is remembered, so that `resume` is quick; only where it stands and if it is worth it."""
         ...
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
-        """The NOTIFICATIONS of the records from where this stands up to `stop`, by offset."""
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
+        """The notifications of the records from where this stands up to `stop`, by offset."""
         ...
 
 
@@ -65,7 +69,7 @@ class Recent:
     """Records that were appended a moment ago, by offset, up to some size."""
 
     def __init__(self) -> None:
-        self._parts: deque[tuple[int, int, int, Sequence[pa.RecordBatch]]] = deque()  # first, stop, bytes, records
+        self._parts: deque[tuple[int, int, int, Records]] = deque()  # first, stop, bytes, records
         self._bytes = 0
         self._changing = threading.Lock()
 
@@ -79,6 +83,12 @@ class Recent:
             while self._bytes > RECENT_BYTES:
                 self._drop()
 
+    def rows(self, first: int, stop: int) -> Sequence[RecordRow] | None:
+        """The records of `[first, stop)` when they are just a few, as Python values."""
+        with self._changing:
+            begin, end, _, records = self._parts[0] if self._parts else (0, 0, 0, [])
+        return records if (begin, end) == (first, stop) and isinstance(records, list) else None
+
     def between(self, first: int, stop: int) -> list[pa.RecordBatch] | None:
         """The records of `[first, stop)`, perhaps with some around them; None when they are not all here."""
         found: list[pa.RecordBatch] = []
@@ -88,7 +98,7 @@ class Recent:
             if end > first and begin < stop:
                 if begin > first:
                     return None
-                found += records
+                found += batches_of(records)
                 first = end
         return found if first >= stop else None
 
@@ -156,7 +166,12 @@ class Here:
     def _history(self, stop: int) -> Iterable[pa.RecordBatch]:
         return self._lake.snapshot().records(0, stop)
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
+        rows = recent.rows(self._offset, stop)
+        told = self._kernel.tell(rows) if rows else None
+        if told is not None:
+            self._offset = stop
+            return [told] if told else []
         records: Iterable[pa.RecordBatch] | None = recent.between(self._offset, stop)
         if records is None:
             records = snapshot.records(self._offset, stop)
@@ -191,7 +206,7 @@ class Elsewhere:
     def stretches(self, snapshot: Snapshot, stop: int) -> list[Stretch]:
         return list(self.timeline.advance(_controls(snapshot, self.timeline.offset, stop), stop))
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[pa.RecordBatch]:
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
         begin = self.timeline.offset
         while (first := snapshot.notified_to) < stop:
             if first != self.timeline.offset:  # another process has derived a part of it

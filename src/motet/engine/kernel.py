@@ -44,7 +44,8 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.engine.reading import Course, Part, parts
 from motet.language.syntax import Construct, Events, Subscription
-from motet.model.tables import Triple, notification_rows
+from motet.model.notifications import Notification
+from motet.model.tables import RecordRow, Triple, notification_rows
 from motet.ontology.entailment import Reasoner
 from motet.plan.dag import Builder, build
 from motet.plan.feeding import Feed, feeds, feeds_itself
@@ -342,6 +343,20 @@ class Kernel:
                 self._control(part.control)
             found += self._stretch(part)
         return in_order(found)
+
+    def tell(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]] | None:
+        """As `advance`, for a few events and in Python values; None when somebody combines events, or is to be told
+        something else: then nothing has been done.
+        """
+        is_matching = not (self._at or self._told or self._is_changed) and self._bucket is None
+        if not is_matching or any(record.kind != "event" for record in records):
+            return None
+        reached = [_reached(record, self._lateness) for record in records]
+        self._frontier = max(self._frontier, standing(max(reached)))
+        seen = [record for record in records if not record.late]
+        self._has_events = self._has_events or bool(seen)
+        self._last = records[-1].offset
+        return self._matcher.tell(seen) if seen and self._matcher.subscriptions else []
 
     def spread(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
         """What some more records mean to those who wait for single EVENTs; and the offsets of events that may combine
@@ -656,6 +671,12 @@ class Kernel:
             past.found = list(map(renumbered, past.found))
         for life in told:
             life.told = None if life.told is None else renumbered(life.told)
+
+
+def _reached(event: RecordRow, lateness: int | None) -> int:
+    """Where the frontier stands after an event."""
+    before = NOWHERE if event.frontier is None else event.frontier
+    return before if lateness is None or event.end is None else max(before, event.end - lateness)
 
 
 def _entailment_of(background: frozenset[Triple]) -> str:

@@ -1,6 +1,7 @@
 """The append-only log: segments, manifest, uniqueness of event IRIs, compaction, notification tables, cursors."""
 
 from motet.lake.compaction import Compacted
+from motet.lake.few import Records, batches_of
 from motet.lake.files import DataFile
 from motet.lake.log import UNLIMITED, Appended, Committed, Events, Lake, Offer
 from motet.lake.snapshot import Snapshot
@@ -15,6 +16,8 @@ __all__ = [
     "Events",
     "Lake",
     "Offer",
+    "Records",
     "Snapshot",
     "Store",
+    "batches_of",
 ]

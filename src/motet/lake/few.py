@@ -6,13 +6,13 @@ Says the same as ``records``, which is for any number of events; a test holds th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from motet.lake.files import DataFile
 from motet.model.schemas import EVENTS
-from motet.model.tables import EventRow, Triple, event_rows, record_batch
+from motet.model.tables import EventRow, RecordRow, Triple, event_rows, record_batch
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 FEW = 32
@@ -28,15 +28,20 @@ class Few(NamedTuple):
     triples: list[tuple[Triple, ...]]
 
 
+Records: TypeAlias = pa.Table | list[RecordRow]
+
+
+def batches_of(records: Records) -> list[pa.RecordBatch]:
+    """Records as batches of RECORDS."""
+    return records.to_batches() if isinstance(records, pa.Table) else [record_batch(records)]
+
+
 class Placed(NamedTuple):
     """Records with their place in the log, the frontier after them, and a description of them without name and size."""
 
-    records: pa.RecordBatch | pa.Table
+    records: Records
     frontier: int | None
     described: DataFile
-
-    def batches(self) -> list[pa.RecordBatch]:
-        return [self.records] if isinstance(self.records, pa.RecordBatch) else self.records.to_batches()
 
 
 def few_events(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: int) -> Few | None:
@@ -68,11 +73,11 @@ def _rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
 
 def place_few(few: Few, first: int, frontier: int | None, lateness: int | None) -> Placed:
     """The records at offsets from ``first`` on."""
-    records: list[tuple[object, ...]] = []
+    records: list[RecordRow] = []
     lates = 0
     for offset, (id_, start, end, triples) in enumerate(zip(*few, strict=True), first):
         late = frontier is not None and end < frontier
-        records.append((offset, "event", id_, start, end, frontier, late, None, triples))
+        records.append(RecordRow(offset, "event", id_, start, end, frontier, late, None, triples))
         lates += late
         if lateness is not None:
             reach = max(end - lateness, START_OF_TIME)
@@ -80,7 +85,7 @@ def place_few(few: Few, first: int, frontier: int | None, lateness: int | None) 
     count = len(records)
     kinds = {"event": count}
     described = DataFile("", first, first + count, count, 0, kinds, lates, min(few.starts), max(few.ends))
-    return Placed(record_batch(records), frontier, described)
+    return Placed(records, frontier, described)
 
 
 def _sound(start: int, end: int) -> bool:

@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from motet.lake import checks, compaction, consumers, notifications
 from motet.lake.compaction import TARGET_BYTES, TARGET_ROWS, Compacted
-from motet.lake.few import FEW, Placed, few_events, place_few
+from motet.lake.few import FEW, Placed, Records, batches_of, few_events, place_few
 from motet.lake.files import DataFile, describe
 from motet.lake.ids import Hashes, Ids, hash_ids
 from motet.lake.manifest import Commit, Manifest, commit_name
 from motet.lake.records import Triples, draft_control, draft_events, place
-from motet.lake.segments import INLINE_BYTES, new_name, write_rows
+from motet.lake.segments import INLINE_BYTES, inline_rows, new_name, write_rows
 from motet.lake.snapshot import Snapshot
 from motet.lake.states import read_states, write_state
 from motet.lake.store import Store
@@ -87,7 +87,7 @@ class Committed:
     """What became of some offers, and the records they are now: none when all events were known."""
 
     receipts: list[Appended]
-    records: Sequence[pa.RecordBatch]
+    records: Records
     snapshot: Snapshot | None
 
 
@@ -160,7 +160,7 @@ class Lake:
                 whole = len(fresh) == len(ids)
                 new, codes = (ids, hashes) if whole else ([ids[place] for place in fresh], hashes[np.asarray(fresh)])
                 self._ids.note(new, codes, after.segments[-1].first)
-        return Committed(_receipts(offers, fresh, placed), placed.batches() if placed else (), after)
+        return Committed(_receipts(offers, fresh, placed), placed.records if placed else [], after)
 
     def append_control(
         self,
@@ -299,8 +299,7 @@ class Lake:
             named = described.named(commit_name(newest.version + 1), len(body))
             return Commit(frontier, newest.notified_to, add=(named,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
-        table = pa.Table.from_batches([records]) if isinstance(records, pa.RecordBatch) else records
-        size = write_rows(self.store, name, RECORDS, [table])
+        size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(batches_of(records), RECORDS)])
         return Commit(frontier, newest.notified_to, add=(described.named(name, size),))
 
     def _append_drafts(self, drafts: list[pa.Table]) -> int:
@@ -314,13 +313,15 @@ class Lake:
         return after.next_offset - rows
 
 
-def _inline(records: pa.RecordBatch | pa.Table) -> memoryview | None:
+def _inline(records: Records) -> bytes | memoryview | None:
     """The bytes of records that are few enough to stand in their commit."""
     if isinstance(records, pa.Table):
         if records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
             return None
-        (records,) = records.combine_chunks().to_batches()
-    body = memoryview(records.serialize())
+        (batch,) = records.combine_chunks().to_batches()
+        body: bytes | memoryview = memoryview(batch.serialize())
+    else:
+        body = inline_rows(records)
     return body if len(body) <= INLINE_BYTES else None
 
 
@@ -352,7 +353,9 @@ def _receipts(offers: Sequence[Offer], fresh: Positions, placed: Placed | None) 
         first, late = (placed.described.first, placed.described.late) if placed else (0, 0)
         return [_receipt(offers[0], fresh, first, late)]
     places = np.asarray(fresh, np.int64)
-    flags = [flag for batch in placed.batches() for flag in batch.column("late").to_pylist()] if placed else []
+    flags = (
+        [flag for batch in batches_of(placed.records) for flag in batch.column("late").to_pylist()] if placed else []
+    )
     found, begin, taken = [], 0, 0
     for offer in offers:
         stop = int(np.searchsorted(places, begin + len(offer.ids)))

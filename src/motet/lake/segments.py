@@ -1,13 +1,16 @@
 """How rows lie in files: writing Parquet in row groups of bounded size, reading a range of offsets back.
 
 Works for records and for notifications, whose files both cover a range of log offsets. A few records are not worth a
-file of their own: they stand *inline*, behind the line of the commit that takes them in, until a compaction.
+file of their own: they stand *inline*, behind the line of the commit that takes them in, until a compaction: very few
+as JSON, others as one Arrow batch.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,11 +18,14 @@ import pyarrow.parquet as pq
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
 from motet.model.schemas import RECORDS
+from motet.model.tables import RecordRow, record_batch
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
 FEW_ROWS = 1_000  # handing so few to other threads takes longer than reading them
 INLINE_BYTES = 65_536  # records up to this size stand inline
 INLINE_FOLDER = "manifest/"
+_JSON = json.JSONEncoder(separators=(",", ":"))
+_ROWS = b"["  # how JSON begins; columns, as Arrow writes them, begin with 0xFF
 _STATISTICS = ["offset", "kind", "start", "end"]  # what readers prune by; terms would only make the footers large
 
 
@@ -52,6 +58,20 @@ def write_rows(store: Store, name: str, schema: pa.Schema, tables: Iterable[pa.T
             for group in _groups(tables):
                 writer.write_table(group, row_group_size=max(group.num_rows, 1))
         return sink.tell()
+
+
+def inline_rows(records: Sequence[RecordRow]) -> bytes:
+    """A few records as they stand inline: JSON, which is written in a fraction of the time that columns take.
+
+    >>> inline_rows([RecordRow(0, "tick", None, None, 5, None, False, None, ())])
+    b'[[0,"tick",null,null,5,null,false,null,[]]]'
+    """
+    return _JSON.encode(records).encode()
+
+
+def _record(row: list[Any]) -> RecordRow:
+    *values, triples = row
+    return RecordRow(*[*values, tuple(map(tuple, triples))])
 
 
 def read_rows(
@@ -90,9 +110,12 @@ def _read_inline(
     if not body:
         raise LakeError(f"{store.path(name)} has no records any more", advice=_MISSING)
     try:
-        batch = pa.ipc.read_record_batch(pa.py_buffer(body), RECORDS)
-        batch.validate(full=True)
-    except (pa.ArrowInvalid, OSError) as error:
+        if body[:1] == _ROWS:
+            batch = record_batch(map(_record, json.loads(body)))
+        else:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(body), RECORDS)
+            batch.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError, OverflowError, TypeError, ValueError) as error:
         raise CorruptLakeError(f"{store.path(name)} cannot be read: {error}", advice=_UNREADABLE) from error
     cut = _cut(batch, first, stop)
     if cut.num_rows:

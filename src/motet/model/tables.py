@@ -25,6 +25,20 @@ class EventRow(NamedTuple):
     triples: tuple[Triple, ...]
 
 
+class RecordRow(NamedTuple):
+    """A record as Python values, in the order of the RECORDS schema."""
+
+    offset: int
+    kind: str
+    id: str | None
+    start: int | None
+    end: int | None
+    frontier: int | None
+    late: bool
+    text: str | None
+    triples: tuple[Triple, ...]
+
+
 def event_rows(events: pa.RecordBatch | pa.Table) -> Iterator[EventRow]:
     """The rows of an EVENTS or RECORDS batch."""
     triples = events.column("triples").to_pylist()
@@ -44,9 +58,9 @@ def event_batch(rows: Iterable[EventRow], lines: Iterable[int] | None = None) ->
     return pa.RecordBatch.from_struct_array(pa.array(found, _EVENT))
 
 
-def record_batch(records: Iterable[tuple[object, ...]]) -> pa.RecordBatch:
-    """Records whose values stand in the order of the RECORDS schema as a batch of it."""
-    return pa.RecordBatch.from_struct_array(pa.array(records, _RECORD))
+def record_batch(records: Iterable[RecordRow]) -> pa.RecordBatch:
+    """Records as a RECORDS batch."""
+    return pa.RecordBatch.from_struct_array(pa.array(list(records), _RECORD))
 
 
 def micros(times: pa.Array | pa.ChunkedArray) -> list[int | None]:

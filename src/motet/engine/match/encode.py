@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ class Encoded:
     row: Numbers  # predicate, reference to the object among the terms, kind of its value
     code: Codes
     value: npt.NDArray[np.float64]
-    terms: pa.Array
+    terms: pa.Array  # of a few events, a list
     strings: Texts  # of the terms
 
     def rows(self) -> Rows:
@@ -48,12 +49,17 @@ def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
     starts, row, code, value = encode_rows(
         offsets, texts(events.column("id")), texts(subjects), texts(predicates), strings, known
     )
-    for at in (row[:, KIND] == _SLOW).nonzero()[0]:
-        value[at], row[at, KIND] = comparable(objects[int(row[at, REF])].as_py())
+    settle_slow(row, value, lambda ref: objects[ref].as_py())
     if not known.classes.codes.size:
         return Encoded(starts, row, code, value, objects, strings)
     terms = pa.concat_arrays([objects, class_names(known)])
     return Encoded(starts, row, code, value, terms, texts(terms))
+
+
+def settle_slow(row: Numbers, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:
+    """Find out about the values that the kernel has left alone."""
+    for at in (row[:, KIND] == _SLOW).nonzero()[0]:
+        value[at], row[at, KIND] = comparable(term(int(row[at, REF])))
 
 
 def _columns(lists: pa.ListArray) -> tuple[Ints, pa.Array, pa.Array, pa.Array]:

@@ -7,7 +7,7 @@ subscription, over the event's closed graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -19,7 +19,9 @@ import pyarrow as pa
 from motet.engine.match.asked import Asked
 from motet.engine.match.closing import Background, Closing, background_of
 from motet.engine.match.encode import encode
+from motet.engine.match.few import tell_few
 from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
+from motet.engine.match.needs import needs_nobody
 from motet.engine.match.segment import Hits
 from motet.engine.match.solutions import Batch, Solutions, solutions
 from motet.engine.match.texts import Ints
@@ -27,7 +29,7 @@ from motet.engine.match.verify import Verifier, leaf_of
 from motet.engine.match.vocabulary import Vocabulary, vocabulary
 from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
-from motet.model.tables import Triple, notification_batch
+from motet.model.tables import RecordRow, Triple, notification_batch, notification_rows, record_batch
 
 _VERIFIERS = 10_000
 
@@ -88,6 +90,11 @@ class Matcher:
         (ordered,) = tables.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
         return ordered
 
+    def tell(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]]:
+        """As `notify`, from event records in Python values to such: quicker for a few events."""
+        told = tell_few(records, self._index.groups, self._vocabulary, self._predicates) if self._is_simple else None
+        return list(notification_rows(self.notify(record_batch(records)))) if told is None else told
+
     def solve(self, events: pa.RecordBatch) -> Iterator[Part]:
         """What each group of leaves finds in a batch of EVENTS or of event RECORDS."""
         closing = Closing(events, self._background, self._asked)
@@ -126,6 +133,13 @@ class Matcher:
     @cached_property
     def _background(self) -> Background:
         return background_of(self.background, self.entailment)
+
+    @cached_property
+    def _is_simple(self) -> bool:
+        """Whether events mean just what they say."""
+        background = self._background
+        has_classes = self._vocabulary.classes.codes.size > 0
+        return not len(background.subjects) and needs_nobody(background.reasoner) and not has_classes
 
     @cached_property
     def _index(self) -> Index:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,8 @@ from motet.engine.match.segment import Hits
 from motet.engine.match.solution_kernels import fill_solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import instant
-from motet.model.notifications import Notification
 from motet.model.schemas import BINDING, NOTIFICATIONS
-from motet.model.tables import micros, notification_batch
-from motet.model.terms import iri
+from motet.model.tables import micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +44,8 @@ class Solutions:
 
     def notifications(self, names: pa.Array) -> pa.RecordBatch:
         """As NOTIFICATIONS; ``names`` are the leaves'."""
-        if len(self.event) <= _FEW:
-            return notification_batch(self._few(names))
         bindings = _bindings(self.starts, _taken(self.sources.names, self.binding), self.strings(self.term))
         return _notifications(self.batch, _taken(names, self.leaf), self.event, bindings)
-
-    def _few(self, names: pa.Array) -> Iterator[tuple[Notification, int]]:
-        """A few in plain Python: to call Arrow's kernels costs more than the work they would do."""
-        events, labels, offsets = self.batch.events, self.sources.labels, self.batch.offsets
-        ids, starts, ends = events.column("id"), events.column("start"), events.column("end")
-        for place, (event, leaf) in enumerate(zip(self.event.tolist(), self.leaf.tolist(), strict=True)):
-            own = slice(self.starts[place], self.starts[place + 1])
-            bindings = tuple(
-                (labels[at], self._string(term))
-                for at, term in zip(self.binding[own].tolist(), self.term[own].tolist(), strict=True)
-            )
-            start, end = starts[event].value, ends[event].value
-            told = Notification(names[leaf].as_py(), start, end, (ids[event].as_py(),), bindings)
-            yield told, offsets[event].as_py()
-
-    def _string(self, term: int) -> str:
-        """One of `strings`."""
-        objects, events = self.batch.encoded.terms, self.batch.events
-        if term < len(objects):
-            return str(objects[term].as_py())
-        column, event = divmod(term - len(objects), len(events))
-        if column == 0:
-            return iri(events.column("id")[event].as_py())
-        return instant(events.column("start" if column == 1 else "end")[event].value)
 
     def strings(self, terms: Ints) -> pa.Array:
         """The strings of some terms."""
@@ -82,16 +55,31 @@ class Solutions:
         return _taken(_terms(self.batch, self.sources), terms)
 
 
+class Bound(NamedTuple):
+    """Solutions apart from their events."""
+
+    event: Ints
+    leaf: Ints
+    starts: Ints
+    binding: Ints
+    term: Ints
+    sources: Sources
+
+
 def solutions(
-    batch: Batch, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: dict[str, int]
+    batch: Batch, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: Mapping[str, int]
 ) -> Solutions:
     """The solutions of hits that are decided; ``form`` belongs to the leaves."""
+    return Solutions(*bound(batch.encoded, hits, forms, form, predicates), batch)
+
+
+def bound(
+    encoded: Encoded, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: Mapping[str, int]
+) -> Bound:
     sources = _sources(forms, predicates)
-    form_of = form[hits.leaf]
-    rows = batch.encoded
     hit, starts, binding, term = fill_solutions(
-        hits.event, form_of, hits.witness, sources.starts, sources.kind, sources.number,
-        rows.starts, rows.row, len(rows.terms),
+        hits.event, form[hits.leaf], hits.witness, sources.starts, sources.kind, sources.number,
+        encoded.starts, encoded.row, len(encoded.terms),
     )  # fmt: skip
     event, leaf = hits.event[hit].astype(np.int64), hits.leaf[hit].astype(np.int64)
     kept = _distinct(event, leaf, starts, term)
@@ -100,7 +88,7 @@ def solutions(
         rows_kept = _within(starts, kept)
         starts = np.concatenate([[0], np.cumsum(np.diff(starts)[kept])])
         binding, term = binding[rows_kept], term[rows_kept]
-    return Solutions(event, leaf, starts, binding, term, sources, batch)
+    return Bound(event, leaf, starts, binding, term, sources)
 
 
 def _taken(column: pa.Array, rows: Ints) -> pa.Array:
@@ -113,11 +101,11 @@ def _taken(column: pa.Array, rows: Ints) -> pa.Array:
 
 
 _FEW = 4
-_known: dict[tuple[int, int], tuple[Sequence[Form], dict[str, int], Sources]] = {}
+_known: dict[tuple[int, int], tuple[Sequence[Form], Mapping[str, int], Sources]] = {}
 _KNOWN = 64
 
 
-def _sources(forms: Sequence[Form], predicates: dict[str, int]) -> Sources:
+def _sources(forms: Sequence[Form], predicates: Mapping[str, int]) -> Sources:
     """The sources of forms, known by identity: to compare forms would mean to read them all."""
     key = id(forms), id(predicates)
     known = _known.get(key)
@@ -131,7 +119,7 @@ def _sources(forms: Sequence[Form], predicates: dict[str, int]) -> Sources:
 class Sources:
     """The forms' bindings as arrays: form ``i`` has those from ``starts[i]``."""
 
-    def __init__(self, forms: Sequence[Form], predicates: dict[str, int]) -> None:
+    def __init__(self, forms: Sequence[Form], predicates: Mapping[str, int]) -> None:
         found = [one for form in forms for one in form.bindings]
         self.starts = np.cumsum([0, *(len(form.bindings) for form in forms)], dtype=np.int64)
         self.labels = [name for name, _ in found]

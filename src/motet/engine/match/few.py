@@ -1,0 +1,90 @@
+"""A few events matched in Python values: making columns of them, and of what is found, costs more than the search.
+
+The index and its kernels are those for any number of events; a test holds the two ways together. What the index cannot
+decide alone is left to the way through columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from motet.engine.match.encode import Encoded, settle_slow
+from motet.engine.match.encode_kernels import encode_rows
+from motet.engine.match.index import Group
+from motet.engine.match.solutions import Bound, bound
+from motet.engine.match.texts import Texts
+from motet.engine.match.verify import instant
+from motet.engine.match.vocabulary import Vocabulary
+from motet.model.notifications import Notification
+from motet.model.tables import RecordRow
+from motet.model.terms import iri
+
+MOST_HITS = 32
+
+Told = list[tuple[Notification, int]]
+
+
+def tell_few(
+    records: Sequence[RecordRow], groups: Sequence[Group], known: Vocabulary, predicates: Mapping[str, int]
+) -> Told | None:
+    """The notifications of stamped events with their offsets, in order; None when columns are needed.
+
+    Only for an index over a vocabulary without classes, since their terms are not among the events'.
+    """
+    encoded = encode_few(records, known)
+    found: list[tuple[int, Notification]] = []
+    for group in groups:
+        hits = group.segment.search(encoded)
+        if len(hits.event) > MOST_HITS or (len(hits.event) and not (group.is_plain and not hits.is_open.any())):
+            return None
+        if len(hits.event):
+            decided = bound(encoded, hits, group.leaves.forms, group.leaves.form, predicates)
+            found += _notifications(records, encoded.terms, decided, group)
+    if len(groups) > 1:
+        found.sort(key=lambda one: one[0])
+    return [(notification, records[event].offset) for event, notification in found]
+
+
+def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
+    """As `encode`; the terms are a list."""
+    triples = [triple for record in records for triple in record.triples]
+    objects = [triple[2] for triple in triples]
+    strings = [*(triple[0] for triple in triples), *(triple[1] for triple in triples), *objects]
+    encoded = [text.encode() for text in (*strings, *(record.id or "" for record in records))]
+    places = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
+    data = np.frombuffer(b"".join(encoded), np.uint8)
+    starts = np.fromiter(accumulate((len(record.triples) for record in records), initial=0), np.int64, len(records) + 1)
+    places.flags.writeable = starts.flags.writeable = False
+    count = len(triples)
+    subjects, predicates, values = (Texts(places[at : at + count + 1], data) for at in (0, count, 2 * count))
+    ids = Texts(places[3 * count :], data)
+    begins, row, code, value = encode_rows(starts, ids, subjects, predicates, values, known)
+    settle_slow(row, value, objects.__getitem__)
+    return Encoded(begins, row, code, value, objects, values)
+
+
+def _notifications(
+    records: Sequence[RecordRow], objects: Sequence[str], found: Bound, group: Group
+) -> list[tuple[int, Notification]]:
+    labels, names = found.sources.labels, group.leaves.names
+    starts, binding, term = found.starts.tolist(), found.binding.tolist(), found.term.tolist()
+    told = []
+    for place, (event, leaf) in enumerate(zip(found.event.tolist(), found.leaf.tolist(), strict=True)):
+        record = records[event]
+        assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
+        own = range(starts[place], starts[place + 1])
+        bindings = tuple((labels[binding[at]], _string(term[at], objects, records)) for at in own)
+        told.append((event, Notification(names[leaf].as_py(), record.start, record.end, (record.id,), bindings)))
+    return told
+
+
+def _string(term: int, objects: Sequence[str], records: Sequence[RecordRow]) -> str:
+    """Terms are numbered: objects, then events, starts and ends."""
+    if term < len(objects):
+        return objects[term]
+    column, event = divmod(term - len(objects), len(records))
+    record = records[event]
+    return iri(record.id or "") if column == 0 else instant((record.start if column == 1 else record.end) or 0)

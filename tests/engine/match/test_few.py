@@ -1,0 +1,106 @@
+"""A few events in Python values are told of as columns would be."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+from tests.engine.match.random_leaves import random_background, random_batch, random_subscription
+
+from motet.engine.kernel import Kernel
+from motet.engine.match.few import MOST_HITS, tell_few
+from motet.engine.match.matcher import Matcher
+from motet.language.parse import parse
+from motet.model.notifications import Notification
+from motet.model.tables import RecordRow, event_records, event_rows, notification_rows, record_batch
+
+Told = list[tuple[Notification, int]]
+
+
+def rows_of(events: pa.RecordBatch) -> list[RecordRow]:
+    return [
+        RecordRow(offset, "event", row.id, row.start, row.end, None, False, None, row.triples)
+        for offset, row in enumerate(event_rows(events))
+    ]
+
+
+def by_event(found: Told) -> Told:
+    return sorted(found, key=lambda pair: (pair[1], pair[0].sort_key))
+
+
+def plain(matcher: Matcher, rows: list[RecordRow]) -> Told | None:
+    return tell_few(rows, matcher._index.groups, matcher._vocabulary, matcher._predicates)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_both_ways_tell_the_same(first: int) -> None:
+    """Random leaves, events and ontologies, in one go and one event at a time."""
+    for seed in range(first, first + 20):
+        random = Random(seed)
+        background = random_background(random) if random.random() < 0.3 else frozenset()
+        subscriptions = tuple(random_subscription(random, f"s{number}") for number in range(random.randint(1, 8)))
+        matcher = Matcher(subscriptions, background, "none" if not background else random.choice(("rdfs", "owl-rl")))
+        events = random_batch(random, 6, ("urn:x", "urn:room"))
+        rows = rows_of(events)
+        expected = by_event(list(notification_rows(matcher.notify(event_records(events, 0)))))
+        assert by_event(matcher.tell(rows)) == expected, seed
+        assert by_event([told for row in rows for told in matcher.tell([row])]) == expected, seed
+
+
+def test_plain_leaves_take_the_short_way() -> None:
+    """Constants, ranges, reads and times are decided without columns, also from several segments, in order."""
+    texts = [
+        "SUBSCRIPTION a EVENT e { ?e <urn:k> <urn:1> ; <urn:v> ?v FILTER(?v > 3) } WHEN e SELECT ?e ?v",
+        "SUBSCRIPTION b EVENT e DURING ?t ?u { ?e <urn:k> ?k } WHEN e SELECT ?e ?k ?t ?u",
+        "SUBSCRIPTION c EVENT e { ?e <urn:w> ?w } WHEN e SELECT ?w",
+    ]
+    matcher = Matcher(parse(texts[0]), entailment="none")
+    for text in texts[1:]:
+        matcher = matcher.changed((*matcher.subscriptions, *parse(text)))
+    values = {"k": "<urn:1>", "v": '"4"^^<http://www.w3.org/2001/XMLSchema#byte>', "w": '"é"'}
+    rows = []
+    for n in range(2):
+        triples = tuple((f"<urn:e:{n}>", f"<urn:{name}>", value) for name, value in values.items())
+        rows.append(RecordRow(n + 5, "event", f"urn:e:{n}", n, n + 1, None, False, None, triples))
+    found = plain(matcher, rows)
+    assert found is not None
+    assert [offset for _, offset in found] == [5, 5, 5, 6, 6, 6]
+    assert by_event(found) == by_event(list(notification_rows(matcher.notify(record_batch(rows)))))
+
+
+def test_many_hits_go_through_columns() -> None:
+    """An event that many wait for is left to the way for many."""
+    texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MOST_HITS + 1))
+    matcher = Matcher(tuple(subscription for text in texts for subscription in parse(text)), entailment="none")
+    row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
+    assert plain(matcher, [row]) is None
+    assert len(matcher.tell([row])) == MOST_HITS + 1
+
+
+def test_the_kernel_goes_on_from_either() -> None:
+    """What a kernel has told in Python values leaves it as what it has told in columns; late events are not seen."""
+    text = "SUBSCRIPTION s EVENT e { ?e <urn:p> ?x } WHEN e"
+    rows = [
+        RecordRow(n, "event", f"urn:{n}", n, n, 10, n < 10, None, ((f"<urn:{n}>", "<urn:p>", '"1"'),))
+        for n in (8, 12, 15)
+    ]
+    first, second = (Kernel(lateness=3) for _ in range(2))
+    for kernel in (first, second):
+        kernel.begin(parse(text))
+        kernel.saved()  # puts the subscription to work
+    assert first.tell(rows) == list(notification_rows(second.advance(record_batch(rows))))
+    assert first.dump() == second.dump()
+
+
+def test_a_kernel_that_combines_events_declines() -> None:
+    """Control records, and events that somebody combines, are left to columns, and nothing has happened."""
+    combining, matching = Kernel(lateness=0), Kernel(lateness=0)
+    combining.begin(parse("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"))
+    for kernel in (combining, matching):
+        kernel.saved()
+    before = combining.dump()
+    event = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, ())
+    assert combining.tell([event]) is None
+    assert combining.dump() == before
+    assert matching.tell([event._replace(kind="tick")]) is None
