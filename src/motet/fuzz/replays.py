@@ -20,6 +20,7 @@ from motet.engine.reference import (
     RetractRecord,
     SubscribeRecord,
     TickRecord,
+    UnsubscribeRecord,
     stamp,
 )
 from motet.fuzz.case import Case
@@ -29,10 +30,9 @@ from motet.fuzz.logs import BEGIN, LAST, SECOND
 from motet.fuzz.oracle import judge
 from motet.fuzz.subscriptions import Abilities
 from motet.lake import Lake
+from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.tables import Triple
-
-Span = tuple[int | None, int | None]  # since, until
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def nth_replay(seed: int, number: int) -> Replayed:
     """The same for the same numbers."""
     case = nth_case(seed, number, Abilities())
     random = Random(f"{seed} {number} replay")  # noqa: S311  (seeded, not secret)
-    records: list[Record] = [one for one in case.records if not isinstance(one, SubscribeRecord)]
+    lives = (SubscribeRecord, UnsubscribeRecord)
+    records: list[Record] = [one for one in case.records if not isinstance(one, lives)]
     events = [one.id for one in case.events]
     for event in random.sample(events, random.choice((0, 0, 1, 2))):
         published = next(place for place, one in enumerate(records) if isinstance(one, EventRecord) and one.id == event)
@@ -76,6 +77,10 @@ def lake_of(log: Case, directory: Path) -> Lake:
                 lake.background(added=sorted(added), removed=sorted(removed))
             case RetractRecord(event=event):
                 lake.retract(event)
+            case SubscribeRecord(subscription=subscription):
+                lake.subscribe(subscription.name, to_text(subscription))
+            case UnsubscribeRecord(name=name):
+                lake.unsubscribe(name)
     return lake
 
 

@@ -31,6 +31,8 @@ from motet.spark.spread import Spreading
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+TASKS_PER_CORE = 8  # at most: a lake that was never compacted has a segment for every commit
+
 ACCEPTED = pa.schema([*(RECORDS.field(name) for name in ("id", "offset", "frontier")), *FOUND])
 
 
@@ -51,7 +53,8 @@ def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack
     history = part.history
     division = divide(part.subscriptions, history.background, None)
     work = MatchSeen(dumps((Spreading(division), history)))  # type: ignore[no-untyped-call]  # vendored, without types
-    records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset)
+    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
     accepted = opened.enter_context(kept(records.mapInArrow(work, from_arrow_schema(ACCEPTED))))
     return opened.enter_context(told_in(spark, accepted, division, history.setting))
 

@@ -1,0 +1,142 @@
+"""The hash chain of a notification table: one short text that two machines compare instead of two tables.
+
+The form is in docs/operations.md, so that anyone can compute it with other tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Protocol
+
+LINK_OFFSETS = 4096  # of the log that a link covers
+BEGIN = b"motet notifications 1\n"
+
+Row = tuple[int, str]  # the offset of the record that made a notification final, and the notification's line
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two tables part: what one of them lacks. Both are given when one stands for the other."""
+
+    derived: Row | None
+    stored: Row | None
+
+    @property
+    def kind(self) -> str:
+        if self.stored is None:
+            return "missing"
+        return "extra" if self.derived is None else "different"
+
+    @property
+    def offset(self) -> int:
+        return min(row[0] for row in (self.derived, self.stored) if row is not None)
+
+    @property
+    def subscription(self) -> str:
+        row = self.derived or self.stored
+        assert row is not None
+        return str(json.loads(row[1])["subscription"])
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How far two tables agree; ``head`` is the chain's last link up to there."""
+
+    links: int
+    agreed: int  # the offset up to which they do
+    head: str
+    difference: Difference | None
+
+
+class Table(Protocol):
+    """Notifications by links."""
+
+    def digests(self, stop: int) -> Iterator[str]:
+        """Of each link of the records ``[0, stop)``."""
+        ...
+
+    def rows(self, number: int) -> list[Row]:
+        """Of the link whose digest came last."""
+        ...
+
+
+class Streamed:
+    """A table that is read once, in the order of its offsets."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._given = rows
+        self._current: list[Row] = []
+
+    def digests(self, stop: int) -> Iterator[str]:
+        last = links(stop) - 1
+        number = 0
+        for row in self._given:
+            while number < min(row[0] // LINK_OFFSETS, last):
+                yield digest(self._current)
+                self._current, number = [], number + 1
+            self._current.append(row)
+        for _ in range(number, last + 1):
+            yield digest(self._current)
+            self._current = []
+
+    def rows(self, number: int) -> list[Row]:
+        return sorted(self._current)
+
+
+def links(stop: int) -> int:
+    """How many links cover the records ``[0, stop)``."""
+    return -(-stop // LINK_OFFSETS)
+
+
+def digest(rows: Iterable[Row]) -> str:
+    """
+    >>> digest([]) == sha256(b"").hexdigest()
+    True
+    """
+    whole = sha256()
+    for offset, text in sorted(rows):
+        whole.update(f"{offset} {text}\n".encode())
+    return whole.hexdigest()
+
+
+def linked(head: str, first: int, stop: int, own: str) -> str:
+    """The next link of a chain."""
+    return sha256(f"{head} {first} {stop} {own}\n".encode()).hexdigest()
+
+
+def compare(derived: Table, stored: Table, stop: int) -> Compared:
+    """Two tables of the records ``[0, stop)``, up to the first difference."""
+    head, agreed = sha256(BEGIN).hexdigest(), 0
+    pairs = zip(derived.digests(stop), stored.digests(stop), strict=True)
+    for number, (mine, theirs) in enumerate(pairs):
+        if mine != theirs:
+            return Compared(number, agreed, head, difference(derived.rows(number), stored.rows(number)))
+        end = min(stop, agreed + LINK_OFFSETS)
+        head, agreed = linked(head, agreed, end, theirs), end
+    return Compared(links(stop), agreed, head, None)
+
+
+def difference(derived: list[Row], stored: list[Row]) -> Difference:
+    """The first one between the rows of a link.
+
+    >>> mine, theirs = (7, '{"id": "1", "subscription": "s"}'), (9, '{"id": "2", "subscription": "s"}')
+    >>> difference([mine], [mine, theirs]).kind, difference([mine], [theirs]).kind
+    ('extra', 'missing')
+    """
+    missing = sorted((Counter(derived) - Counter(stored)).elements())
+    extra = sorted((Counter(stored) - Counter(derived)).elements())
+    if not missing or (extra and extra[0][0] < missing[0][0]):
+        instead = next((row for row in missing if _stands_for(extra[0], row)), None)
+        return Difference(instead, extra[0])
+    return Difference(missing[0], next((row for row in extra if _stands_for(row, missing[0])), None))
+
+
+def _stands_for(stored: Row, derived: Row) -> bool:
+    """Whether one notification was changed into the other, as far as one can tell."""
+    one, other = json.loads(stored[1]), json.loads(derived[1])
+    same_place = (stored[0], one["subscription"]) == (derived[0], other["subscription"])
+    return bool(one["id"] == other["id"]) or same_place

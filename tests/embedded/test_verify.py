@@ -1,0 +1,176 @@
+"""Whether a lake's notifications are what its log says, and what is said when they are not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import motet
+from motet.cli.main import main
+from motet.embedded.chain import Compared, Difference, Row, Streamed, compare, difference, digest
+from motet.embedded.verify import derived_again, stored, verify_embedded
+from motet.engine.reference import EventRecord
+from motet.fuzz.case import Case
+from motet.fuzz.compare import nth_case
+from motet.fuzz.oracle import judge
+from motet.fuzz.replays import lake_of
+from motet.fuzz.subscriptions import Abilities
+from motet.lake import Lake
+from motet.model.tables import notification_batch
+from motet.model.terms import RDF_TYPE, iri
+from motet.model.times import parse_datetime
+from motet.spark.verify import packs
+
+PAIR = "SUBSCRIPTION pair EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
+
+Rows = list[dict[str, Any]]
+
+
+def quads(number: int, class_: str) -> str:
+    event, time = f"<urn:{number}>", "<http://www.w3.org/ns/prov#generatedAtTime>"
+    return (
+        f"{event} {RDF_TYPE} {iri(f'urn:{class_}')} {event} .\n"
+        f'{event} {time} "2026-11-15T10:00:{number:02}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> {event} .\n'
+    )
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Three pairs: the second is final with the record 6, the third with 7."""
+    Lake.open(tmp_path / "lake", lateness=1_000_000)
+    with motet.open(tmp_path / "lake") as cloud:
+        cloud.subscribe(PAIR, lambda _: None)
+        for number in range(1, 4):
+            cloud.publish(quads(2 * number, "A") + quads(2 * number + 1, "B"))
+        cloud.tick(parse_datetime("2026-11-15T10:01:00Z"))
+    return tmp_path / "lake"
+
+
+def rewrite(lake: Path, change: Callable[[Rows], Rows]) -> None:
+    """Tamper with the rows of the notification table."""
+    for path in Lake.open(lake).snapshot().notification_paths():
+        table = pq.read_table(path)
+        pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema), path)
+
+
+def verified(lake: Path) -> Compared:
+    opened = Lake.open(lake)
+    return verify_embedded(opened, opened.snapshot())
+
+
+def test_an_untouched_lake_agrees(lake: Path) -> None:
+    """Up to the end of what was derived, in one link here."""
+    found = verified(lake)
+    assert (found.links, found.agreed, found.difference) == (1, 8, None)
+
+
+def test_the_chain_can_be_computed_with_other_tools(lake: Path) -> None:
+    """As docs/operations.md says it: a line for each notification, a digest for each link, a hash of hashes."""
+    lines = "".join(f"{offset} {text}\n" for offset, text in sorted(stored(Lake.open(lake).snapshot())))
+    assert lines.count("\n") == 3
+    begin = hashlib.sha256(b"motet notifications 1\n").hexdigest()
+    own = hashlib.sha256(lines.encode()).hexdigest()
+    assert verified(lake).head == hashlib.sha256(f"{begin} 0 8 {own}\n".encode()).hexdigest()
+
+
+def test_a_link_for_each_stretch_of_the_log() -> None:
+    """Links stand at fixed offsets, whether notifications fall into them or not."""
+    rows: list[Row] = [(1, "one"), (4096, "two"), (20_000, "three")]
+    assert list(Streamed(rows).digests(20_001)) == [
+        digest(rows[:1]),
+        digest(rows[1:2]),
+        digest([]),
+        digest([]),
+        digest(rows[2:]),
+    ]
+
+
+def test_random_logs_have_the_chain_of_the_reference_engine(tmp_path: Path) -> None:
+    """Embedded, in packs as on Spark, or by the definitions: the same rows, so the same head."""
+    for number in range(12):
+        case = without_repetitions(nth_case(21, number, Abilities()))
+        lake = lake_of(case, tmp_path / str(number))
+        before = bool(case.ontology)  # stands in the log's first record
+        expected = sorted((offset + before, told.to_line()) for offset, told in judge(case).emissions)
+        lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
+        snapshot = lake.snapshot()
+        assert sorted(derived_again(snapshot, lake.lateness)) == expected
+        in_packs = [
+            row
+            for pack in packs(snapshot, 3)
+            for row in derived_again(snapshot, lake.lateness, pack.known)
+            if json.loads(row[1])["subscription"] in pack.told
+        ]
+        assert sorted(in_packs) == expected
+
+
+def without_repetitions(case: Case) -> Case:
+    """They are no records of a lake."""
+    first = {event.id: event for event in reversed(case.events)}
+    return case.with_records(
+        record for record in case.records if not isinstance(record, EventRecord) or first[record.id] is record
+    )
+
+
+def changed_binding(rows: Rows) -> Rows:
+    rows[1]["bindings"][0]["term"] = "<urn:other>"
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "offset"),
+    [
+        (changed_binding, "different", 6),
+        (lambda rows: [rows[0], rows[2]], "missing", 6),
+        (lambda rows: [*rows, rows[2]], "extra", 7),
+        (lambda rows: [rows[0], rows[1], rows[2] | {"offset": 6}], "different", 6),
+        (lambda rows: [rows[0], rows[1], rows[2] | {"subscription": "other"}], "missing", 7),
+    ],
+)
+def test_what_was_tampered_with_is_found(
+    change: Callable[[Rows], Rows], kind: str, offset: int, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first difference is named by offset, subscription and kind, and the exit status is 1."""
+    rewrite(lake, change)
+    found = verified(lake).difference
+    assert found is not None
+    assert (found.kind, found.offset, found.subscription) == (kind, offset, "pair")
+    assert main(["verify", "--lake", str(lake), "--engine", "embedded"]) == 1
+    assert f"at offset {offset}, subscription 'pair': a notification is {kind}" in capsys.readouterr().err
+    assert main(["verify", "--lake", str(lake), "--engine", "embedded", "--json"]) == 1
+    shown = json.loads(capsys.readouterr().out)["difference"]
+    assert (shown["kind"], shown["offset"], shown["subscription"]) == (kind, offset, "pair")
+
+
+def test_a_table_that_is_behind_is_no_fault(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was appended since is said; what was derived is compared."""
+    Lake.open(lake).tick(0)
+    assert main(["verify", "--lake", str(lake), "--engine", "embedded"]) == 0
+    told = capsys.readouterr()
+    assert "the last 1 records are not derived yet" in told.err
+    assert "the notifications are those of the log" in told.out
+
+
+def test_an_empty_lake_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing agrees with nothing; a directory that is no lake is refused."""
+    Lake.open(tmp_path / "lake")
+    assert main(["verify", "--lake", str(tmp_path / "lake"), "--engine", "embedded"]) == 0
+    assert "there is nothing to compare" in capsys.readouterr().out
+    assert main(["verify", "--lake", str(tmp_path / "none"), "--engine", "embedded"]) == 1
+    assert "is not a lake" in capsys.readouterr().err
+
+
+def test_differences_are_told_apart() -> None:
+    """Another line in the same place stands for the one that is missing; one elsewhere does not."""
+    mine, other = (7, '{"id": "1", "subscription": "s"}'), (7, '{"id": "2", "subscription": "s"}')
+    assert difference([mine], [other]) == Difference(mine, other)
+    assert difference([mine], []) == Difference(mine, None)
+    assert difference([], [other]) == Difference(None, other)
+    assert compare(Streamed([mine]), Streamed([mine]), 8).difference is None

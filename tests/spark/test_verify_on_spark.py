@@ -1,0 +1,46 @@
+"""Verification on Spark says what it says in one process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import motet
+from motet.demo import building
+from motet.embedded.verify import verify_embedded
+from motet.lake import Lake
+from motet.spark.verify import packs, verify_spark
+
+
+def test_spark_finds_the_same_chain_and_the_same_difference(spark: SparkSession, tmp_path: Path) -> None:
+    """Subscriptions that feed each other, one that looks back and one that ended; then a row is changed."""
+    first, *others = building.write_events(tmp_path / "events", events=600, parts=3)
+    with motet.open(tmp_path / "lake", ontology=[building.ontology_path()]) as cloud:
+        cloud.subscribe(building.subscriptions_path().read_text(), lambda _: None)
+        cloud.publish(first.read_bytes())
+        cloud.subscribe(building.combined_path().read_text(), lambda _: None)
+        cloud.subscribe(
+            f'SUBSCRIPTION back SINCE "2026-11-16T00:00:00Z" EVENT e : <{building.BLD}Alarm> WHEN e SELECT ?e',
+            lambda _: None,
+        )
+        cloud.unsubscribe("stale-air")
+        for path in others:
+            cloud.publish(path.read_bytes())
+    lake = Lake.open(tmp_path / "lake")
+    snapshot = lake.snapshot()
+    assert any(pack.told >= {"fire", "fire-spreads"} for pack in packs(snapshot, 4))
+    whole = verify_spark(lake, snapshot)
+    assert whole.difference is None and whole == verify_embedded(lake, snapshot)
+    path = snapshot.notification_paths()[0]
+    table = pq.read_table(path)
+    rows = [row | {"events": ["urn:other"]} if number == 1 else row for number, row in enumerate(table.to_pylist())]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    found = verify_spark(lake, snapshot)
+    assert found == verify_embedded(lake, snapshot)
+    assert found.difference is not None and found.difference.kind == "different"
+    assert found.difference.stored is not None
+    assert json.loads(found.difference.stored[1])["events"] == ["urn:other"]
