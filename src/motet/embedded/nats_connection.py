@@ -52,6 +52,9 @@ async def connected(url: str, say: Say) -> AsyncIterator[Client]:
         raise EngineError(f"cannot connect to NATS at {place}: {reason}", advice=advice) from None
     try:
         yield client
+    except nats.js.errors.ServiceUnavailableError:
+        advice = "Start it with JetStream: nats-server -js"
+        raise UsageError(f"the server at {place} keeps no streams", advice=advice) from None
     except nats.errors.Error as error:
         advice = "Look at the server's log, then start again: it goes on where it was."
         raise EngineError(f"NATS at {place} says: {error}", advice=advice) from error
@@ -75,6 +78,7 @@ def _client_library() -> ModuleType:
     try:
         import nats  # noqa: PLC0415  (optional, and heavy)
         import nats.errors  # noqa: PLC0415
+        import nats.js.errors  # noqa: PLC0415
     except ImportError:
         raise UsageError("NATS needs its client library", advice="Run: pip install 'motet[nats]'") from None
     return nats

@@ -100,7 +100,7 @@ def to_message(message: Msg, origin: str, content_type: str) -> Message:
 
 async def _origin(jetstream: JetStreamContext, stream: Stream) -> str:
     """The stream's name and when it was made: one that is deleted and made anew counts its messages from 1 again."""
-    from nats.js.errors import NotFoundError, ServiceUnavailableError  # noqa: PLC0415  (heavy)
+    from nats.js.errors import NotFoundError  # noqa: PLC0415  (heavy)
 
     try:
         info: StreamInfo = await jetstream.stream_info(stream.name)
@@ -108,9 +108,6 @@ async def _origin(jetstream: JetStreamContext, stream: Stream) -> str:
         names = sorted(one.config.name or "" for one in await jetstream.streams_info())
         there = f"There are: {', '.join(names)}." if names else "There is none yet."
         raise UsageError(f"{address(stream.url)} has no stream {stream.name!r}", advice=there) from None
-    except (TimeoutError, ServiceUnavailableError):
-        advice = "Start it with JetStream: nats-server -js"
-        raise UsageError(f"the server at {address(stream.url)} keeps no streams", advice=advice) from None
     made = 0 if info.created is None else _micros(info.created)
     return f"{quote(stream.name, safe='')}:{made}"
 
