@@ -387,12 +387,12 @@ class Kernel:
         self._is_changed = True
         match record["kind"]:
             case "subscribe":
-                if self._only is not None and offset not in self._only:
+                if self._only is not None and (offset not in self._only or self._is_shown_to(name)):
                     return
                 (subscription,) = parsed(str(record["text"]), f"subscription {name!r} in the log")
                 self._subscribe(subscription, offset)
                 return
-            case "unsubscribe":
+            case "unsubscribe" if not self._is_shown_to(name):
                 self._lives.pop(str(name), None)
                 self._reaching_back.discard(str(name))
             case "background":
@@ -400,6 +400,10 @@ class Kernel:
             case "retract":
                 self._retracted[str(name)] = offset
         self._last = offset
+
+    def _is_shown_to(self, name: object) -> bool:
+        """Whether this is the past of a subscription of that name: an earlier life of it is of no concern."""
+        return self._past is not None and self._past.life.subscription.name == name
 
     def _change_background(self, record: dict[str, object]) -> None:
         rows = record["triples"]
