@@ -33,3 +33,12 @@ def test_graphs_and_construct_are_shown_but_not_identifying() -> None:
     whole = replace(FIRE, graphs=("g",), construct=("c",))
     assert whole.id == FIRE.id
     assert json.loads(whole.to_line()) == json.loads(FIRE.to_line()) | {"graphs": ["g"], "construct": ["c"]}
+
+
+def test_a_line_can_be_read_back() -> None:
+    """Every kind of term, and the parts that do not identify, come back as they were."""
+    terms = ("<urn:a>", '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', '"feu"@fr', '"two\\n\\"lines\\" 🔥"', '""')
+    bindings = tuple((f"x{number}", term) for number, term in enumerate(terms))
+    told = Notification("s", -1, 7, ("urn:e:1", "urn:e:2"), bindings, graphs=("<urn:a> <urn:b> <urn:c> <urn:g> .",))
+    assert Notification.from_line(told.to_line()) == told
+    assert Notification.from_line(replace(told, graphs=None, construct=()).to_line()).construct == ()

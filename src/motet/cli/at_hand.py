@@ -1,4 +1,4 @@
-"""What `motet why` and `motet why-not` are given to look into: files as `motet run` takes them, or a lake.
+"""What `motet why`, `why-not` and `diff` are given to look into: files as `motet run` takes them, a lake, a replay.
 
 Only events that can matter are read: in a lake those near enough in time, and everywhere, when there are many, those
 that match a leaf. What was examined is said.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from motet.cli import output
 from motet.cli.tick import instant_of
@@ -19,6 +19,7 @@ from motet.model.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from motet.embedded.replay import Replay
     from motet.engine.reference import BackgroundRecord, EventRecord, Record
     from motet.engine.why.scene import Scene
     from motet.engine.why.wording import Names
@@ -91,6 +92,17 @@ def prefixes_of(args: argparse.Namespace) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in args.prefix)
 
 
+def written_prefixes(documents: Iterable[tuple[str, tuple[Subscription, ...], str]]) -> dict[str, str]:
+    """The prefixes that files of subscriptions declare."""
+    from motet.language.document import Document  # noqa: PLC0415  (loads the language)
+    from motet.language.prologue import read_prologue  # noqa: PLC0415
+
+    prefixes: dict[str, str] = {}
+    for text, _, path in documents:
+        prefixes |= read_prologue(Document(text, path))[0].prefixes
+    return prefixes
+
+
 # Files.
 
 
@@ -100,16 +112,12 @@ def from_files(args: argparse.Namespace, keep: Sequence[str] = ()) -> AtHand:
     from motet.engine.reference import SubscribeRecord, TickRecord  # noqa: PLC0415
     from motet.engine.why.scene import Scene  # noqa: PLC0415
     from motet.engine.why.wording import Names  # noqa: PLC0415
-    from motet.language.document import Document  # noqa: PLC0415
-    from motet.language.prologue import read_prologue  # noqa: PLC0415
     from motet.model.times import END_OF_TIME  # noqa: PLC0415
 
     arrival = instant_of(args.arrival or "now")
     named = {"ontology": args.ontology, "catalogue": args.catalogue, "syntax": args.syntax}
     job = load_job(args.subscriptions, args.events, entailment=args.entailment, arrival=arrival, **named)
-    prefixes: dict[str, str] = {}
-    for text, _, path in load_documents(args.subscriptions, syntax=args.syntax):
-        prefixes |= read_prologue(Document(text, path))[0].prefixes
+    prefixes = written_prefixes(load_documents(args.subscriptions, syntax=args.syntax))
     begin: list[Record] = [SubscribeRecord(number, one) for number, one in enumerate(job.subscriptions)]
     batches = list(_unique(_decoded(job.events, arrival)))
     count = sum(batch.num_rows for batch in batches)
@@ -190,19 +198,69 @@ def from_lake(snapshot: Snapshot, name: str, span: Span, args: argparse.Namespac
     subscriptions = [one.subscription for one in controls if isinstance(one, SubscribeRecord)]
     changes = [one for one in controls if isinstance(one, BackgroundRecord)]
     entailment = args.entailment or ("owl-rl" if changes else "none")
+    knowledge = (_background(changes), [one.offset for one in changes], entailment)
+    found = _examined(snapshot, subscriptions, span, keep, knowledge)
+    end = _last_tick(snapshot.next_offset, snapshot.frontier)
+    scene = Scene.of([*controls, *found.events, *end], entailment=entailment, lateness=None)
+    return found.at_hand(snapshot, scene, Names(prefixes_of(args)))
+
+
+def from_replay(replay: Replay, name: str, span: Span, names: Names, keep: Sequence[str]) -> AtHand:
+    """The same of a subscription that is replayed, and of what a replay sees."""
+    from motet.engine.reference import SubscribeRecord  # noqa: PLC0415
+    from motet.engine.why.scene import Scene  # noqa: PLC0415
+    from motet.language.syntax import Construct  # noqa: PLC0415
+
+    part = next(part for part in replay.parts if any(one.name == name for one in part.subscriptions))
+    history, setting = part.history, part.history.setting
+    wanted = [one for one in part.subscriptions if one.name == name or isinstance(one.delivery, Construct)]
+    begin: list[Record] = [SubscribeRecord(offset, one) for offset, one in enumerate(wanted, -len(wanted))]
+    changes = [_change(one.record.to_pylist()[0]) for one in setting.changes]
+    entailment = "owl-rl" if history.background or changes else "none"
+    knowledge = (history.background, [one.offset for one in changes], entailment)
+    found = _examined(replay.snapshot, wanted, span, keep, knowledge, history.seen)
+    end = _last_tick(setting.stop, setting.frontier)
+    records = [*begin, *changes, *found.events, *end]
+    scene = Scene.of(records, ontology=history.background, entailment=entailment, lateness=None)
+    return found.at_hand(replay.snapshot, scene, names)
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """Events that can matter to a span of time."""
+
+    events: list[EventRecord]
+    which: str
+    complete: bool
+
+    def at_hand(self, snapshot: Snapshot, scene: Scene, names: Names) -> AtHand:
+        count = sum(one.kinds.get("event", 0) for one in snapshot.segments)
+        return AtHand(scene, names, count, len(self.events), self.which, self.complete)
+
+
+def _examined(
+    snapshot: Snapshot,
+    subscriptions: Sequence[Subscription],
+    span: Span,
+    keep: Sequence[str],
+    knowledge: tuple[frozenset[Triple], Sequence[int], str],  # background, where it changes, and entailment
+    seen: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda records: records,
+) -> _Examined:
+    background, changes, entailment = knowledge
     window = _reached(subscriptions, span)
     segments = [one for one in snapshot.segments if _overlaps(one, *window)]
     wanted: Callable[[pa.RecordBatch], set[str]] | None = None
-    if sum(one.rows for one in segments) > FEW and all(one.offset < segments[0].first for one in changes):
-        wanted = _matching(subscriptions, _background(changes), entailment)
-    stored = list(_stored(snapshot, segments, window, wanted, keep))
+    if sum(one.rows for one in segments) > FEW and all(offset < segments[0].first for offset in changes):
+        wanted = _matching(subscriptions, background, entailment)
+    stored = list(_stored((seen(batch) for one in segments for batch in _batches(snapshot, one)), window, wanted, keep))
     events = _near(stored, span, keep)
-    count = sum(one.kinds.get("event", 0) for one in snapshot.segments)
-    scene = Scene.of([*controls, *events, *_last_tick(snapshot)], entailment=entailment, lateness=None)
     which = f"those near enough in time{' that match a leaf' if wanted else ''}"
     complete = len(events) == len(stored)
-    which += "" if complete else f", the nearest {len(events)}"
-    return AtHand(scene, Names(prefixes_of(args)), count, len(events), which, complete)
+    return _Examined(events, which + ("" if complete else f", the nearest {len(events)}"), complete)
+
+
+def _batches(snapshot: Snapshot, segment: DataFile) -> Iterator[pa.RecordBatch]:
+    return snapshot.records(segment.first, segment.stop)
 
 
 def _background(changes: Iterable[BackgroundRecord]) -> frozenset[Triple]:
@@ -219,19 +277,13 @@ def _overlaps(segment: DataFile, start: int, end: int) -> bool:
 
 def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
     """The control records that concern a subscription; of the others only those that derive events."""
-    from motet.engine.reference import (  # noqa: PLC0415
-        BackgroundRecord,
-        RetractRecord,
-        SubscribeRecord,
-        TickRecord,
-        UnsubscribeRecord,
-    )
+    from motet.engine.reference import RetractRecord, SubscribeRecord, TickRecord, UnsubscribeRecord  # noqa: PLC0415
     from motet.language.parse import parse  # noqa: PLC0415  (loads the language)
     from motet.model.tables import micros  # noqa: PLC0415
 
     for batch in snapshot.controls():
         for row, end in zip(batch.to_pylist(), micros(batch.column("end")), strict=True):
-            offset, triples = row["offset"], frozenset(tuple(triple.values()) for triple in row["triples"])
+            offset = row["offset"]
             match row["kind"]:
                 case "tick":
                     yield TickRecord(offset, end or 0)
@@ -241,10 +293,17 @@ def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
                     yield UnsubscribeRecord(offset, row["id"])
                 case "retract":
                     yield RetractRecord(offset, row["id"])
-                case "background" if row["text"] == "remove":
-                    yield BackgroundRecord(offset, removed=triples)
                 case "background":
-                    yield BackgroundRecord(offset, added=triples)
+                    yield _change(row)
+
+
+def _change(row: dict[str, Any]) -> BackgroundRecord:
+    """A background record of RECORDS."""
+    from motet.engine.reference import BackgroundRecord  # noqa: PLC0415
+
+    triples = frozenset(tuple(triple.values()) for triple in row["triples"])
+    removes = row["text"] == "remove"
+    return BackgroundRecord(row["offset"], **{"removed" if removes else "added": triples})
 
 
 def _reached(subscriptions: Iterable[Subscription], span: Span) -> Span:
@@ -262,8 +321,7 @@ def _reached(subscriptions: Iterable[Subscription], span: Span) -> Span:
 
 
 def _stored(
-    snapshot: Snapshot,
-    segments: Iterable[DataFile],
+    batches: Iterable[pa.RecordBatch],
     window: Span,
     matching: Callable[[pa.RecordBatch], set[str]] | None,
     keep: Sequence[str],
@@ -275,12 +333,11 @@ def _stored(
     from motet.model.schemas import TIME  # noqa: PLC0415
 
     low, high = (pa.scalar(instant, pa.int64()).cast(TIME) for instant in window)
-    for segment in segments:
-        for batch in snapshot.records(segment.first, segment.stop):
-            inside = pc.and_(pc.greater_equal(batch.column("end"), low), pc.less_equal(batch.column("start"), high))
-            near = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), inside))
-            wanted = {*keep, *matching(near)} if matching is not None else None
-            yield from (one for one in _stamped(near) if wanted is None or one.id in wanted)
+    for batch in batches:
+        inside = pc.and_(pc.greater_equal(batch.column("end"), low), pc.less_equal(batch.column("start"), high))
+        near = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), inside))
+        wanted = {*keep, *matching(near)} if matching is not None else None
+        yield from (one for one in _stamped(near) if wanted is None or one.id in wanted)
 
 
 def _stamped(batch: pa.RecordBatch) -> Iterator[EventRecord]:
@@ -305,9 +362,9 @@ def _near(events: list[EventRecord], span: Span, keep: Sequence[str]) -> list[Ev
     return sorted(sorted(events, key=distance)[:MOST], key=lambda event: event.offset)
 
 
-def _last_tick(snapshot: Snapshot) -> Iterator[Record]:
+def _last_tick(offset: int, frontier: int | None) -> Iterator[Record]:
     """The frontier of the whole log, which events that were left out may have moved."""
     from motet.engine.reference import TickRecord  # noqa: PLC0415
 
-    if snapshot.frontier is not None:
-        yield TickRecord(snapshot.next_offset, snapshot.frontier)
+    if frontier is not None:
+        yield TickRecord(offset, frontier)

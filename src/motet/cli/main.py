@@ -18,8 +18,8 @@ from motet import __version__
 from motet.model.errors import MotetError, UsageError
 
 COMMANDS = (
-    "demo", "run", "replay", "verify", "lint", "translate", "explain", "why", "why-not", "ingest", "deliver",
-    "inspect", "tick", "compact", "ontology", "fuzz", "doctor",
+    "demo", "run", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
+    "ingest", "deliver", "inspect", "tick", "compact", "ontology", "fuzz", "doctor",
 )  # fmt: skip
 WITHOUT_PANDAS = ("ingest", "deliver", "inspect", "tick", "compact")  # short commands that answer at once
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from motet.model import terms
-from motet.model.times import format_datetime
+from motet.model.times import format_datetime, parse_datetime
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,20 @@ class Notification:
         if self.construct is not None:
             fields["construct"] = list(self.construct)
         return _dumps(fields)
+
+    @classmethod
+    def from_line(cls, line: str) -> Notification:
+        """The inverse of :meth:`to_line`.
+
+        >>> told = Notification("any", 0, 0, ("urn:e:1",), (("x", "<urn:x>"),), graphs=())
+        >>> Notification.from_line(told.to_line()) == told
+        True
+        """
+        fields = json.loads(line)
+        bindings = tuple(sorted((name, terms.from_json(term)) for name, term in fields["bindings"].items()))
+        start, end = (parse_datetime(fields[name]) for name in ("start", "end"))
+        extras = {name: tuple(fields[name]) for name in ("graphs", "construct") if name in fields}
+        return cls(fields["subscription"], start, end, tuple(fields["events"]), bindings, **extras)
 
     def __str__(self) -> str:
         return self.to_line()

@@ -8,6 +8,7 @@ needed). Blank nodes never appear here: events have none after arrival.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,6 +84,17 @@ def to_json(term: str) -> dict[str, str]:
     if datatype == XSD + "string":
         return {"type": "literal", "value": text}
     return {"type": "literal", "value": text, "datatype": datatype}
+
+
+def from_json(value: Mapping[str, str]) -> str:
+    """The inverse of :func:`to_json`.
+
+    >>> from_json({"type": "literal", "value": "fire", "xml:lang": "en"})
+    '"fire"@en'
+    """
+    if value["type"] == "uri":
+        return iri(value["value"])
+    return literal(value["value"], datatype=value.get("datatype"), language=value.get("xml:lang"))
 
 
 def to_oxigraph(term: str) -> pyoxigraph.NamedNode | pyoxigraph.Literal:

@@ -1,0 +1,73 @@
+"""Which notifications edited subscriptions gain and lose on a lake's history."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from motet.embedded.replay import Replay
+from motet.language.syntax import Subscription
+from motet.model.notifications import Notification
+
+Run = Callable[[Replay, BinaryIO], int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A notification that only one of two sets of subscriptions gives."""
+
+    gained: bool
+    notification: Notification
+
+
+def status(old: Sequence[Subscription], new: Sequence[Subscription]) -> dict[str, str]:
+    """What has become of each subscription, by name: edited, added, removed or unchanged.
+
+    >>> from motet.language.parse import parse
+    >>> status(parse("SUBSCRIPTION s EVENT a WHEN a"), parse("SUBSCRIPTION t EVENT a WHEN a"))
+    {'s': 'removed', 't': 'added'}
+    """
+    before, after = {one.name: one for one in old}, {one.name: one for one in new}
+    found = {}
+    for name in dict.fromkeys([*before, *after]):
+        if name in before and name in after:
+            found[name] = "unchanged" if before[name] == after[name] else "edited"
+        else:
+            found[name] = "removed" if name in before else "added"
+    return found
+
+
+def replayed_changes(old: Replay, new: Replay, run: Run) -> Iterator[Change]:
+    """Both are replayed as a whole, since subscriptions may feed each other; in the order of `motet run`."""
+    with tempfile.TemporaryFile() as before, tempfile.TemporaryFile() as after:
+        for replay, sink in ((old, before), (new, after)):
+            run(replay, sink)
+            sink.seek(0)
+        yield from changes(*(map(_notification, lines) for lines in (before, after)))
+
+
+def changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterator[Change]:
+    """What two sorted lists do not share; neither is kept in memory.
+
+    >>> one, two = (Notification(name, 0, 0, ()) for name in "ab")
+    >>> [(change.gained, change.notification.subscription) for change in changes([one], [two])]
+    [(False, 'a'), (True, 'b')]
+    """
+    before, after = iter(old), iter(new)
+    lost, gained = next(before, None), next(after, None)
+    while lost is not None or gained is not None:
+        if lost == gained:
+            lost, gained = next(before, None), next(after, None)
+        elif gained is None or (lost is not None and lost.sort_key <= gained.sort_key):
+            assert lost is not None
+            yield Change(False, lost)
+            lost = next(before, None)
+        else:
+            yield Change(True, gained)
+            gained = next(after, None)
+
+
+def _notification(line: bytes) -> Notification:
+    return Notification.from_line(line.decode())

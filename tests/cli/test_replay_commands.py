@@ -1,0 +1,128 @@
+"""What ``motet replay`` and ``motet diff`` print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from motet.cli.main import main
+from motet.fuzz.case import Case, timed_event
+from motet.fuzz.replays import lake_of
+from motet.lake import Lake
+from motet.model.terms import RDF_TYPE, iri
+from motet.model.times import parse_datetime
+
+EX = "http://example.org/"
+TEN = parse_datetime("2026-11-15T10:00:00Z")
+MINUTE = 60_000_000
+PAIR = f"""PREFIX ex: <{EX}>
+SUBSCRIPTION pair
+  EVENT a : ex:A
+  EVENT b : ex:B
+  WHEN a BEFORE b WITHIN 5 min CONTEXT unrestricted SIGNAL
+"""
+SINGLE = f"PREFIX ex: <{EX}> SUBSCRIPTION single EVENT a : ex:A WHEN a SIGNAL"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A lake with an A at 10:00 and Bs at 10:03 and 10:09, and files of subscriptions."""
+    happened = [("urn:e:1", "A", 0), ("urn:e:2", "B", 3), ("urn:e:3", "B", 9)]
+    events = [
+        timed_event(name, TEN + minute * MINUTE, TEN + minute * MINUTE, [(iri(name), RDF_TYPE, iri(EX + class_))])
+        for name, class_, minute in happened
+    ]
+    lake_of(Case((), lateness=0).with_records(events), tmp_path / "lake")
+    (tmp_path / "old.motet").write_text(PAIR)
+    (tmp_path / "new.motet").write_text(PAIR.replace("5 min", "10 min"))
+    return tmp_path
+
+
+def replay(home: Path, *more: str) -> int:
+    files = ["--lake", str(home / "lake"), "--subscriptions", str(home / "old.motet")]
+    return main(["replay", *files, "--engine", "embedded", *more])
+
+
+def diff(home: Path, old: str, new: str, *more: str) -> int:
+    return main(["diff", str(home / old), str(home / new), "--lake", str(home / "lake"), *more])
+
+
+def test_replay_prints_the_lines_of_a_run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """In the form and the order of `motet run`; what was done is said on standard error."""
+    assert replay(home) == 0
+    told = capsysbinary.readouterr()
+    [line] = told.out.decode().splitlines()
+    assert json.loads(line)["events"] == ["urn:e:1", "urn:e:2"]
+    assert told.err.startswith(b"1 notifications from a log of 3 events in ")
+    assert replay(home, "--since", "2026-11-15T10:01:00Z", "--json", "--output", str(home / "out.jsonl")) == 0
+    assert json.loads(capsysbinary.readouterr().err)["notifications"] == 0
+    assert (home / "out.jsonl").read_bytes() == b""
+
+
+def test_diff_says_why(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is gained is derived under the new text; what stopped it under the old one stands below."""
+    assert diff(home, "old.motet", "new.motet") == 0
+    table, account = capsys.readouterr().out.split("\n\n")
+    assert [line.split() for line in table.splitlines()] == [
+        ["subscription", "gained", "lost"],
+        ["pair", "edited", "1", "0"],
+    ]
+    lines = account.splitlines()
+    assert lines[0].startswith("+ pair ") and lines[0].endswith(" on 2026-11-15, 10:00:00 to 10:09:00")
+    assert "     │  9 min in all, at most 10 min allowed" in lines
+    assert lines[-1] == (
+        "  before, urn:e:3: as b it matches, but in a BEFORE b WITHIN 5 min: "
+        "9 min in all where 5 min are allowed, with urn:e:1 at 10:00:00"
+    )
+
+
+def test_diff_the_other_way_round_and_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was gained is lost then; the accounts are those of `why` and `why-not`."""
+    assert diff(home, "new.motet", "old.motet", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["subscriptions"] == {"pair": "edited"}
+    [change] = found["changes"]
+    assert (change["change"], change["notification"]["events"]) == ("lost", ["urn:e:1", "urn:e:3"])
+    assert change["why"]["notification"] == change["notification"]["id"]
+    assert change["why_not"]["reasons"][0]["reason"]["kind"] == "too far"
+
+
+def test_diff_of_subscriptions_that_came_and_went(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is not there on the other side has no why-not; beyond the limit changes are only counted."""
+    (home / "single.motet").write_text(SINGLE)
+    assert diff(home, "old.motet", "single.motet", "--limit", "1") == 0
+    told = capsys.readouterr()
+    assert [line.split() for line in told.out.splitlines()[1:3]] == [
+        ["pair", "removed", "0", "1"],
+        ["single", "added", "1", "0"],
+    ]
+    assert "before" not in told.out
+    assert told.err == "1 more; --limit says for how many to say why\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "message"),
+    [
+        (["--since", "2026-11-16T00:00:00Z", "--until", "2026-11-15T00:00:00Z"], 2, "is later than --until"),
+        (["--since", "yesterday"], 2, "is not an xsd:dateTime"),
+        (["--subscriptions", "none.motet"], 2, "there is no subscription file 'none.motet'"),
+        (["--lake", "none"], 1, "none is not a lake"),
+    ],
+)
+def test_wrong_requests(
+    more: list[str], status: int, message: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is one sentence and an exit status."""
+    assert replay(home, *more) == status
+    assert message in capsys.readouterr().err
+
+
+def test_an_empty_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is told, gained or lost."""
+    Lake.open(tmp_path / "lake")
+    (tmp_path / "old.motet").write_text(PAIR)
+    assert replay(tmp_path) == 0
+    assert diff(tmp_path, "old.motet", "old.motet") == 0
+    assert capsys.readouterr().out.split() == ["subscription", "gained", "lost", "pair", "unchanged", "0", "0"]
