@@ -6,6 +6,7 @@ Importing this module is cheap; PySpark is imported by the first call of :func:`
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from motet.model.errors import EngineError
+from motet.model.errors import EngineError, UsageError
 from motet.spark.java import Java, find_java
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+_EVERYWHERE = {  # also where the session was started by somebody else
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+}
+_CHOSEN: dict[str, str] = {}
 _LOCAL = re.compile(r"local(?:-cluster)?(?:\[([^],]+).*\])?")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -32,28 +39,62 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def session(
     *, master: str | None = None, app_name: str = "motet", config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The running session, or a new one: on all cores of this machine unless ``master`` says otherwise.
+    """The running session, or a new one: on all cores of this machine unless ``master`` or `submit` say otherwise.
 
     ``config`` holds further Spark settings and wins over those made here.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    submitted = _submitted()
+    master = master or submitted.get("spark.master", "local[*]")
+    if master.startswith("sc://"):
+        return _connected(master, dict(config or {}))
     java = find_java()
-    master = master or "local[*]"
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for name, value in (_settings(master, java) | dict(config or {})).items():
+    settings = _settings(master, java) | submitted | dict(config or {}) | {"spark.master": master}
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in settings.items():
         builder = builder.config(name, value)
+    python = settings.get("spark.pyspark.python", sys.executable)
     try:
-        with _environment(
-            JAVA_HOME=str(java.home), PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable
-        ):
+        with _environment(JAVA_HOME=str(java.home), PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable):
             return builder.getOrCreate()
     except PySparkException as error:
         raise EngineError(
             f"Spark did not start on {master} with Java {java.version} ({java.reason}): {error}",
             advice="run `motet doctor` to see what is missing",
         ) from error
+
+
+def choose(settings: Mapping[str, str]) -> None:
+    """Settings for all sessions of this process that start from now on: what `motet submit` is told."""
+    _CHOSEN.clear()
+    _CHOSEN.update(settings)
+
+
+def _submitted() -> dict[str, str]:
+    """What was chosen by whoever started this process: `motet submit`, or Spark's own `spark-submit`."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return dict(_CHOSEN)
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (heavy)
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
+    """A session on a Spark Connect server, which has its own Java, Python and memory."""
+    if importlib.util.find_spec("grpc") is None:
+        raise UsageError(
+            f"{remote} is a Spark Connect server, and PySpark's parts for it are not installed",
+            advice="run `python -m pip install 'pyspark[connect]'`, or give a master such as spark://HOST:7077",
+        )
+    from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
+
+    found = SparkSession.builder.remote(remote).getOrCreate()
+    for name, value in (_EVERYWHERE | dict(config)).items():
+        found.conf.set(name, value)
+    return found
 
 
 def cores(master: str = "local[*]") -> int | None:
@@ -77,10 +118,8 @@ def memory() -> int:
 
 def _settings(master: str, java: Java) -> dict[str, str]:
     settings = {
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.session.timeZone": "UTC",
+        **_EVERYWHERE,
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.warehouse.dir": _warehouse(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from time import process_time_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,13 @@ TOLD = pa.schema(
         pa.field("stop", pa.int64(), nullable=False),
         pa.field("slice", pa.int64(), nullable=False),  # of the batch, by offset
         pa.field("told", pa.binary()),  # NOTIFICATIONS, packed; none: nothing
+        pa.field("count", pa.int64()),  # of all notifications of the bucket, in one of its rows; there also:
+        pa.field("rows", pa.int64()),  # that are remembered
+        pa.field("bytes", pa.int64()),  # of the state
+        pa.field("micros", pa.int64()),  # of a processor
     ]
 )
+COUNTED = ("count", "rows", "bytes", "micros")
 SLICE = 10_000  # records at least
 
 Key = tuple[str, int]  # lake and bucket
@@ -73,11 +79,15 @@ class Detecting(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd  # noqa: PLC0415  (heavy)
 
-        lake, bucket = str(key[0]), int(key[1])
-        news = News.of(rows)
-        told = in_order([*news.told, self._advanced((lake, bucket), news)])
-        rows_ = [(lake, news.first, news.stop, *part) for part in self._slices(news, told)]
-        yield pd.DataFrame(rows_, columns=TOLD.names)
+        begun, lake, news = process_time_ns(), str(key[0]), News.of(rows)
+        running, found = self._advanced((lake, int(key[1])), news)
+        told = in_order([*news.told, found])
+        counts: tuple[int, ...] = (len(told), *_size(running), (process_time_ns() - begun) // 1000)
+        parts = []
+        for part in self._slices(news, told):
+            parts.append((lake, news.first, news.stop, *part, *counts))
+            counts = (0,) * len(counts)
+        yield pd.DataFrame(parts, columns=TOLD.names)
 
     def _slices(self, news: News, told: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
         """The notifications of equal parts of the batch; at least one, since a batch that says nothing is one, too."""
@@ -87,19 +97,20 @@ class Detecting(StatefulProcessor):
             begin, end = np.searchsorted(numbers, [number, number + 1])
             yield number, packed(told.slice(begin, end - begin)) if end > begin else None
 
-    def _advanced(self, key: Key, news: News) -> pa.RecordBatch:
-        """What the kernel of a bucket makes of a batch; the state follows it."""
+    def _advanced(self, key: Key, news: News) -> tuple[Running, pa.RecordBatch]:
+        """The kernel of a bucket, and what it makes of a batch; the state follows it."""
         view = view_of(key[0])
         running = self._current(key, view, view.buckets(self._count, news.stop), news.first)
         reached = running.place.reached
         controls = view.controls(reached, news.stop)
         if not news.events and not len(controls) and running.kernel.is_idle:
             put(key, running)
-            return in_order([])
+            return running, in_order([])
         own = records([controls, *news.events])
         told = running.kernel.advance(own, view.course(reached, news.stop))
-        put(key, self._keeping.keep(running, news.stop, _mark(running.kernel)))
-        return told
+        running = self._keeping.keep(running, news.stop, _mark(running.kernel))
+        put(key, running)
+        return running, told
 
     def _current(self, key: Key, view: View, buckets: Buckets, first: int) -> Running:
         """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
@@ -120,6 +131,11 @@ class Detecting(StatefulProcessor):
         saved = self._keeping.saved(place)
         kernel = Kernel.resumed(saved, history=view.history, buckets=buckets, bucket=key[1])
         return Running(place, kernel, saved)
+
+
+def _size(running: Running) -> tuple[int, int]:
+    """How many rows are remembered, and in how many bytes."""
+    return running.kernel.statistics()["rows"], running.place.base + running.place.changed
 
 
 def _mark(kernel: Kernel) -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import process_time_ns
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from motet.model.schemas import RECORDS
 from motet.spark.stream.payload import packed
@@ -26,8 +28,12 @@ ROUTED = pa.schema(
         pa.field("stop", pa.int64(), nullable=False),
         pa.field("events", pa.binary()),  # RECORDS, packed
         pa.field("told", pa.binary()),  # NOTIFICATIONS, packed: what is to be told anyway
+        pa.field("read", pa.int64()),  # events, of a piece that is done; then also:
+        pa.field("late", pa.int64()),
+        pa.field("micros", pa.int64()),  # of a processor
     ]
 )
+COUNTED = ("read", "late", "micros")
 
 
 @dataclass(frozen=True)
@@ -47,15 +53,19 @@ class Matching:
         if low == TICK:
             yield {**common, "bucket": high}
             return
-        view = view_of(lake)
+        view, begun, read, late = view_of(lake), process_time_ns(), 0, 0
         router = view.router(view.buckets(self.count, stop), low)
         for records in view.snapshot(stop).records(low, high):
             told, places = router.spread(records)
+            read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
+            late += records.column("late").true_count
             for bucket, events in _by_bucket(records, places):
                 yield {**common, "bucket": bucket, "events": packed(events)}
             if len(told):
                 yield {**common, "bucket": low % self.count, "told": packed(told)}
         view.routed(high)
+        spent = (process_time_ns() - begun) // 1000
+        yield {**common, "bucket": low % self.count, "read": read, "late": late, "micros": spent}
 
 
 def _by_bucket(records: pa.RecordBatch, places: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:

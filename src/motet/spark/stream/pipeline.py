@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
 
 from motet.lake import Lake
-from motet.spark.stream import source, table
+from motet.spark.stream import detecting, matching, progress, source, table
+from motet.spark.stream.checkpoint import settled
 from motet.spark.stream.detecting import TOLD, Detecting
 from motet.spark.stream.matching import ROUTED, Matching
 from motet.spark.stream.source import RangesSource
@@ -24,9 +26,7 @@ from motet.spark.stream.table import TableSink
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-BUCKETS = 64
 RECORDS = 200_000  # of a lake in a batch at most
-CHECKPOINT = "checkpoint"
 
 
 def start(
@@ -34,28 +34,40 @@ def start(
     lakes: Sequence[str | Path],
     checkpoint: str | Path,
     *,
-    buckets: int = BUCKETS,
+    buckets: int | None = None,
     most: int = RECORDS,
     once: bool = False,
 ) -> StreamingQuery:
     """Derive what the lakes' records mean, for ever; or, with ``once``, what is there now.
 
-    ``buckets`` are fixed by the first start with a checkpoint. ``most`` bounds the records of a lake in one batch.
+    ``buckets`` are fixed by the first start with a checkpoint. ``most`` bounds the records of a lake in one batch. What
+    Spark raises later, `errors.spoken` says in a few words.
     """
     paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
+    place = Path(checkpoint).absolute()
+    buckets = settled(place, paths, buckets).buckets
     spark.dataSource.register(RangesSource)
     spark.dataSource.register(TableSink)
-    tasks = spark.sparkContext.defaultParallelism
+    tasks = _tasks(spark)
     reading = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", most)
     ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
     routed = ranges.mapInArrow(Matching(buckets), from_arrow_schema(ROUTED))
+    routed = routed.observe(progress.READ, *progress.counted(matching.COUNTED))
     told = routed.groupBy("lake", "bucket").transformWithStateInPandas(
         Detecting(buckets, tasks), from_arrow_schema(TOLD), "Append", "None"
     )
     writing = (
-        told.repartition(tasks, "lake", "slice")
+        told.observe(progress.MADE, *progress.counted(detecting.COUNTED))
+        .repartition(tasks, "lake", "slice")
         .writeStream.format(table.FORMAT)
         .outputMode("append")
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", f"file://{place}")
     )
     return writing.trigger(availableNow=True).start() if once else writing.start()
+
+
+def _tasks(spark: SparkSession) -> int:
+    """How many tasks run at once; Spark Connect does not say, so there as many as a shuffle makes."""
+    if is_remote():
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return spark.sparkContext.defaultParallelism

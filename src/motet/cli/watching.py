@@ -1,0 +1,108 @@
+"""How a running pipeline is shown: a table that changes on a terminal, a line for each batch elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from motet.model.times import format_datetime, format_duration
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+    from motet.spark.stream.progress import Batch, Standing
+
+
+class Watch(Protocol):
+    """Told of batches when they have ended, and of lakes now and then."""
+
+    def batch(self, batch: Batch, lakes: list[Standing]) -> None: ...
+
+    def stand(self, lakes: list[Standing]) -> None: ...
+
+
+@contextmanager
+def watching(*, as_json: bool) -> Iterator[Watch]:
+    """What suits the program's output."""
+    if as_json or not sys.stdout.isatty():
+        yield _Lines(as_json)
+        return
+    from rich.live import Live  # noqa: PLC0415  (costs 50 ms; only people's output needs it)
+
+    with Live(refresh_per_second=4) as live:
+        yield _Board(live)
+
+
+class _Lines:
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+        if self._as_json:
+            now = time.time_ns() // 1000
+            text = json.dumps({**batch.to_json(), "lakes": [lake.to_json(now) for lake in lakes]}, sort_keys=True)
+        else:
+            text = (
+                f"batch {batch.number}: {batch.records} records in {batch.seconds:.1f} s "
+                f"({batch.records_per_second:.0f}/s), {batch.notifications} notifications, "
+                f"{sum(lake.backlog for lake in lakes)} behind"
+            )
+        print(text, flush=True)
+
+    def stand(self, lakes: list[Standing]) -> None:
+        """Between batches there is nothing to say."""
+
+
+class _Board:
+    """The last batch on the left, its lakes below."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._batch: Batch | None = None
+
+    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+        self._batch = batch
+        self.stand(lakes)
+
+    def stand(self, lakes: list[Standing]) -> None:
+        from rich.console import Group  # noqa: PLC0415
+
+        parts = [_of_lakes(lakes, time.time_ns() // 1000)]
+        self._live.update(Group(*([] if self._batch is None else [_of_batch(self._batch)]), *parts))
+
+
+def _of_batch(batch: Batch) -> Table:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    stages = [f"{name} {share:.0%}" for name, share in batch.shares.items() if share >= 0.01]
+    for name, value in (
+        ("batch", f"{batch.number}, {batch.seconds:.1f} s: {', '.join(stages)}"),
+        ("records", f"{batch.records} ({batch.records_per_second:.0f}/s)"),
+        ("events", f"{batch.events} ({batch.events_per_second:.0f}/s), {batch.late} late"),
+        ("notifications", f"{batch.notifications} ({batch.match_rate:.3g} per event)"),
+        ("processor", ", ".join(f"{name} {spent:.2f} s" for name, spent in batch.stages.items())),
+        ("state", f"{batch.state_rows} rows, {batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f}"),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _of_lakes(lakes: list[Standing], now: int) -> Table:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("lake", "records", "behind", "frontier", "lag", "behind the clock", box=None, padding=(0, 2, 0, 0))
+    for lake in lakes:
+        frontier = "none yet" if lake.frontier is None else format_datetime(lake.frontier)
+        table.add_row(lake.lake, str(lake.end), str(lake.backlog), frontier, _span(lake.lag), _span(lake.behind(now)))
+    return table
+
+
+def _span(micros: int | None) -> str:
+    """Long spans without their small parts."""
+    return "" if micros is None else format_duration(micros - micros % 1_000_000)

@@ -1,0 +1,132 @@
+"""Whose is a checkpoint? A note in it says what the first start has fixed, and anything else is refused.
+
+What Spark keeps there (how far the query is, and the state of the buckets) is Spark's. Only the ends of its logs are
+looked at, since a file that was cut is told apart from a wrong request more clearly before Spark starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from motet.engine.detect.saving_format import VERSION
+from motet.model.errors import EngineError, UsageError
+
+BUCKETS = 64
+FOLDER = "checkpoint"  # in a lake
+NOTE = "motet.json"
+FORMAT = 1  # of what the pipeline itself keeps in the state, and of the offsets of its source
+
+_LOGS = ("offsets", "commits")
+_VOID = b"-"  # a source that has said nothing yet
+_LAST = 2  # files of a log that Spark reads again
+_ANEW = (
+    "Nothing is lost: the log and the table are in the lake. Remove or rename the checkpoint and start again; the "
+    "pipeline then derives its state from the log, and adds to the table only what is not there yet."
+)
+
+
+@dataclass(frozen=True)
+class Note:
+    """What stays as it is as long as a checkpoint is used."""
+
+    lakes: tuple[str, ...]
+    buckets: int
+    state: int = VERSION
+    format: int = FORMAT
+
+
+def default_of(lakes: Sequence[str | Path]) -> Path:
+    """Where the checkpoint of a lake is, if nobody says otherwise: in a folder of it that it does not use itself."""
+    if len(lakes) != 1:
+        raise UsageError("several lakes have no checkpoint of their own", advice="Choose a directory: --checkpoint DIR")
+    return Path(lakes[0]) / FOLDER
+
+
+def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None) -> Note:
+    """The note of a checkpoint, which is written if there is none; a start that does not go with it is refused."""
+    asked = Note(tuple(lakes), BUCKETS if buckets is None else buckets)
+    if asked.buckets < 1:
+        raise UsageError(f"{asked.buckets} buckets hold nothing", advice="Choose at least 1.")
+    try:
+        if not checkpoint.exists() or not any(checkpoint.iterdir()):
+            _write(checkpoint, asked)
+            return asked
+        found = _read(checkpoint)
+    except OSError as error:
+        raise UsageError(
+            f"the checkpoint {checkpoint} cannot be used: {error.strerror}",
+            advice="Choose a directory that can be written: --checkpoint DIR",
+        ) from error
+    _compare(checkpoint, found, asked, any_buckets=buckets is None)
+    for log in _LOGS:
+        _check_log(checkpoint, log)
+    return found
+
+
+def unreadable(checkpoint: Path, reason: str) -> EngineError:
+    """The refusal of a checkpoint that is damaged."""
+    return EngineError(f"the checkpoint {checkpoint} cannot be read: {reason}", advice=_ANEW)
+
+
+def _write(checkpoint: Path, note: Note) -> None:
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    draft = checkpoint / f".{NOTE}.{os.getpid()}"
+    draft.write_text(json.dumps(asdict(note), sort_keys=True) + "\n")
+    draft.replace(checkpoint / NOTE)
+
+
+def _read(checkpoint: Path) -> Note:
+    try:
+        found = json.loads((checkpoint / NOTE).read_bytes())
+        return Note(tuple(map(str, found["lakes"])), int(found["buckets"]), int(found["state"]), int(found["format"]))
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{checkpoint} is not empty, and not a checkpoint of this pipeline: it has no {NOTE}",
+            advice="Choose another directory: --checkpoint DIR",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise unreadable(checkpoint, f"{NOTE} is damaged") from error
+
+
+def _compare(checkpoint: Path, found: Note, asked: Note, *, any_buckets: bool) -> None:
+    if found.lakes != asked.lakes:
+        raise UsageError(
+            f"the checkpoint {checkpoint} belongs to {' and '.join(found.lakes)}, not to {' and '.join(asked.lakes)}",
+            advice=f"Choose another directory: --checkpoint DIR. If the lakes have moved: {_ANEW}",
+        )
+    if found.buckets != asked.buckets and not any_buckets:
+        raise UsageError(
+            f"the checkpoint {checkpoint} has {found.buckets} buckets, not {asked.buckets}",
+            advice=f"Leave --buckets out. To change them: {_ANEW}",
+        )
+    if (found.state, found.format) != (asked.state, asked.format):
+        raise EngineError(
+            f"the checkpoint {checkpoint} was written by another version of Motet: its state has version "
+            f"{found.format}.{found.state}, this one reads {asked.format}.{asked.state}",
+            advice=_ANEW,
+        )
+
+
+def _check_log(checkpoint: Path, log: str) -> None:
+    """The last files of one of Spark's logs are what Spark writes: a version and lines of JSON."""
+    for file in _numbered(checkpoint / log)[-_LAST:]:
+        version, *lines = file.read_bytes().splitlines() or [b""]
+        try:
+            readable = version.startswith(b"v") and bool([json.loads(line) for line in lines if line != _VOID])
+        except ValueError:
+            readable = False
+        if not readable:
+            raise unreadable(checkpoint, f"{log}/{file.name} is cut or damaged")
+
+
+def _numbered(folder: Path) -> list[Path]:
+    return sorted(_files(folder), key=lambda path: int(path.name))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (path for path in folder.iterdir() if path.name.isdigit())

@@ -1,0 +1,55 @@
+"""Why did the query end? One sentence for people, out of the stacks of a JVM and of Python workers.
+
+An error that Motet itself raised in a worker says what is wrong and what to do, and is told as it is. What is left is
+told by its innermost cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from motet.model.errors import EngineError, MotetError
+from motet.spark.stream.checkpoint import unreadable
+
+_OWN = re.compile(r"motet\.model\.errors\.(\w+): (.*(?:\n  (?!File |at ).*)?)")
+_PYTHON = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$", re.MULTILINE)
+_STATE = re.compile(r"STATE_STORE|STATE_DATA|RocksDB|ChecksumException|EOFException|ZipException|the saved state")
+_CONCURRENT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming jobs detected")
+_LONGEST = 600
+
+
+def spoken(error: Exception, checkpoint: Path) -> MotetError:
+    """What Spark has raised while the query ran, in a few words."""
+    whole = "\n".join(_texts(error))
+    reason = _reason(whole)
+    if _CONCURRENT.search(whole):
+        advice = "Let only one pipeline at a time use a checkpoint: stop the other one."
+        return EngineError(f"another pipeline uses the checkpoint {checkpoint}", advice=advice)
+    if str(checkpoint) in whole.partition("\tat ")[0] + reason or _STATE.search(reason):
+        return unreadable(checkpoint, reason)
+    if own := _OWN.findall(whole):
+        message, _, advice = own[-1][1].partition("\n")
+        return EngineError(message, advice=advice.strip() or None)
+    advice = "Start it again: it goes on where it was. `motet doctor` shows what this machine has."
+    return EngineError(f"the pipeline stopped: {reason}", advice=advice)
+
+
+def _texts(error: BaseException | None) -> Iterator[str]:
+    """An exception's own words and those of its causes, the outermost first."""
+    while error is not None:
+        yield str(error)
+        if stack := getattr(error, "_stackTrace", None):
+            yield str(stack)
+        error = getattr(error, "_cause", None) or error.__cause__
+
+
+def _reason(text: str) -> str:
+    """The innermost cause in one line: of Python if there is one, else of the JVM."""
+    for pattern in (_OWN, _PYTHON, _CAUSE):
+        if found := pattern.findall(text):
+            kind, words = found[-1]
+            return f"{kind}: {words}"[:_LONGEST].strip().rstrip(":")
+    return text.strip().splitlines()[0][:_LONGEST] if text.strip() else "Spark does not say why"

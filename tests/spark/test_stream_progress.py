@@ -1,0 +1,122 @@
+"""The facts of a running pipeline, and how Prometheus is told of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from motet.lake import Lake
+from motet.model.errors import UsageError
+from motet.spark.stream.metrics import CONTENT_TYPE, Metrics, served
+from motet.spark.stream.progress import Batch, Standing, batch_of, standing
+
+PROGRESS = {
+    "batchId": 3,
+    "timestamp": "2026-11-16T08:00:00.000Z",
+    "batchDuration": 2000,
+    "durationMs": {"addBatch": 1500, "queryPlanning": 250, "getBatch": 1, "triggerExecution": 2000},
+    "sources": [{"startOffset": {"/a": 10}, "endOffset": {"/a": 60, "/b": 50}}],
+    "stateOperators": [{"customMetrics": {"rocksdbSstFileSize": 70}}, {}],
+    "observedMetrics": {
+        "read": {"read": 80, "late": 4, "micros": 500_000},
+        "made": {"count": 20, "rows": 7, "bytes": 900, "micros": 250_000},
+    },
+}
+BATCH = Batch(
+    number=3,
+    at="2026-11-16T08:00:00.000Z",
+    seconds=2.0,
+    records=100,
+    events=80,
+    late=4,
+    notifications=20,
+    state_rows=7,
+    state_bytes=900,
+    store_bytes=70,
+    phases={"queryPlanning": 0.25, "addBatch": 1.5},
+    stages={"matching": 0.5, "detecting": 0.25},
+)
+
+
+def test_a_batch_is_told_by_spark_and_by_its_tasks() -> None:
+    """A lake that is new to the batch began at offset 0."""
+    assert batch_of(PROGRESS) == BATCH
+
+
+def test_a_first_batch_has_no_start_and_a_silent_one_no_counts() -> None:
+    """What is missing is nothing, not an error."""
+    first = {**PROGRESS, "sources": [{"startOffset": None, "endOffset": {"/a": 9}}], "observedMetrics": {}}
+    assert (batch_of(first).records, batch_of(first).events, batch_of(first).match_rate) == (9, 0, 0.0)
+
+
+def test_rates_and_shares_follow_from_the_counts() -> None:
+    """Rates are by the time of the batch, the match rate is by events."""
+    told = BATCH.to_json()
+    assert (told["records_per_second"], told["events_per_second"], told["match_rate"]) == (50.0, 40.0, 0.25)
+    assert told["shares"] == {"queryPlanning": 0.125, "addBatch": 0.75}
+
+
+def test_a_lake_stands_where_its_manifest_says(tmp_path: Path) -> None:
+    """The lag is the newest event less the frontier; behind is the clock less the frontier."""
+    lake = Lake.open(tmp_path, lateness=5)
+    assert standing(lake) == Standing(str(tmp_path), 0, 0, 0, None, None)
+    lake.tick(100)
+    found = standing(lake)
+    assert (found.end, found.backlog, found.frontier, found.lag, found.behind(130)) == (1, 1, 100, None, 30)
+    assert Standing("", 1, 1, 0, 100, 105).lag == 5
+    assert Standing("", 1, 1, 0, 100, 90).lag == 0
+
+
+def test_metrics_are_sums_and_where_things_stand() -> None:
+    """Every line of the text, of two equal batches and a lake with a name that must be escaped."""
+    metrics = Metrics()
+    metrics.add(BATCH)
+    metrics.add(BATCH)
+    metrics.stand([Standing('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000), Standing("/d", 0, 0, 0, None, None)])
+    values = [line for line in metrics.text().splitlines() if not line.startswith("#")]
+    assert values == [
+        "motet_batches_total 2",
+        "motet_records_total 200",
+        "motet_events_total 160",
+        "motet_late_events_total 8",
+        "motet_notifications_total 40",
+        "motet_batch_seconds_total 4",
+        'motet_stage_seconds_total{stage="addBatch"} 3',
+        'motet_stage_seconds_total{stage="detecting"} 0.5',
+        'motet_stage_seconds_total{stage="matching"} 1',
+        'motet_stage_seconds_total{stage="queryPlanning"} 0.5',
+        "motet_last_batch_seconds 2",
+        "motet_events_per_second 40",
+        "motet_match_rate 0.25",
+        "motet_state_rows 7",
+        "motet_state_bytes 900",
+        "motet_state_store_bytes 70",
+        'motet_log_end{lake="/a\\"b\\\\c"} 90',
+        'motet_log_end{lake="/d"} 0',
+        'motet_notified_to{lake="/a\\"b\\\\c"} 60',
+        'motet_notified_to{lake="/d"} 0',
+        'motet_backlog_records{lake="/a\\"b\\\\c"} 30',
+        'motet_backlog_records{lake="/d"} 0',
+        'motet_frontier_timestamp_seconds{lake="/a\\"b\\\\c"} 1.5',
+        'motet_frontier_lag_seconds{lake="/a\\"b\\\\c"} 2',
+    ]
+    names = {line.split()[2] for line in metrics.text().splitlines() if line.startswith("# TYPE")}
+    assert names == {value.partition("{")[0].split()[0] for value in values}
+
+
+def test_metrics_are_served_and_nothing_else() -> None:
+    """One page, on a port that is free again afterwards."""
+    metrics = Metrics()
+    with served(metrics, "127.0.0.1", 0) as port:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            assert (answer.read().decode(), answer.headers["Content-Type"]) == (metrics.text(), CONTENT_TYPE)
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://127.0.0.1:{port}/secrets", timeout=10)
+        with (
+            pytest.raises(UsageError, match=f"127.0.0.1:{port}: Address already in use"),
+            served(metrics, "127.0.0.1", port),
+        ):
+            pass
