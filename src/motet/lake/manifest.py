@@ -24,7 +24,6 @@ CHECKPOINT = "manifest/checkpoint.json"
 CHECKPOINT_EVERY = 100
 _COLUMNS = [column.name for column in fields(DataFile)]
 _JSON = json.JSONEncoder(separators=(",", ":"))
-_PARTS = ("frontier", "notified_to", "remove", "removed_at", "forget")
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,14 @@ class Commit:
     records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
 
     def to_bytes(self) -> bytes:
-        parts = {name: getattr(self, name) for name in _PARTS} | {"add": [_described(file) for file in self.add]}
+        parts = {
+            "frontier": self.frontier,
+            "notified_to": self.notified_to,
+            "remove": self.remove,
+            "removed_at": self.removed_at,
+            "forget": self.forget,
+            "add": [_described(file) for file in self.add],
+        }
         line = _JSON.encode(parts).encode()
         return b"\n".join((line, self.records)) if self.records else line
 
@@ -181,7 +187,17 @@ def _to_checkpoint(snapshot: Snapshot) -> bytes:
 
 
 def _described(file: DataFile) -> dict[str, object]:
-    return {column: getattr(file, column) for column in _COLUMNS}
+    return {
+        "name": file.name,
+        "first": file.first,
+        "stop": file.stop,
+        "rows": file.rows,
+        "size": file.size,
+        "kinds": file.kinds,
+        "late": file.late,
+        "start": file.start,
+        "end": file.end,
+    }
 
 
 def _row(file: DataFile) -> list[object]:

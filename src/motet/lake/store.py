@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,7 +153,7 @@ class Store:
 
     def _scratch(self, data: bytes) -> str:
         """A new file with these bytes, for a moment."""
-        name = f"{SCRATCH}/{secrets.token_hex(8)}"
+        name = f"{SCRATCH}/{random.getrandbits(64):016x}"  # no secret, only new; a fork seeds it anew
         path = f"{self.root}/{name}"
         try:
             handle = self._in_folder(name, lambda: os.open(path, _NEW, 0o666))

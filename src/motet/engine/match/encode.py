@@ -13,7 +13,7 @@ from motet.engine.match.encode_kernels import encode_rows
 from motet.engine.match.search_kernels import KIND, REF, Rows
 from motet.engine.match.texts import Codes, Ints, Numbers, Texts, frozen, texts
 from motet.engine.match.values import comparable
-from motet.engine.match.vocabulary import Vocabulary, class_names
+from motet.engine.match.vocabulary import Vocabulary, class_names, tables
 
 _SLOW = 255
 
@@ -46,9 +46,8 @@ def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
     """
     offsets, subjects, predicates, objects = _columns(events.column("triples"))
     strings = texts(objects)
-    starts, row, code, value = encode_rows(
-        offsets, texts(events.column("id")), texts(subjects), texts(predicates), strings, known
-    )
+    columns = (*texts(events.column("id")), *texts(subjects), *texts(predicates), *strings)
+    starts, row, code, value = encode_rows(offsets, *columns, *tables(known))
     settle_slow(row, value, lambda ref: objects[ref].as_py())
     if not known.classes.codes.size:
         return Encoded(starts, row, code, value, objects, strings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -139,14 +141,25 @@ def _length(found: Lists, at: int) -> int:
 
 
 @compiled
-def encode_rows(
-    events: Ints, ids: Texts, subjects: Texts, predicates: Texts, objects: Texts, known: Vocabulary
-) -> tuple[Ints, Numbers, Codes, Floats]:
+def encode_rows(events: Ints, *tables: npt.NDArray[Any]) -> tuple[Ints, Numbers, Codes, Floats]:
     """The triples about each event that somebody may ask for, with what the hierarchy says, sorted, each once.
 
     Returns where each event's rows start, and by row the predicate with a reference to the object and the kind of its
-    value, the object's code, and its value; the kind ``255`` asks for a slower look.
+    value, the object's code, and its value; the kind ``255`` asks for a slower look. The tables are those of ids,
+    subjects, predicates and objects, and of the vocabulary, one by one: Numba takes long to look at tuples.
     """
+    ids, subjects = Texts(tables[0], tables[1]), Texts(tables[2], tables[3])
+    predicates, objects = Texts(tables[4], tables[5]), Texts(tables[6], tables[7])
+    known = Vocabulary(
+        Table(Texts(tables[8], tables[9]), tables[10], tables[11]),
+        tables[12],
+        Table(Texts(tables[13], tables[14]), tables[15], tables[16]),
+        Lists(tables[17], tables[18]),
+        Lists(tables[19], tables[20]),
+        Lists(tables[21], tables[22]),
+        Lists(tables[23], tables[24]),
+        Lists(tables[25], tables[26]),
+    )
     starts, row, codes = _sorted_rows(events, ids, subjects, predicates, objects, known)
     row, codes = row[: starts[-1]], codes[: starts[-1]]
     return starts, row, codes, _values(row, objects, known.compared)

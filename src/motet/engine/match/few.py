@@ -17,7 +17,7 @@ from motet.engine.match.index import Group
 from motet.engine.match.solutions import Bound, bound
 from motet.engine.match.texts import Texts
 from motet.engine.match.verify import instant
-from motet.engine.match.vocabulary import Vocabulary
+from motet.engine.match.vocabulary import Vocabulary, tables
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow
 from motet.model.terms import iri
@@ -51,17 +51,18 @@ def tell_few(
 def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
     """As `encode`; the terms are a list."""
     triples = [triple for record in records for triple in record.triples]
-    objects = [triple[2] for triple in triples]
-    strings = [*(triple[0] for triple in triples), *(triple[1] for triple in triples), *objects]
-    encoded = [text.encode() for text in (*strings, *(record.id or "" for record in records))]
-    places = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
-    data = np.frombuffer(b"".join(encoded), np.uint8)
+    count = len(triples)
+    subjects, predicates, objects = zip(*triples, strict=True) if triples else ((), (), ())
+    strings = (*subjects, *predicates, *objects, *(record.id or "" for record in records))
+    text = "".join(strings)
+    sizes = map(len, strings) if text.isascii() else (len(string.encode()) for string in strings)
+    places = np.fromiter(accumulate(sizes, initial=0), np.int32, len(strings) + 1)
     starts = np.fromiter(accumulate((len(record.triples) for record in records), initial=0), np.int64, len(records) + 1)
     places.flags.writeable = starts.flags.writeable = False
-    count = len(triples)
-    subjects, predicates, values = (Texts(places[at : at + count + 1], data) for at in (0, count, 2 * count))
-    ids = Texts(places[3 * count :], data)
-    begins, row, code, value = encode_rows(starts, ids, subjects, predicates, values, known)
+    data = np.frombuffer(text.encode(), np.uint8)
+    values = Texts(places[2 * count : 3 * count + 1], data)
+    columns = (places[3 * count :], data, places[: count + 1], data, places[count : 2 * count + 1], data, *values)
+    begins, row, code, value = encode_rows(starts, *columns, *tables(known))
     settle_slow(row, value, objects.__getitem__)
     return Encoded(begins, row, code, value, objects, values)
 

@@ -8,7 +8,7 @@ Numbers that are looked at together lie together, in the columns of a few tables
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -429,12 +429,15 @@ def _order(hits: Numbers, begin: int, end: int) -> None:
 
 @compiled
 def search(
-    rows: Rows, plan: Plan, starts: Ints, anchored: Ints, slots: int, hits: Numbers, size: int, event: int
+    slots: int, hits: Numbers, size: int, event: int, starts: Ints, anchored: Ints, *tables: npt.NDArray[Any]
 ) -> tuple[int, int]:
     """Write the hits of the events from one on, by event and leaf, while there is room: how many, and the next event.
 
-    No shape has more than ``slots`` predicates.
+    No shape has more than ``slots`` predicates. The tables are those of the rows, then of the plan: Numba takes long to
+    look at tuples.
     """
+    rows = Rows(tables[0], tables[1], tables[2], tables[3], tables[4], tables[5])
+    plan = Plan(tables[6], tables[7], tables[8], tables[9], tables[10], tables[11], tables[12], tables[13])
     room = _ENOUGH + plan.shape.shape[0]
     probes, works = np.empty((room, 7), np.int64), np.empty((room, slots, 5), np.int64)
     stack = np.empty((130, 2), np.int64)

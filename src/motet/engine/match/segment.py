@@ -77,7 +77,7 @@ class Segment:
         rows, size, event = encoded.rows(), 0, 0
         table = np.empty((len(rows.starts) + 64, WITNESS + self.slots), np.int32)
         while True:
-            size, event = search(rows, self.plan, *self.anchored, self.slots, table, size, event)
+            size, event = search(self.slots, table, size, event, *self.anchored, *rows, *self.plan)
             if event == len(rows.starts) - 1:
                 break
             table = _with_room(table, size)

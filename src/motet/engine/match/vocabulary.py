@@ -7,7 +7,8 @@ for, and that implies nothing, has no number, and its triples are passed over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +62,13 @@ def vocabulary(
         _lists([_plain(properties[name][2]) if name in properties else [] for name in names], class_number),
         _beginnings(names, beginnings, number),
     )
+
+
+def tables(known: Vocabulary) -> tuple[npt.NDArray[Any], ...]:
+    """All arrays of a vocabulary, one after the other."""
+    predicates, compared, classes, *lists_ = known
+    both = (*predicates.strings, predicates.codes, predicates.slots, compared)
+    return (*both, *classes.strings, classes.codes, classes.slots, *chain.from_iterable(lists_))
 
 
 def _beginnings(names: list[str], beginnings: Mapping[str, Beginning], number: Mapping[str, int]) -> Lists:
