@@ -105,11 +105,12 @@ def test_an_unreadable_file_is_named_once_and_tried_again(inbox: Inbox, monkeypa
 
 def test_large_files_are_committed_in_parts(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit is not larger than a group, and only whole files are noted as taken."""
-    monkeypatch.setattr(module, "GROUP_EVENTS", 2)
+    monkeypatch.setattr(module, "GROUP_BYTES", 1)
+    monkeypatch.setattr(module, "SMALL_BYTES", 0)
     inbox.put("a.nq", 1, 2, written=1)
     inbox.put("b.nq", 3, written=2)
     inbox.put("c.nq", 4, 5, written=3)
-    assert [(fed.inputs, fed.appended.accepted) for fed in inbox.source().take(0)] == [(0, 2), (2, 3), (1, 0)]
+    assert [(fed.inputs, fed.appended.accepted) for fed in inbox.source().take(0)] == [(0, 2), (1, 1), (1, 2), (1, 0)]
     assert inbox.ids() == ["1", "2", "3", "4", "5"]
 
 

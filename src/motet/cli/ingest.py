@@ -126,13 +126,14 @@ def _watch(
 
     directory = Directory(args.watch, lake, rejections)
     while not asked.is_set():
-        for fed in directory.take(time.monotonic()):
+        began = time.monotonic()
+        for fed in directory.take(began):
             told(fed)
             if asked.is_set():
                 return
         if args.once and directory.is_done:
             return
-        asked.wait(LOOK_SECONDS)
+        asked.wait(max(LOOK_SECONDS, time.monotonic() - began))  # a large directory takes a while to list
 
 
 def _check(args: argparse.Namespace) -> None:

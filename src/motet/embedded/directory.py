@@ -8,20 +8,27 @@ or an underscore is work in progress. Bad files are set aside with the reason an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
 from motet.codec.decode import decode_file
 from motet.codec.events import NO_EVENTS, Decoded
+from motet.codec.formats import SUFFIXES, format_of_path
+from motet.codec.messages import Message, decode_messages
 from motet.embedded.feed import Fed, SetAside, feed
 from motet.lake import Lake
 from motet.lake.sources import Look, Taken
 from motet.model.errors import DecodeError, MotetError, UsageError
 
-GROUP_EVENTS = 65_536  # of small files that are committed together
+GROUP_BYTES = 32 << 20  # of events in memory; small files are committed together
+SMALL_BYTES = 64 << 10  # of a file that is decoded together with others
+RUN_BYTES = 4 << 20
 SETTLE = 1.0  # seconds
+
+File = tuple[str, Look]
 
 
 class Directory:
@@ -52,15 +59,16 @@ class Directory:
         """Take in what is new, commit by commit; ``now`` is any clock's time in seconds."""
         parts: list[Decoded] = []
         files: dict[str, Look] = {}
-        for name, look in self._whole(now):
-            for decoded in self._decoded(name):
+        size = 0
+        for run in _runs(self._whole(now)):
+            for decoded, done in self._decoded(run):
                 parts.append(decoded)
-                if sum(part.events.num_rows for part in parts) >= GROUP_EVENTS:
+                files |= done
+                size += decoded.events.nbytes
+                if size >= GROUP_BYTES:
                     yield self._commit(parts, files)
-                    parts, files = [], {}
-            if name not in self._unreadable:  # what a chmod can mend is tried again at every look
-                files[name] = look
-        if parts or files:
+                    parts, files, size = [], {}, 0
+        if parts:
             yield self._commit(parts, files)
 
     def _commit(self, parts: list[Decoded], files: dict[str, Look]) -> Fed:
@@ -69,12 +77,32 @@ class Directory:
             self._taken.add(files)
         return fed
 
-    def _decoded(self, name: str) -> Iterator[Decoded]:
-        path = str(self._root / name)
-        if not os.access(path, os.R_OK):
-            yield from self._refused(name)
+    def _decoded(self, run: list[File]) -> Iterator[tuple[Decoded, dict[str, Look]]]:
+        """What files hold, each part with the files that end with it."""
+        readable: dict[str, Look] = {}
+        for name, look in run:
+            if os.access(self._root / name, os.R_OK):
+                self._unreadable.discard(name)
+                readable[name] = look
+            else:  # what a chmod can mend is tried again at every look
+                yield from ((refused, {}) for refused in self._refused(name))
+        if len(readable) > 1:
+            yield decode_messages(self._messages(readable)), readable
             return
-        self._unreadable.discard(name)
+        for name, look in readable.items():
+            yield from ((decoded, {}) for decoded in self._decoded_alone(name))
+            yield Decoded(NO_EVENTS, []), {name: look}
+
+    def _messages(self, names: Iterable[str]) -> Iterator[Message]:
+        """Small files as messages: of those, setting up a decoder for each would cost more than decoding them."""
+        now = time.time_ns() // 1000
+        for name in names:
+            path = self._root / name
+            with suppress(FileNotFoundError):  # gone since the look
+                yield Message(path.read_bytes(), format_of_path(name).value, str(path), now)
+
+    def _decoded_alone(self, name: str) -> Iterator[Decoded]:
+        path = str(self._root / name)
         try:
             yield from decode_file(path)
         except MotetError as error:  # a name that does not tell the format
@@ -89,15 +117,15 @@ class Directory:
         path = str(self._root / name)
         return [Decoded(NO_EVENTS, [DecodeError("it cannot be read", source=path, advice="Check its permissions.")])]
 
-    def _whole(self, now: float) -> list[tuple[str, Look]]:
+    def _whole(self, now: float) -> list[File]:
         """The files that are new or changed and have stopped changing, the oldest first."""
         looks = dict(self._look())
         self._taken.keep_only(looks.keys())
-        new = {name: look for name, look in looks.items() if not self._taken.holds(name, look)}
-        since = {name: self._since(name, look, now) for name, look in new.items()}
-        whole = [name for name in new if now - since[name] >= self._settle]
-        self._waiting = {name: (look, since[name]) for name, look in new.items() if name not in set(whole)}
-        return sorted(((name, new[name]) for name in whole), key=lambda file: (file[1][1], file[0]))
+        new = [(name, look) for name, look in looks.items() if not self._taken.holds(name, look)]
+        since = {name: self._since(name, look, now) for name, look in new}
+        whole = [file for file in new if now - since[file[0]] >= self._settle]
+        self._waiting = {name: (look, since[name]) for name, look in new if now - since[name] < self._settle}
+        return sorted(whole, key=lambda file: (file[1][1], file[0]))
 
     def _since(self, name: str, look: Look, now: float) -> float:
         seen, at = self._waiting.get(name, (None, now))
@@ -115,6 +143,24 @@ class Directory:
     def _not_listed(self, error: OSError) -> None:
         for refused in self._refused(os.path.relpath(error.filename, self._root)):
             self._set_aside(refused.rejected)
+
+
+def _runs(files: list[File]) -> Iterator[list[File]]:
+    """Small files that follow one another, together up to a size; any other file alone."""
+    run: list[File] = []
+    size = 0
+    for file in files:
+        size += file[1][0]
+        if run and not (size <= RUN_BYTES and _is_small(*file) and _is_small(*run[-1])):
+            yield run
+            run, size = [], file[1][0]
+        run.append(file)
+    if run:
+        yield run
+
+
+def _is_small(name: str, look: Look) -> bool:
+    return look[0] <= SMALL_BYTES and name.lower().endswith(tuple(SUFFIXES))
 
 
 def _is_unfinished(name: str) -> bool:
