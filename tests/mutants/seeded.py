@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "while stop < count and together[stop]:",
+        "while stop < len(order) and together[stop]:",
         "while stop < 0 and together[stop]:",
         "recent pairs the solutions of one event one after the other",
     ),
@@ -104,8 +104,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "found[pair, RIGHT_START] = other[b, START]",
-        "found[pair, RIGHT_START] = other[b, END]",
+        "found[pair, RIGHT_START] = rights[b, START]",
+        "found[pair, RIGHT_START] = rights[b, END]",
         "WITHOUT looks into the right side",
     ),
     Mutant(
@@ -122,14 +122,14 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "useful &= opened.rows[:, START] >= partners_end - self._bound",
-        "useful &= opened.rows[:, START] > partners_end - self._bound",
+        "useful &= start >= partners_end - self._bound",
+        "useful &= start > partners_end - self._bound",
         "forgets an open occurrence an instant too early",
     ),
     Mutant(
         _PAIRING,
-        "now.frontier.known(batch.end[completed.places] + max(now.lags))",
-        "now.frontier.known(batch.end[completed.places])",
+        "now.frontier.known(found.rows[:, END] + max(now.lags))",
+        "now.frontier.known(found.rows[:, END])",
         "says a pair was final before its sides were known",
     ),
     # Absence

@@ -96,9 +96,11 @@ class Pairing:
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         batch = self._read(inputs, now)
-        found = self._paired(batch, now) if len(batch.start) > batch.open_rows else self._nothing()
-        self._forget(now)
-        return found
+        if len(batch.start) > batch.open_rows:
+            return self._paired(batch, now)
+        for side, table in enumerate(self._opened):
+            self._opened[side] = table.take(self._is_useful(table.rows[:, START], table.rows[:, END], side, now))
+        return self._nothing()
 
     def due(self, now: Now) -> int:
         ends = [int(side.rows[:, END].min()) for side in self._waiting if len(side)]
@@ -138,46 +140,29 @@ class Pairing:
         )
         open_rows = sum(map(len, self._opened))
         second = int(np.searchsorted(part, 4))
-        no_flags = np.empty(0, np.bool_)
-        batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second, no_flags, no_flags, NO_ROWS)
+        batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second)
         all_complete = len(part) == sum(map(len, tables))
         self._waiting = [*self._none] if all_complete else [batch.left_over(2, 3), batch.left_over(4, 5)]
         return batch
 
     def _paired(self, batch: _Batch, now: Now) -> Occurrences:
-        batch = self._by_key(batch, now)
         later, earlier, kept = self._pairs(batch, now)
-        self._opened = [self._kept(batch, batch.of_side(kept, side), side) for side in (LEFT, RIGHT)]
+        self._opened = [self._still_useful(batch, batch.of_side(kept, side), side, now) for side in (LEFT, RIGHT)]
         if not len(later):
             return self._nothing()
         if self._context == kernels.CUMULATIVE or self._node.with_members:
             found = self._merged(batch, later, earlier)
         else:
-            is_right = (batch.lane[later] & 1).astype(np.bool_)
-            left, right = np.where(is_right, earlier, later), np.where(is_right, later, earlier)
-            rows = kernels.joined_rows(batch.rows, batch.part, batch.place, left, right, self._sources)
-            found = Occurrences(rows, *kernels.joined_events(*batch.lists, batch.part, batch.place, left, right))
+            pairs = (batch.lane, later, earlier)
+            found = Occurrences(*kernels.joined(batch.rows, _OF_RIGHT, batch.lists(), *pairs, self._sources))
         if self._context != kernels.UNRESTRICTED:
-            by_row = later if len(found) == len(later) else later[np.flatnonzero(np.diff(later, prepend=-1))]
-            found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], batch.known[by_row])
+            known = now.frontier.known(found.rows[:, END] + max(now.lags))  # with all that completes before
+            found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], known)
         return found
 
-    def _kept(self, batch: _Batch, rows: Ints, side: int) -> Occurrences:
-        return batch.table(rows) if len(rows) else self._none[side]
-
-    def _by_key(self, batch: _Batch, now: Now) -> _Batch:
-        """Key by key, and there in completion order."""
-        if self._context == kernels.UNRESTRICTED:
-            order = np.argsort(batch.end, kind="stable")
-            return batch.arranged(kernels.by_key(batch.lane, batch.lanes, order))
-        completed = self._completion_order(batch, now)
-        group = np.full(len(batch.start), -1, np.int64)  # of those with the same interval and events
-        group[completed.places] = np.cumsum(~completed.together)
-        known = np.zeros(len(batch.start), np.int64)
-        known[completed.places] = now.frontier.known(batch.end[completed.places] + max(now.lags))
-        opened = np.argsort(batch.end[: batch.open_rows], kind="stable")
-        rows = kernels.by_key(batch.lane, batch.lanes, np.append(opened, completed.places))
-        return batch.arranged(rows, group, known)
+    def _still_useful(self, batch: _Batch, rows: Ints, side: int, now: Now) -> Occurrences:
+        useful = rows[self._is_useful(batch.start[rows], batch.end[rows], side, now)]
+        return batch.table(useful) if len(useful) else self._none[side]
 
     def _completion_order(self, batch: _Batch, now: Now) -> Order:
         places, in_order = kernels.merge_runs(batch.start, batch.end, batch.open_rows, batch.second)
@@ -194,31 +179,34 @@ class Pairing:
         return with_ties(places, batch.start, batch.end, tied_rows, now.names, self._order, None if is_recent else tied)
 
     def _pairs(self, batch: _Batch, now: Now) -> tuple[Ints, Ints, Ints]:
-        """The pairs (later, earlier), and the rows that stay open."""
+        """The pairs (later, earlier), and the rows that stay open, in the order of their ends."""
         loose = batch.values(self._loose, self._mappings)
-        relation = (loose, (*batch.lists, batch.part, batch.place, self._shares_events), self._relation, self._bound)
-        allowed = None
-        if self._condition is not None or self._context == kernels.UNRESTRICTED:
-            later, earlier = self._all_pairs(batch, relation, now)
-            if self._context == kernels.UNRESTRICTED:
-                return later, earlier, np.arange(len(batch.start))
+        rows = (batch.start, batch.end, batch.lane, batch.open_rows)
+        relation = (loose, batch.lists(self._shares_events), self._relation, self._bound)
+        if self._context == kernels.UNRESTRICTED:
+            order = np.argsort(batch.end, kind="stable")
+            return *self._all_pairs(batch, order, (*rows, *relation), now), order
+        completed, allowed = self._completion_order(batch, now), NO_ROWS
+        if self._condition is not None:
+            order = np.append(np.arange(batch.open_rows), completed.places)
+            later, earlier = self._all_pairs(batch, order, (*rows, *relation), now)
             allowed = np.sort(later * len(batch.start) + earlier)
         found: tuple[Ints, Ints, Ints] = kernels.pair_some(
-            batch.start, batch.end, batch.lane, batch.lanes, batch.is_open, batch.together, *relation, self._context,
-            self._opens, allowed is not None, NO_ROWS if allowed is None else allowed,
+            *rows, *relation, completed.places, completed.together, batch.lanes, self._context, self._opens,
+            self._condition is not None, allowed,
         )  # fmt: skip
         return found
 
-    def _all_pairs(self, batch: _Batch, relation: tuple[object, ...], now: Now) -> tuple[Ints, Ints]:
+    def _all_pairs(self, batch: _Batch, order: Ints, relation: tuple[object, ...], now: Now) -> tuple[Ints, Ints]:
         """All pairs (later, earlier) that the relation and the condition admit; not too many are looked at at once."""
-        rows = (batch.start, batch.end, batch.lane, batch.is_open)
+        last, before = np.full(batch.lanes, -1, np.int32), np.empty(len(order), np.int32)
         if self._condition is None:
-            later, earlier, _ = kernels.pair_all(*rows, *relation, 0, ALL_PAIRS)
+            later, earlier, _ = kernels.pair_all(*relation, order, last, before, 0, ALL_PAIRS)
             return later, earlier
         values = batch.values(range(len(self._node.variables)), self._mappings)
-        found, next_row = [(NO_ROWS, NO_ROWS)], 0
-        while next_row < len(batch.start):
-            later, earlier, next_row = kernels.pair_all(*rows, *relation, next_row, MANY_PAIRS)
+        found, next_place = [(NO_ROWS, NO_ROWS)], 0
+        while next_place < len(order):
+            later, earlier, next_place = kernels.pair_all(*relation, order, last, before, next_place, MANY_PAIRS)
             joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
             true = self._condition.holds(joint, now.names)
             found.append((later[true], earlier[true]))
@@ -236,22 +224,20 @@ class Pairing:
         found.rows[:, LEFT_END], found.rows[:, RIGHT_START] = _sides(table.rows, is_right, groups)
         return replace(found, members=_members(table, groups))
 
-    def _forget(self, now: Now) -> None:
-        """Whatever comes from now on ends no earlier than the frontier, less the lag of its side."""
-        lags = now.lags if self._context == kernels.UNRESTRICTED else [max(now.lags)] * 2
-        relation = self._node.operator.relation
-        for side, first in ((LEFT, LEFT_FIRST), (RIGHT, _RIGHT_FIRST)):
-            partners_end = now.frontier.now - lags[1 - side] if now.frontier.now < PASSED_ALL else PASSED_ALL
-            opened = self._opened[side]
-            if not len(opened):
-                continue
-            useful = np.full(len(opened), partners_end < PASSED_ALL)
-            if self._bound >= 0:
-                useful &= opened.rows[:, START] >= partners_end - self._bound
-            if relation is not None and relation not in first:
-                useful &= opened.rows[:, END] >= partners_end  # the partner is the one that ends first
-            if not useful.all():
-                self._opened[side] = opened.take(useful)
+    def _is_useful(self, start: Ints, end: Ints, side: int, now: Now) -> npt.NDArray[np.bool_]:
+        """Which open occurrences of a side may still find a partner.
+
+        Whatever comes from now on ends no earlier than the frontier, less the lag of its side.
+        """
+        lag = now.lags[1 - side] if self._context == kernels.UNRESTRICTED else max(now.lags)
+        relation, first = self._node.operator.relation, _RIGHT_FIRST if side else LEFT_FIRST
+        partners_end = now.frontier.now - lag if now.frontier.now < PASSED_ALL else PASSED_ALL
+        useful = np.full(len(start), partners_end < PASSED_ALL)
+        if self._bound >= 0:
+            useful &= start >= partners_end - self._bound
+        if relation is not None and relation not in first:
+            useful &= end >= partners_end  # the partner is the one that ends first
+        return useful
 
 
 # The tables of a batch: open left and right, then left and right each as it waited and as it came.
@@ -266,29 +252,12 @@ class _Batch:
     tables: list[Occurrences]
     start: Ints
     end: Ints
-    lane: Ints
+    lane: kernels.Small
     lanes: int
-    part: Ints  # the table of each row
-    place: Ints  # and its place there
+    part: kernels.Bytes  # the table of each row
+    place: kernels.Small  # and its place there
     open_rows: int
     second: int  # the first right one that completes
-    is_open: npt.NDArray[np.bool_]
-    together: npt.NDArray[np.bool_]  # paired before any of them opens, with the row before
-    known: Ints  # the record at which all is known that completes before the row
-
-    def arranged(self, rows: Ints, group: Ints | None = None, known: Ints | None = None) -> _Batch:
-        """In another order."""
-        return replace(
-            self,
-            start=self.start[rows],
-            end=self.end[rows],
-            lane=self.lane[rows],
-            part=self.part[rows],
-            place=self.place[rows],
-            is_open=rows < self.open_rows,
-            together=self.together if group is None else _same_as_before(group[rows], self.lane[rows] >> 1),
-            known=self.known if known is None else known[rows],
-        )
 
     @property
     def rows(self) -> tuple[Ints, ...]:
@@ -307,10 +276,10 @@ class _Batch:
             rest.append(self.tables[part].take(stays))
         return concatenated(rest)
 
-    @property
-    def lists(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
-        """The events of all tables: where the lists begin, and their elements."""
-        return tuple(table.starts for table in self.tables), tuple(table.events for table in self.tables)
+    def lists(self, may_share: bool = True) -> kernels.Lists:
+        """The events of all rows; whether two that are related may share one."""
+        starts, events = tuple(table.starts for table in self.tables), tuple(table.events for table in self.tables)
+        return starts, events, self.part, self.place, may_share
 
     def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
         """Some variables of the result, of all rows."""
@@ -338,13 +307,6 @@ class _Batch:
     def of_side(self, rows: Ints, side: int) -> Ints:
         """Those of some rows that are of one side."""
         return rows[(self.lane[rows] & 1) == side]
-
-
-def _same_as_before(group: Ints, key: Ints) -> npt.NDArray[np.bool_]:
-    """Which rows are of the group and of the key of the row before."""
-    found = np.zeros(len(group), np.bool_)
-    found[1:] = (group[1:] == group[:-1]) & (key[1:] == key[:-1]) & (group[1:] >= 0)
-    return found
 
 
 def _with_leader(later: Ints, earlier: Ints) -> tuple[Ints, Ints]:

@@ -14,8 +14,10 @@ from motet.engine.detect.grouping_kernels import row_code
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, LEFT_END, RIGHT_START, START, UNBOUND, VALUES, Ints
 
 Flags = npt.NDArray[np.bool_]
+Small = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.int8]
 Parts = tuple[Ints, ...]
-Lists = tuple[Parts, Parts, Ints, Ints, bool]  # the tables' events, where each row is, and whether any may share one
+Lists = tuple[Parts, Parts, Bytes, Small, bool]  # the tables' events, where each row is, and whether any may share one
 
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)
 (
@@ -107,7 +109,7 @@ def _same_slot(loose: Ints, one: int, other: int) -> bool:
 
 
 @inner
-def _unlink(after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row: int) -> None:
+def _unlink(after: Small, before: Small, heads: Small, tails: Small, lane: int, row: int) -> None:
     if before[row] >= 0:
         after[before[row]] = after[row]
     else:
@@ -120,7 +122,7 @@ def _unlink(after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row:
 
 
 @inner
-def _append(after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row: int) -> None:
+def _append(after: Small, before: Small, heads: Small, tails: Small, lane: int, row: int) -> None:
     after[row], before[row] = -1, tails[lane]
     if tails[lane] >= 0:
         after[tails[lane]] = row
@@ -131,8 +133,8 @@ def _append(after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, row:
 
 @compiled
 def read_parts(
-    parts: tuple[Ints, ...], is_right: Flags, is_new: Flags, limit: int, columns: Ints
-) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
+    parts: Parts, is_right: Flags, is_new: Flags, limit: int, columns: Ints
+) -> tuple[Ints, Ints, Small, Bytes, Small, int]:
     """Start, end, list, part and place of the rows of several tables that take part, and how many lists there are.
 
     Of the new ones only those take part that end before a limit. Rows belong to the same list when they are of one side
@@ -141,45 +143,42 @@ def read_parts(
     total = 0
     for part in range(len(parts)):
         total += len(parts[part])
-    start, end, lane = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    of_part, place = np.empty(total, np.int64), np.empty(total, np.int64)
-    slots = np.full(1024, -1, np.int64)
-    keys = np.empty((512, columns.shape[1]), np.int64)
-    codes = np.empty(512, np.uint64)
+    start, end, lane = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int32)
+    of_part, place = np.empty(total, np.int8), np.empty(total, np.int32)
+    slots = np.full(2048, -1, np.int32)  # mostly empty: what stands in another one's place is guessed wrong
+    keys = np.empty((256, columns.shape[1]), np.int64)
     count = found = 0
     for part in range(len(parts)):
         rows = parts[part]
         side = 1 if is_right[part] else 0
-        before = np.iinfo(np.int64).max if not is_new[part] else limit
+        before = limit if is_new[part] else np.iinfo(np.int64).max
         row = 0
         while row < len(rows):
             first = found
             row, found, count = _read_rows(
-                rows, row, side, before, columns, slots, keys, codes, count, start, end, lane, place, found
+                rows, row, side, before, columns[side], slots, keys, count, start, end, lane, place, found
             )
             of_part[first:found] = part
-            if count == len(codes):
-                keys, codes = np.concatenate((keys, keys)), np.concatenate((codes, codes))
-                slots = _spread(codes[:count], 2 * len(slots))
+            if count == len(keys):
+                keys = np.concatenate((keys, keys))
+                slots = _spread(keys[:count], 2 * len(slots))
     return start[:found], end[:found], lane[:found], of_part[:found], place[:found], 2 * count
 
 
 @inner
 def _read_rows(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    rows: Ints, row: int, side: int, before: int, columns: Ints, slots: Ints, keys: Ints,
-    codes: npt.NDArray[np.uint64], count: int, start: Ints, end: Ints, lane: Ints, place: Ints, found: int,
+    rows: Ints, row: int, side: int, before: int, columns: Ints, slots: Small, keys: Ints, count: int, start: Ints,
+    end: Ints, lane: Small, place: Small, found: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Go on until all rows are read or the table of keys is full; the next row, how many were found, and keys."""
-    while row < len(rows) and count < len(codes):
+    while row < len(rows) and count < len(keys):
         if rows[row, END] < before:
             start[found], end[found], place[found] = rows[row, START], rows[row, END], row
-            code = row_code(rows, row, columns[side])
-            slot = _slot(slots, keys, codes, code, rows, row, columns[side])
+            slot = _slot(slots, keys, rows, row, columns)
             if slots[slot] < 0:
                 slots[slot] = count
-                codes[count] = code
-                for column in range(columns.shape[1]):
-                    keys[count, column] = rows[row, columns[side, column]]
+                for column in range(len(columns)):
+                    keys[count, column] = rows[row, columns[column]]
                 count += 1
             lane[found] = 2 * slots[slot] + side
             found += 1
@@ -188,26 +187,22 @@ def _read_rows(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its s
 
 
 @inner
-def _slot(
-    slots: Ints, keys: Ints, codes: npt.NDArray[np.uint64], code: np.uint64, rows: Ints, row: int, columns: Ints
-) -> np.int64:
+def _slot(slots: Small, keys: Ints, rows: Ints, row: int, columns: Ints) -> np.int64:
     """Where the key of a row stands, or belongs."""
     mask = len(slots) - 1
-    slot = np.int64(code & np.uint64(mask))
-    while slots[slot] >= 0 and not (codes[slots[slot]] == code and _is_key(keys, slots[slot], rows, row, columns)):
+    slot = np.int64(row_code(rows, row, columns) & np.uint64(mask))
+    while slots[slot] >= 0 and not _is_key(keys, slots[slot], rows, row, columns):
         slot = (slot + 1) & mask
     return slot
 
 
 @making
-def _spread(codes: npt.NDArray[np.uint64], size: int) -> Ints:
+def _spread(keys: Ints, size: int) -> Small:
     """A larger table of the same keys."""
-    slots = np.full(size, -1, np.int64)
-    for key in range(len(codes)):
-        slot = np.int64(codes[key] & np.uint64(size - 1))
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
-        slots[slot] = key
+    slots = np.full(size, -1, np.int32)
+    columns = np.arange(keys.shape[1])
+    for key in range(len(keys)):
+        slots[_slot(slots, keys, keys, key, columns)] = key
     return slots
 
 
@@ -241,7 +236,7 @@ def merge_runs(start: Ints, end: Ints, first: int, second: int) -> tuple[Ints, b
 
 
 @compiled
-def rivals(start: Ints, end: Ints, lane: Ints, lanes: int, order: Ints) -> tuple[Flags, bool]:
+def rivals(start: Ints, end: Ints, lane: Small, lanes: int, order: Ints) -> tuple[Flags, bool]:
     """Which places of an order have the times and the key of another one: only among those does more decide."""
     found = np.zeros(len(order), np.bool_)
     seen = np.full(lanes // 2, -1, np.int64)  # by key: the last place
@@ -259,78 +254,47 @@ def rivals(start: Ints, end: Ints, lane: Ints, lanes: int, order: Ints) -> tuple
 
 
 @compiled
-def by_key(lane: Ints, lanes: int, order: Ints) -> Ints:
-    """All rows key by key, and there in an order."""
-    begins = np.zeros(lanes // 2 + 1, np.int64)
-    for row in range(len(lane)):
-        begins[(lane[row] >> 1) + 1] += 1
-    for key in range(lanes // 2):
-        begins[key + 1] += begins[key]
-    found = np.empty(len(lane), np.int64)
-    for row in order:
-        key = lane[row] >> 1
-        found[begins[key]] = row
-        begins[key] += 1
-    return found
-
-
-@compiled
 def pair_all(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, lists: Lists, relation: int,
-    bound: int, first: int, most: int,
+    start: Ints, end: Ints, lane: Small, open_rows: int, loose: Ints, lists: Lists, relation: int, bound: int,
+    order: Ints, last: Small, before: Small, first: int, most: int,
 ) -> tuple[Ints, Ints, int]:  # fmt: skip
     """All pairs (later, earlier) of rows that are not both open already, whatever became of them.
 
-    Rows stand key by key, and there in the order of their ends. The later ones from ``first`` on are taken until there
-    are more than enough pairs; where to go on is returned.
+    The order is that of the ends. Its places from ``first`` on are taken until there are more than enough pairs; where
+    to go on is returned. ``last`` has the row of each list that came last, ``before`` that before each row.
     """
-    later, earlier = np.empty(max(16, len(start)), np.int64), np.empty(max(16, len(start)), np.int64)
-    before = np.empty(len(start), np.int64)  # the row of the same key and side before
-    last = np.full(2, -1, np.int64)  # of each side
-    found, x = 0, first
-    while x > 0 and lane[x - 1] >> 1 == lane[first] >> 1:
-        x -= 1
-    begin = x
-    while x < len(start) and found < most:
-        if x and lane[x] >> 1 != lane[x - 1] >> 1:
-            begin = x
-            last[:] = -1
-        if x >= first:
-            if found + x - begin > len(later):
-                later = np.concatenate((later, np.empty(found + x - begin, np.int64)))
-                earlier = np.concatenate((earlier, np.empty(found + x - begin, np.int64)))
-            found = _pair_with_earlier(
-                start,
-                end,
-                lane,
-                is_open,
-                loose,
-                lists,
-                relation,
-                bound,
-                before,
-                last,
-                x,
-                later,
-                earlier,
-                found,
-            )
-        before[x] = last[lane[x] & 1]
-        last[lane[x] & 1] = x
-        x += 1
-    return later[:found].copy(), earlier[:found].copy(), x
+    room = max(16, len(start))
+    later, earlier = np.empty(room, np.int64), np.empty(room, np.int64)
+    found, at = 0, first
+    while at < len(order) and found < most:
+        x = order[at]
+        more = _pair_with_earlier(
+            start, end, lane, open_rows, loose, lists, relation, bound, last, before, x, later, earlier, found
+        )
+        if more > room:  # again, with more of it
+            later = np.concatenate((later[:found], np.empty(2 * more - found, np.int64)))
+            earlier = np.concatenate((earlier[:found], np.empty(2 * more - found, np.int64)))
+            room = len(later)
+            continue
+        found = more
+        before[x] = last[lane[x]]
+        last[lane[x]] = x
+        at += 1
+    return later[:found].copy(), earlier[:found].copy(), at
 
 
 @inner
 def _pair_with_earlier(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    start: Ints, end: Ints, lane: Ints, is_open: Flags, loose: Ints, lists: Lists, relation: int,
-    bound: int, before: Ints, last: Ints, x: int, later: Ints, earlier: Ints, found: int,
+    start: Ints, end: Ints, lane: Small, open_rows: int, loose: Ints, lists: Lists, relation: int, bound: int,
+    last: Small, before: Small, x: int, later: Ints, earlier: Ints, found: int,
 ) -> int:  # fmt: skip
-    y = last[1 - (lane[x] & 1)]
+    """How many pairs there are now, even where there is no room for them."""
+    y = last[lane[x] ^ 1]
     while y >= 0 and (bound < 0 or end[y] >= end[x] - bound):
-        both_open = is_open[x] and is_open[y]
+        both_open = x < open_rows and y < open_rows
         if not both_open and _admits(start, end, lane, loose, lists, relation, bound, x, y):
-            later[found], earlier[found] = x, y
+            if found < len(later):
+                later[found], earlier[found] = x, y
             found += 1
         y = before[y]
     return found
@@ -338,7 +302,7 @@ def _pair_with_earlier(  # noqa: PLR0913, PLR0917  (a kernel has no object to ke
 
 @inner
 def _admits(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    start: Ints, end: Ints, lane: Ints, loose: Ints, lists: Lists, relation: int, bound: int, x: int,
+    start: Ints, end: Ints, lane: Small, loose: Ints, lists: Lists, relation: int, bound: int, x: int,
     y: int,
 ) -> bool:  # fmt: skip
     left, right = (y, x) if lane[x] & 1 else (x, y)
@@ -351,29 +315,28 @@ def _admits(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its stat
 
 @compiled
 def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
-    start: Ints, end: Ints, lane: Ints, lanes: int, is_open: Flags, together: Flags, loose: Ints, lists: Lists,
-    relation: int, bound: int, context: int, opens: Flags, checked: bool, allowed: Ints,
+    start: Ints, end: Ints, lane: Small, open_rows: int, loose: Ints, lists: Lists, relation: int, bound: int,
+    order: Ints, together: Flags, lanes: int, context: int, opens: Flags, checked: bool, allowed: Ints,
 ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
-    """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open.
+    """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open, in order.
 
-    Rows stand key by key: those that are open, then those that complete, by their ends. Rows of one key agree in all
-    but the ``loose`` values. With ``checked`` only allowed pairs count.
+    First come the rows that are open, then those that complete, which are given in their order. Rows of one key agree
+    in all but the ``loose`` values. With ``checked`` only allowed pairs count.
     """
     count = len(start)
-    heads, tails = np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)
-    after, before = np.empty(count, np.int64), np.full(count, -2, np.int64)
+    heads, tails = np.full(lanes, -1, np.int32), np.full(lanes, -1, np.int32)
+    after, before = np.empty(count, np.int32), np.full(count, -2, np.int32)
     later, earlier = np.empty(count, np.int64), np.empty(count, np.int64)  # a row is taken, or takes one, once
+    for row in range(open_rows):
+        _append(after, before, heads, tails, lane[row], row)
     found = place = 0
-    while place < count:
-        if is_open[place]:
-            _append(after, before, heads, tails, lane[place], place)
-            place += 1
-            continue
+    while place < len(order):
         stop = place + 1
         if context == RECENT:
-            while stop < count and together[stop]:
+            while stop < len(order) and together[stop]:
                 stop += 1
-        for x in range(place, stop):
+        for at in range(place, stop):
+            x = order[at]
             other = lane[x] ^ 1
             had = found
             y = tails[other] if context == RECENT else heads[other]
@@ -394,21 +357,31 @@ def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
             if context != RECENT and found == had and opens[lane[x] & 1]:
                 _append(after, before, heads, tails, lane[x], x)
         if context == RECENT:
-            for x in range(place, stop):
+            for at in range(place, stop):
+                x = order[at]
                 if opens[lane[x] & 1]:
                     _leave_slot(loose, after, before, heads, tails, lane[x], x)
                     _append(after, before, heads, tails, lane[x], x)
         place = stop
-    kept, size = np.empty(count, np.int64), 0
-    for row in range(count):
+    return later[:found].copy(), earlier[:found].copy(), _still_open(before, open_rows, order)
+
+
+@making
+def _still_open(before: Small, open_rows: int, order: Ints) -> Ints:
+    kept, size = np.empty(open_rows + len(order), np.int64), 0
+    for row in range(open_rows):
         if before[row] != -2:
             kept[size] = row
             size += 1
-    return later[:found].copy(), earlier[:found].copy(), kept[:size].copy()
+    for row in order:
+        if before[row] != -2:
+            kept[size] = row
+            size += 1
+    return kept[:size].copy()
 
 
 @inner
-def _leave_slot(loose: Ints, after: Ints, before: Ints, heads: Ints, tails: Ints, lane: int, x: int) -> None:
+def _leave_slot(loose: Ints, after: Small, before: Small, heads: Small, tails: Small, lane: int, x: int) -> None:
     """Take away what stands for the same values of the shared variables."""
     y = heads[lane]
     while y >= 0:
@@ -419,48 +392,77 @@ def _leave_slot(loose: Ints, after: Ints, before: Ints, heads: Ints, tails: Ints
 
 
 @compiled
-def joined_rows(parts: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints, right: Ints, sources: Ints) -> Ints:
-    """The rows of pairs; ``sources`` are, for the left and the right side, the columns of the result's values."""
-    count, width = len(left), sources.shape[1]
-    found = np.empty((count, VALUES + width), np.int64)
+def joined(
+    parts: Parts, is_right: Flags, lists: Lists, lane: Small, later: Ints, earlier: Ints, sources: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Pairs as occurrences; ``sources`` are, for the left and the right side, the columns of the result's values."""
+    starts, events, of_part, place, _ = lists
+    count = len(later)
+    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
     for pair in range(count):
-        one, other = parts[of_part[left[pair]]], parts[of_part[right[pair]]]
+        swapped = lane[later[pair]] & 1
+        left[pair], right[pair] = (earlier[pair], later[pair]) if swapped else (later[pair], earlier[pair])
+    bounds = np.zeros(count + 1, np.int64)
+    for part in range(len(parts)):
+        if len(parts[part]):
+            _add_sizes(bounds, starts[part], of_part, part, place, right if is_right[part] else left)
+    for pair in range(count):
+        bounds[pair + 1] += bounds[pair]
+    rows, found = np.empty((count, VALUES + sources.shape[1]), np.int64), np.empty(bounds[-1], np.int64)
+    for one in range(len(parts)):
+        for other in range(len(parts)):
+            if len(parts[one]) and len(parts[other]) and not is_right[one] and is_right[other]:
+                pairs = (of_part, one, other, place, left, right)
+                _join_rows(rows, parts[one], parts[other], *pairs, sources)
+                _join_events(found, bounds, starts[one], events[one], starts[other], events[other], *pairs)
+    return rows, bounds, found
+
+
+@inner
+def _add_sizes(bounds: Ints, starts: Ints, of_part: Bytes, part: int, place: Small, rows: Ints) -> None:
+    for at in range(len(rows)):
+        if of_part[rows[at]] == part:
+            row = place[rows[at]]
+            bounds[at + 1] += starts[row + 1] - starts[row]
+
+
+@inner
+def _join_rows(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    found: Ints, lefts: Ints, rights: Ints, of_part: Bytes, one: int, other: int, place: Small, left: Ints,
+    right: Ints, sources: Ints,
+) -> None:  # fmt: skip
+    for pair in range(len(left)):
+        if of_part[left[pair]] != one or of_part[right[pair]] != other:
+            continue
         a, b = place[left[pair]], place[right[pair]]
-        found[pair, START] = min(one[a, START], other[b, START])
-        found[pair, END] = max(one[a, END], other[b, END])
-        found[pair, EMITTED] = max(one[a, EMITTED], other[b, EMITTED])
-        found[pair, FIRST] = min(one[a, FIRST], other[b, FIRST])
-        found[pair, LEFT_END] = one[a, END]
-        found[pair, RIGHT_START] = other[b, START]
-        for column in range(width):
-            value = one[a, sources[0, column]] if sources[0, column] >= 0 else UNBOUND
+        found[pair, START] = min(lefts[a, START], rights[b, START])
+        found[pair, END] = max(lefts[a, END], rights[b, END])
+        found[pair, EMITTED] = max(lefts[a, EMITTED], rights[b, EMITTED])
+        found[pair, FIRST] = min(lefts[a, FIRST], rights[b, FIRST])
+        found[pair, LEFT_END] = lefts[a, END]
+        found[pair, RIGHT_START] = rights[b, START]
+        for column in range(sources.shape[1]):
+            value = lefts[a, sources[0, column]] if sources[0, column] >= 0 else UNBOUND
             if value == UNBOUND and sources[1, column] >= 0:
-                value = other[b, sources[1, column]]
+                value = rights[b, sources[1, column]]
             found[pair, VALUES + column] = value
-    return found
 
 
-@compiled
-def joined_events(
-    starts: tuple[Ints, ...], events: tuple[Ints, ...], of_part: Ints, place: Ints, left: Ints, right: Ints
-) -> tuple[Ints, Ints]:
-    """The events of pairs, which share none, in the order of their numbers."""
-    bounds = np.zeros(len(left) + 1, np.int64)
+@inner
+def _join_events(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    found: Ints, bounds: Ints, starts: Ints, events: Ints, other_starts: Ints, other_events: Ints, of_part: Bytes,
+    one: int, other: int, place: Small, left: Ints, right: Ints,
+) -> None:  # fmt: skip
+    """The events of both, which share none, in the order of their numbers."""
     for pair in range(len(left)):
-        one, other = starts[of_part[left[pair]]], starts[of_part[right[pair]]]
+        if of_part[left[pair]] != one or of_part[right[pair]] != other:
+            continue
         a, b = place[left[pair]], place[right[pair]]
-        bounds[pair + 1] = bounds[pair] + one[a + 1] - one[a] + other[b + 1] - other[b]
-    found = np.empty(bounds[-1], np.int64)
-    for pair in range(len(left)):
-        part, other_part = of_part[left[pair]], of_part[right[pair]]
-        own, others = events[part], events[other_part]
-        at, stop = starts[part][place[left[pair]]], starts[part][place[left[pair]] + 1]
-        other_at, other_stop = starts[other_part][place[right[pair]]], starts[other_part][place[right[pair]] + 1]
+        at, stop, other_at, other_stop = starts[a], starts[a + 1], other_starts[b], other_starts[b + 1]
         for target in range(bounds[pair], bounds[pair + 1]):
-            if other_at == other_stop or (at < stop and own[at] < others[other_at]):
-                found[target] = own[at]
+            if other_at == other_stop or (at < stop and events[at] < other_events[other_at]):
+                found[target] = events[at]
                 at += 1
             else:
-                found[target] = others[other_at]
+                found[target] = other_events[other_at]
                 other_at += 1
-    return bounds, found
