@@ -22,6 +22,7 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
 from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
+from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
 from motet.model.tables import Triple
 from motet.plan.dag import Builder, build
@@ -61,10 +62,14 @@ class Buckets:
             return dict.fromkeys((event.name for event in subscription.events), Route(Meeting.HOME, (_FED,)))
         return routes(subscription)
 
+    def is_at_home(self, subscription: Subscription) -> bool:
+        """Whether all occurrences of a subscription are in one bucket."""
+        return any(route.meeting is Meeting.HOME for route in self.routes(subscription).values())
+
     def has(self, bucket: int, subscription: Subscription) -> bool:
         """Whether occurrences of a subscription may be in a bucket; silence speaks only at home."""
-        homes = {route.names for route in self.routes(subscription).values() if route.meeting is Meeting.HOME}
-        return not homes or any(bucket_of(label, self.count) == bucket for label in homes)
+        labels = {route.names for route in self.routes(subscription).values() if route.meeting is Meeting.HOME}
+        return not labels or any(bucket_of(label, self.count) == bucket for label in labels)
 
     def of(self, node: Node, table: Occurrences, names: Dictionary) -> Ints:
         """The bucket of each occurrence of a leaf."""
@@ -116,7 +121,7 @@ def routes(subscription: Subscription) -> Mapping[str, Route]:
     plan = builder.plan([root])
     (part,) = components(plan)
     places = {event.name: builder.leaf(event)[0] for event in subscription.events}
-    if part.stateless:
+    if part.stateless and not is_single(subscription):  # whose past alone is read in a bucket, once
         return dict.fromkeys(places, Route(Meeting.EVENT))
     keys = _keys(plan, part, _shown(plan, root))
     if keys.keys() >= set(places.values()):

@@ -42,7 +42,7 @@ from motet.engine.lives import Life, Past, below, facts_of, life_of, parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
-from motet.engine.reading import Course, Part, parts
+from motet.engine.reading import Course, Extract, Part, parts
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow, Triple, notification_rows
@@ -53,7 +53,7 @@ from motet.plan.lags import lags
 from motet.plan.nodes import Kind, Plan, Start
 from motet.plan.repeats import repeating
 
-History = Callable[[int], Iterable[pa.RecordBatch]]
+History = Callable[[int], Iterable[pa.RecordBatch | Extract]]
 Keep = Callable[[int, Occurrences, Dictionary], Occurrences]  # given a leaf's node and what it has found
 
 
@@ -482,15 +482,15 @@ class Kernel:
         if is_matched:
             life.root = None
 
-    def _shown(self, life: Life, history: Iterable[pa.RecordBatch], retracted: dict[str, int]) -> Occurrences:
+    def _shown(self, life: Life, history: Iterable[pa.RecordBatch | Extract], retracted: dict[str, int]) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
         assert life.subscription.since is not None and life.root is not None and life.delivery is not None
         own = below(self._shared.builder.nodes, [life.root])
         self._past = Past(life, life.subscription.since, retracted, own)
         self._lives[life.subscription.name] = life
         self._is_changed = True
-        for records in history:
-            self.advance(records)
+        for read in history:
+            self.advance(*((read.records, read.course) if isinstance(read, Extract) else (read,)))
         self._detector.running = {id_: one for id_, one in self._detector.running.items() if id_ in own}
         return concatenated([none(len(life.delivery.names)), *self._past.found])
 

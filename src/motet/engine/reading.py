@@ -51,6 +51,14 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
+class Extract:
+    """Of the records of a range those that are of concern to somebody, all control records among them."""
+
+    records: pa.RecordBatch
+    course: Course
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Records of which at most the first is a control record."""
 

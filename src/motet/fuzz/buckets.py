@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +17,12 @@ import pyarrow as pa
 from motet.fuzz.case import Case
 from motet.fuzz.kernel import log_of, pieces
 from motet.fuzz.oracle import lines_of
+from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.tables import notification_rows
+
+if TYPE_CHECKING:
+    from motet.engine.reading import Extract
 
 
 @dataclass(frozen=True)
@@ -39,17 +45,21 @@ class BucketsEngine:
         from motet.engine.detect.saving import Saved  # noqa: PLC0415
         from motet.engine.kernel import Kernel  # noqa: PLC0415
         from motet.engine.reading import Course  # noqa: PLC0415
+        from motet.spark.stream.past import Past  # noqa: PLC0415
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, places = log_of(case)
         buckets = Buckets(random.randint(1, 5), feeding_each_other(records))
 
-        def history(offset: int) -> Iterator[pa.RecordBatch]:
-            return pieces(records.slice(0, offset), random)
+        def past(bucket: int, offset: int) -> Iterator[pa.RecordBatch | Extract]:
+            before = pieces(records.slice(0, offset), random)
+            (subscription,) = parse(records.column("text")[offset].as_py())
+            is_at_home = buckets.is_at_home(subscription)
+            return before if is_at_home else Past(subscription, buckets, before, case.lateness).of(bucket)
 
         router = Kernel(lateness=case.lateness, buckets=buckets)
         kernels = [
-            Kernel(lateness=case.lateness, history=history, buckets=buckets, bucket=number)
+            Kernel(lateness=case.lateness, history=partial(past, number), buckets=buckets, bucket=number)
             for number in range(buckets.count)
         ]
         told: list[pa.RecordBatch] = []
@@ -61,6 +71,7 @@ class BucketsEngine:
                 mine = np.isin(course.offsets, routed[routed[:, 0] == number, 1]) | course.is_control
                 told.append(kernel.advance(piece.filter(pa.array(mine)), course))
                 saved = Saved.of(kernel.dump())
+                history = partial(past, number)
                 kernels[number] = Kernel.resumed(saved, history=history, buckets=buckets, bucket=number)
         found = [(places[offset], one) for batch in told for one, offset in notification_rows(batch)]
         return lines_of(found, offsets=True)

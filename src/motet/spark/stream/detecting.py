@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from time import process_time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,7 @@ class Detecting(StatefulProcessor):
             kernel = _anew(key, view, buckets, 0)
             return Running(place, kernel, kernel.saved())
         saved = self._keeping.saved(place)
-        kernel = Kernel.resumed(saved, history=view.history, buckets=buckets, bucket=key[1])
+        kernel = Kernel.resumed(saved, history=partial(view.past, key[1]), buckets=buckets, bucket=key[1])
         return Running(place, kernel, saved)
 
 
@@ -149,7 +150,7 @@ def _fed(place: Place) -> frozenset[str]:
 
 def _anew(key: Key, view: View, buckets: Buckets, stop: int) -> Kernel:
     """A kernel that has read the log up to an offset by itself: what it would have told, others have."""
-    kernel = Kernel(lateness=view.lateness, history=view.history, buckets=buckets, bucket=key[1])
+    kernel = Kernel(lateness=view.lateness, history=partial(view.past, key[1]), buckets=buckets, bucket=key[1])
     for batch in view.history(stop):
         kernel.advance(batch)
     return kernel

@@ -55,7 +55,7 @@ class Matching:
             return
         view, begun, read, late = view_of(lake), process_time_ns(), 0, 0
         router = view.router(view.buckets(self.count, stop), low)
-        for records in view.snapshot(stop).records(low, high):
+        for records in view.snapshot().records(low, high):
             told, places = router.spread(records)
             read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
             late += records.column("late").true_count

@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from motet.engine.buckets import Buckets, feeding_each_other
 from motet.engine.kernel import Kernel
-from motet.engine.reading import COURSE, Course
+from motet.engine.lives import parsed
+from motet.engine.reading import COURSE, Course, Extract
 from motet.lake import DataFile, Lake, Snapshot
 from motet.model.schemas import RECORDS
+from motet.spark.stream.past import Past
 from motet.spark.stream.payload import records
 
 _VIEWS = 512
@@ -34,27 +36,26 @@ class View:
 
     def __init__(self, lake: str) -> None:
         self._lake = Lake.open(Path(lake), create=False)
-        self._snapshot: Snapshot | None = None
         self._course: tuple[int, int, Course] | None = None
         self._controls = _empty()
         self._read_to = 0
         self._router: tuple[Buckets, int, Kernel] | None = None
         self._fed: tuple[int, frozenset[str]] = (0, frozenset())
+        self._buckets: Buckets | None = None
+        self._past: tuple[int, Past] | None = None
 
     @property
     def lateness(self) -> int | None:
         return self._lake.lateness
 
-    def snapshot(self, stop: int) -> Snapshot:
-        """One that has all records below an offset."""
-        if self._snapshot is None or self._snapshot.next_offset < stop:
-            self._snapshot = self._lake.snapshot()
-        return self._snapshot
+    def snapshot(self) -> Snapshot:
+        """The newest: files of older ones may have been compacted and cleaned away."""
+        return self._lake.snapshot()
 
     def controls(self, first: int, stop: int) -> pa.RecordBatch:
         """The control records of a range."""
         if self._read_to < stop:
-            more = self.snapshot(stop).controls(self._read_to, stop)
+            more = self.snapshot().controls(self._read_to, stop)
             self._controls = records([self._controls, *more])
             self._read_to = stop
         begin, end = np.searchsorted(self._controls.column("offset").to_numpy(), [first, stop])
@@ -63,7 +64,7 @@ class View:
     def course(self, first: int, stop: int) -> Course:
         """How time went in a range."""
         if self._course is None or not (self._course[0] <= first and self._course[1] >= stop):
-            batches = list(self.snapshot(stop).records(first, stop, COURSE))
+            batches = list(self.snapshot().records(first, stop, COURSE))
             schema = pa.schema([RECORDS.field(name) for name in COURSE])
             table = pa.Table.from_batches([batch.select(COURSE) for batch in batches], schema).combine_chunks()
             whole = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
@@ -74,7 +75,8 @@ class View:
         """How the subscriptions that are known at the end of a batch are spread."""
         if self._fed[0] != stop:
             self._fed = stop, feeding_each_other(self.controls(0, stop))
-        return Buckets(count, self._fed[1])
+        self._buckets = Buckets(count, self._fed[1])
+        return self._buckets
 
     def subscribed(self, stop: int) -> frozenset[str]:
         """The names of all subscriptions that began below an offset."""
@@ -83,7 +85,18 @@ class View:
 
     def history(self, stop: int) -> Iterator[pa.RecordBatch]:
         """All records below an offset."""
-        return self.snapshot(stop).records(0, stop)
+        return self.snapshot().records(0, stop)
+
+    def past(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | Extract]:
+        """What a bucket shows the subscription that begins at an offset; it is spread like those of the last batch."""
+        assert self._buckets is not None
+        (record,) = self.controls(stop, stop + 1).to_pylist()
+        (subscription,) = parsed(record["text"], f"subscription {record['id']!r} in the log")
+        if self._buckets.is_at_home(subscription):
+            return self.history(stop)
+        if self._past is None or (self._past[0], self._past[1].buckets) != (stop, self._buckets):
+            self._past = stop, Past(subscription, self._buckets, self.history(stop), self.lateness)
+        return self._past[1].of(bucket)
 
     def is_notified(self, stop: int) -> bool:
         """Whether what the records below an offset mean is in the table already."""
