@@ -1,0 +1,50 @@
+"""`motet ingest` and `motet deliver` with requests that make no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from motet.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say where the events are"),
+        (["--watch", "in", "--nats", "nats://127.0.0.1:1"], "say where the events are"),
+        (["--watch", "nowhere"], "there is no directory 'nowhere'"),
+        (["--nats", "nats://127.0.0.1:1"], "say which stream"),
+        (["--nats", "127.0.0.1", "--stream", "S"], "is no NATS address"),
+        (["--nats", "nats://127.0.0.1:1", "--stream", "S", "--content-type", "no/type"], "'no/type' is not known"),
+        (["a.nq", "--once"], "--once is for --watch and --nats"),
+        (["a.nq"], "there is no event file 'a.nq'"),
+    ],
+)
+def test_ingest_refuses_what_makes_no_sense(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A wrong request is answered with what is wrong and status 2, and no event is taken."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    assert main(["ingest", "--lake", "lake", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_empty_directory_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to take in, and that is what is said."""
+    (tmp_path / "in").mkdir()
+    assert main(["ingest", "--lake", str(tmp_path / "lake"), "--watch", str(tmp_path / "in"), "--once"]) == 0
+    assert capsys.readouterr().out.startswith("files       0\naccepted    0\n")
+
+
+def test_deliver_needs_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Delivering does not make a lake where there is none."""
+    assert main(["deliver", "--lake", str(tmp_path / "lake"), "--nats", "nats://127.0.0.1:1"]) == 1
+    assert "is not a lake" in capsys.readouterr().err
+    assert not (tmp_path / "lake").exists()
