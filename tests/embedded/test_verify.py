@@ -26,7 +26,6 @@ from motet.lake import Lake
 from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
-from motet.spark.verify import packs
 
 PAIR = "SUBSCRIPTION pair EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
 
@@ -93,7 +92,7 @@ def test_a_link_for_each_stretch_of_the_log() -> None:
 
 
 def test_random_logs_have_the_chain_of_the_reference_engine(tmp_path: Path) -> None:
-    """Embedded, in packs as on Spark, or by the definitions: the same rows, so the same head."""
+    """Embedded or by the definitions: the same rows, so the same head."""
     for number in range(12):
         case = without_repetitions(nth_case(21, number, Abilities()))
         lake = lake_of(case, tmp_path / str(number))
@@ -102,13 +101,6 @@ def test_random_logs_have_the_chain_of_the_reference_engine(tmp_path: Path) -> N
         lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
         snapshot = lake.snapshot()
         assert sorted(derived_again(snapshot, lake.lateness)) == expected
-        in_packs = [
-            row
-            for pack in packs(snapshot, 3)
-            for row in derived_again(snapshot, lake.lateness, pack.known)
-            if json.loads(row[1])["subscription"] in pack.told
-        ]
-        assert sorted(in_packs) == expected
 
 
 def without_repetitions(case: Case) -> Case:

@@ -15,14 +15,17 @@ import motet
 from motet.demo import building
 from motet.embedded.job import load_subscriptions
 from motet.embedded.replay import Part, Replay, load_replay, replay_embedded
+from motet.embedded.verify import verify_embedded
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
 from motet.lake import Lake
+from motet.language.parse import parse
 from motet.model.terms import RDFS, iri
 from motet.model.times import parse_datetime
 from motet.spark.components import Spread, divide
 from motet.spark.detect_groups import GROUPED, Detect
 from motet.spark.replay import MatchSeen, replay_spark
 from motet.spark.spread import Spreading
+from motet.spark.verify import verify_spark
 
 
 def lines_of(replay: Replay, part: Part) -> set[str]:
@@ -74,6 +77,16 @@ def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path:
     assert there.getvalue() == here.getvalue()
     for name in ("fire", "fire-spreads", "any-alarm", "late"):
         assert f'"subscription": "{name}"'.encode() in here.getvalue()
+
+
+def test_an_empty_lake_has_nothing_to_say(spark: SparkSession, tmp_path: Path) -> None:
+    """Not even about silence, and nothing to verify."""
+    lake = Lake.open(tmp_path)
+    silent = parse('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN NO a FOR 1 s SIGNAL')
+    sink = io.BytesIO()
+    assert replay_spark(load_replay(str(tmp_path), silent), sink) == 0
+    assert sink.getvalue() == b""
+    assert verify_spark(lake, lake.snapshot()) == verify_embedded(lake, lake.snapshot())
 
 
 def first_event(lake: Lake) -> str:

@@ -11,9 +11,32 @@ from pyspark.sql import SparkSession
 
 import motet
 from motet.demo import building
-from motet.embedded.verify import verify_embedded
+from motet.embedded.verify import derived_again, verify_embedded
+from motet.fuzz.compare import nth_case
+from motet.fuzz.replays import lake_of
+from motet.fuzz.subscriptions import Abilities
 from motet.lake import Lake
+from motet.model.tables import notification_batch
 from motet.spark.verify import packs, verify_spark
+
+
+def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
+    """Over random logs, subscriptions that are derived apart are told the same, with the same records."""
+    several = 0
+    for number in range(16):
+        lake = lake_of(nth_case(22, number, Abilities()), tmp_path / str(number))
+        lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
+        snapshot = lake.snapshot()
+        spread = packs(snapshot, 3)
+        found = [
+            row
+            for pack in spread
+            for row in derived_again(snapshot, lake.lateness, pack.known)
+            if json.loads(row[1])["subscription"] in pack.told
+        ]
+        assert sorted(found) == sorted(derived_again(snapshot, lake.lateness)), number
+        several += len(spread) > 1
+    assert several > 8
 
 
 def test_spark_finds_the_same_chain_and_the_same_difference(spark: SparkSession, tmp_path: Path) -> None:

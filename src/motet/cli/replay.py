@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.cli import output
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     replay = load_replay(args.lake, subscriptions, **span_of(args))
     started = time.perf_counter()
     with output.sink(args.output) as sink:
-        count = run_on(args.engine, replay, sink)
+        count = run_on(args.engine, replay, sink, Path(args.output).parent if args.output else None)
     seconds = round(time.perf_counter() - started, 3)
     facts = {"notifications": count, "events": replay.events, "engine": args.engine, "seconds": seconds}
     sentence = "{notifications} notifications from a log of {events} events in {seconds} s on {engine}"
@@ -60,12 +61,12 @@ def span_of(args: argparse.Namespace) -> dict[str, int | None]:
     return {name: instant_of(text) if (text := getattr(args, name)) else None for name in ("since", "until")}
 
 
-def run_on(engine: str, replay: Replay, sink: BinaryIO) -> int:
-    """Replay on an engine; how many notifications there are."""
+def run_on(engine: str, replay: Replay, sink: BinaryIO, scratch: Path | None = None) -> int:
+    """Replay on an engine; how many notifications there are. Tasks leave their parts in ``scratch``."""
     if engine == "spark":
         from motet.spark.replay import replay_spark  # noqa: PLC0415  (starts a JVM)
 
-        return replay_spark(replay, sink)
+        return replay_spark(replay, sink, scratch=scratch)
     from motet.embedded.replay import replay_embedded  # noqa: PLC0415
 
     with output.records_bar("replaying", len(replay.parts) * replay.snapshot.next_offset) as count:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.embedded.chain import Compared, Row, Streamed, compare
+from motet.embedded.replay import Watch
 from motet.engine.kernel import Kernel
 from motet.lake import Lake, Snapshot
 from motet.model.tables import notification_rows
-
-Watch = Callable[[int], None]  # told how many more records have been read
 
 
 def verify_embedded(lake: Lake, snapshot: Snapshot, watch: Watch = lambda _: None) -> Compared:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PLACE_BITS = 32  # of an offset made of an event's part and its place there
 COPIED_BYTES = 2**20
+UNFINISHED = "The output is not whole: remove it, mend the cause and run again."
 
 Reject = Callable[[Sequence[DecodeError]], None]
 
@@ -90,17 +91,14 @@ def told_in(
 
 
 @contextmanager
-def failures(what: str) -> Iterator[None]:
+def failures(what: str, advice: str = UNFINISHED) -> Iterator[None]:
     """Say in our own words that Spark has failed."""
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
     except PySparkException as error:
-        raise EngineError(
-            f"{what} on Spark failed: {str(error).strip().splitlines()[-1]}",
-            advice="The output is not whole: remove it, mend the cause and run again.",
-        ) from error
+        raise EngineError(f"{what} on Spark failed: {str(error).strip().splitlines()[-1]}", advice=advice) from error
 
 
 @contextmanager
@@ -149,10 +147,14 @@ def _rejection(row: Row, parts: Parts) -> DecodeError:
 
 def write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) -> int:
     """Write rows of TOLD as lines; how many. Tasks write sorted parts; their files, one after the other, are it all."""
+    from pyspark.sql import Observation  # noqa: PLC0415
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
     directory = Path(tempfile.mkdtemp(prefix="motet-run-", dir=scratch))
-    lines = 0
+    written, lines = Observation(), 0
     try:
-        told.orderBy(*ORDER).select("text").write.text(f"file://{directory.absolute()}/parts")
+        rows = told.orderBy(*ORDER).observe(written, f.count(f.lit(1)).alias("rows"))
+        rows.select("text").write.text(f"file://{directory.absolute()}/parts")
         for path in sorted(directory.glob("parts/part-*")):
             with path.open("rb") as part:
                 while chunk := part.read(COPIED_BYTES):
@@ -160,4 +162,9 @@ def write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) ->
                     lines += chunk.count(b"\n")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+    if lines != written.get["rows"]:
+        raise EngineError(
+            f"tasks wrote {written.get['rows']} notifications, {lines} are in {directory}",
+            advice="Not every machine reaches that directory: give --output in one that all of them do.",
+        )
     return lines

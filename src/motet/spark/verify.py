@@ -53,7 +53,7 @@ def verify_spark(lake: Lake, snapshot: Snapshot) -> Compared:
     spark = session()
     work = packs(snapshot, PACKS_PER_CORE * spark.sparkContext.defaultParallelism)
     derive, read = DeriveAgain(snapshot, lake.lateness, work), ReadTable(snapshot)
-    with failures("the verification"), ExitStack() as opened:
+    with failures("the verification", "`motet inspect --check` lists files that are damaged."), ExitStack() as opened:
         tables = (Spread(spark, opened, derive, len(work)), Spread(spark, opened, read, len(snapshot.tables)))
         return compare(*tables, snapshot.notified_to)
 
