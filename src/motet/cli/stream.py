@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,8 +73,7 @@ def run(args: argparse.Namespace) -> int:
             output.complain(f"metrics: http://{args.metrics_host}:{port}/metrics")
         note = settled(checkpoint, [str(lake.store.root.absolute()) for lake in lakes], args.buckets)
         output.complain("starting Spark ...")
-        spark = _session(args.master, note.buckets, config)
-        stack.callback(spark.stop)
+        spark = stack.enter_context(_session(args.master, note.buckets, config))
         asked = stack.enter_context(until_asked_to_stop())
         watch = stack.enter_context(watching(as_json=args.json))
         pipeline = _Pipeline(lakes, checkpoint, metrics, watch)
@@ -96,15 +95,24 @@ def settings_of(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _session(master: str | None, buckets: int, config: Mapping[str, str]) -> SparkSession:
-    from motet.spark.chatter import without_chatter  # noqa: PLC0415  (only when Spark starts)
+@contextmanager
+def _session(master: str | None, buckets: int, config: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session for the query, stopped afterwards unless it was there before."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
+
+    from motet.spark.chatter import without_chatter  # noqa: PLC0415
     from motet.spark.session import session  # noqa: PLC0415
 
+    borrowed = SparkSession.getActiveSession() is not None
     with without_chatter():
         spark = session(master=master, app_name="motet-stream", config=config)
     if int(spark.conf.get(_PARTITIONS) or 0) > buckets:  # Spark's 200 are for other work; a bucket is never split
         spark.conf.set(_PARTITIONS, buckets)
-    return spark
+    try:
+        yield spark
+    finally:
+        if not borrowed:
+            spark.stop()
 
 
 class _Pipeline:

@@ -20,7 +20,7 @@ from motet.model.errors import EngineError, UsageError
 
 PACKAGE = "motet-package"  # the archives' names where executors work
 ENVIRONMENT = "motet-environment"
-NUMBA_CACHE = "motet-numba"
+NUMBA_CACHE = "motet-numba"  # where the archive is read-only when it is unpacked
 MAIN = "motet_main.py"
 
 _MAIN = "import sys\n\nfrom motet.cli.main import main\n\nsys.exit(main())\n"
@@ -85,7 +85,7 @@ class Submission:
             "spark.archives": ",".join(archives),
             "spark.pyspark.python": python,
             **self._everywhere("PYTHONPATH", PACKAGE),
-            **self._everywhere("NUMBA_CACHE_DIR", NUMBA_CACHE),
+            **({} if self.kind == "standalone" else self._everywhere("NUMBA_CACHE_DIR", NUMBA_CACHE)),
         }
 
     def _everywhere(self, name: str, value: str) -> dict[str, str]:

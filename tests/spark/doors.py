@@ -1,0 +1,62 @@
+"""A small lake for the pipeline: doors that open and shut, and subscriptions that combine that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from motet.engine.kernel import Kernel
+from motet.lake import Lake
+from motet.language.parse import parse
+from motet.language.printer import to_text
+from motet.model.tables import EventRow, notification_rows
+
+SECOND = 1_000_000
+EVENTS = 60
+RECORDS = 64  # with three subscriptions and a tick
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+SUBSCRIPTIONS = """
+PREFIX ex: <http://example.org/>
+SUBSCRIPTION pair EVENT a { ?a ex:kind "open" . ?a ex:door ?d } EVENT b { ?b ex:kind "shut" . ?b ex:door ?d }
+  WHEN a BEFORE b WITHIN 5 s SELECT ?d
+SUBSCRIPTION left-open EVENT a { ?a ex:kind "open" . ?a ex:door ?d } EVENT b { ?b ex:kind "shut" . ?b ex:door ?d }
+  WHEN a UNLESS b WITHIN 5 s SELECT ?d
+SUBSCRIPTION third EVENT a { ?a ex:door 3 } WHEN a
+"""
+
+
+def fill(lake: Lake) -> None:
+    """Subscriptions in the middle of the events, and time that goes on behind them."""
+    append(lake, range(5))
+    for subscription in parse(SUBSCRIPTIONS):
+        lake.subscribe(subscription.name, to_text(subscription))
+    append(lake, range(5, EVENTS))
+    lake.tick(1_000 * SECOND)
+
+
+def append(lake: Lake, numbers: Sequence[int]) -> None:
+    """Event after event, a second each."""
+    lake.append([_event(number) for number in numbers], now=0)
+
+
+def expected(lake: Lake) -> list[str]:
+    """What the log means, by one kernel in this process."""
+    kernel = Kernel(lateness=lake.lateness)
+    return lines([kernel.advance(batch) for batch in lake.snapshot().records()])
+
+
+def lines(batches: Iterable[pa.RecordBatch]) -> list[str]:
+    """Notifications as text, each with its offset."""
+    rows = [row for batch in batches for row in notification_rows(batch)]
+    return sorted(f"{offset} {notification.to_line()}" for notification, offset in rows)
+
+
+def _event(number: int) -> EventRow:
+    iri = f"<urn:e:{number}>"
+    kind, door = "open" if number % 3 else "shut", number % 4
+    triples = (
+        (iri, "<http://example.org/kind>", f'"{kind}"'),
+        (iri, "<http://example.org/door>", f'"{door}"^^<{INTEGER}>'),
+    )
+    return EventRow(f"urn:e:{number}", number * SECOND, number * SECOND, triples)
