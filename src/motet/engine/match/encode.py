@@ -15,7 +15,7 @@ from motet.engine.match.texts import Codes, Ints, Numbers, Texts, frozen, texts
 from motet.engine.match.values import comparable
 from motet.engine.match.vocabulary import Vocabulary, class_names, tables
 
-_SLOW = 255
+SLOW = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
 
 def settle_slow(row: Numbers, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:
     """Find out about the values that the kernel has left alone."""
-    for at in (row[:, KIND] == _SLOW).nonzero()[0]:
+    for at in (row[:, KIND] == SLOW).nonzero()[0]:
         value[at], row[at, KIND] = comparable(term(int(row[at, REF])))
 
 

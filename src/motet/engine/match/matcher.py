@@ -26,7 +26,7 @@ from motet.engine.match.segment import Hits
 from motet.engine.match.solutions import Batch, Solutions, solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import Verifier, leaf_of
-from motet.engine.match.vocabulary import Vocabulary, vocabulary
+from motet.engine.match.vocabulary import Tables, Vocabulary, tables, vocabulary
 from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow, Triple, notification_batch, notification_rows, record_batch
@@ -92,7 +92,7 @@ class Matcher:
 
     def tell(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]]:
         """As `notify`, from event records in Python values to such: quicker for a few events."""
-        told = tell_few(records, self._index.groups, self._vocabulary, self._predicates) if self._is_simple else None
+        told = tell_few(records, self._index.groups, self._tables, self._predicates) if self._is_simple else None
         return list(notification_rows(self.notify(record_batch(records)))) if told is None else told
 
     def solve(self, events: pa.RecordBatch) -> Iterator[Part]:
@@ -157,6 +157,10 @@ class Matcher:
     def _vocabulary(self) -> Vocabulary:
         schema = self._background.reasoner.schema
         return vocabulary(self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties)
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return tables(self._vocabulary)
 
     @cached_property
     def _verifier(self) -> Callable[[Subscription], Verifier]:

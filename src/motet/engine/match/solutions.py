@@ -77,11 +77,10 @@ def bound(
     encoded: Encoded, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: Mapping[str, int]
 ) -> Bound:
     sources = _sources(forms, predicates)
-    hit, starts, binding, term = fill_solutions(
-        hits.event, form[hits.leaf], hits.witness, sources.starts, sources.kind, sources.number,
+    event, leaf, starts, binding, term = fill_solutions(
+        hits.event, hits.leaf, hits.witness, form, sources.starts, sources.kind, sources.number,
         encoded.starts, encoded.row, len(encoded.terms),
     )  # fmt: skip
-    event, leaf = hits.event[hit].astype(np.int64), hits.leaf[hit].astype(np.int64)
     kept = _distinct(event, leaf, starts, term)
     if kept is not None:
         event, leaf = event[kept], leaf[kept]

@@ -104,7 +104,7 @@ def _leaf_name(subscription: Subscription, pattern: Pattern) -> str:
 def _refusal(subscription: Subscription, what: str) -> EngineError:
     return EngineError(
         f"subscription {subscription.name!r} {what}",
-        advice="The live cloud on Spark takes single events only; the embedded cloud and `motet run` combine them.",
+        advice="Let a kernel detect it: only single events are matched.",
     )
 
 

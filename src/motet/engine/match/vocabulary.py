@@ -19,6 +19,8 @@ from motet.engine.match.texts import Ints, Table, frozen, table, texts
 from motet.model.terms import RDF_TYPE
 from motet.ontology.schema import Above, Properties
 
+Tables = tuple[npt.NDArray[Any], ...]
+
 
 class Lists(NamedTuple):
     """List ``i`` is ``values[starts[i]:starts[i + 1]]``."""
@@ -64,7 +66,7 @@ def vocabulary(
     )
 
 
-def tables(known: Vocabulary) -> tuple[npt.NDArray[Any], ...]:
+def tables(known: Vocabulary) -> Tables:
     """All arrays of a vocabulary, one after the other."""
     predicates, compared, classes, *lists_ = known
     both = (*predicates.strings, predicates.codes, predicates.slots, compared)
