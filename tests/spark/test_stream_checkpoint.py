@@ -19,6 +19,7 @@ def _written_by_spark(checkpoint: Path) -> None:
         for number in range(2):
             (checkpoint / log / str(number)).write_text(f"v1\n{line}")
             (checkpoint / log / f".{number}.crc").write_bytes(b"crc")
+    (checkpoint / "metadata").write_text('{"id":"c8688e5f"}')
 
 
 def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
@@ -28,7 +29,7 @@ def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
     _written_by_spark(checkpoint)
     assert first == settled(checkpoint, ["/lake"], None) == Note(("/lake",), 8, VERSION)
     assert settled(tmp_path / "other", ["/lake"], None).buckets == BUCKETS
-    assert sorted(path.name for path in checkpoint.iterdir()) == ["commits", NOTE, "offsets"]
+    assert sorted(path.name for path in checkpoint.iterdir()) == ["commits", "metadata", NOTE, "offsets"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: st
     assert "derives its state from the log" in str(refusal.value)
 
 
-@pytest.mark.parametrize("file", [NOTE, "offsets/1", "commits/1", "offsets/0"])
+@pytest.mark.parametrize("file", [NOTE, "offsets/1", "commits/1", "offsets/0", "metadata"])
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\x00", b'v1\n{"batch'])
 def test_a_file_that_was_cut_is_found_before_spark_starts(tmp_path: Path, file: str, content: bytes) -> None:
     """The refusal names the checkpoint and the file, and says that nothing is lost."""

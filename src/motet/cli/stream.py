@@ -127,7 +127,8 @@ class _Pipeline:
         self.sums: dict[str, int] = dict.fromkeys(("batches", "records", "events", "late", "notifications"), 0)
 
     def follow(self, spark: SparkSession, asked: threading.Event, *, most: int, once: bool) -> None:
-        from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  (heavy)
+        from pyspark.errors import PySparkException  # noqa: PLC0415
 
         from motet.spark.stream.errors import spoken  # noqa: PLC0415
         from motet.spark.stream.pipeline import start  # noqa: PLC0415
@@ -139,7 +140,7 @@ class _Pipeline:
                 if asked.is_set():
                     query.stop()
             self._look(query)
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise spoken(error, self._checkpoint) from error
 
     def _look(self, query: StreamingQuery) -> None:

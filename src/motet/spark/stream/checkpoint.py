@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -62,8 +62,7 @@ def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None) -> Note
             advice="Choose a directory that can be written: --checkpoint DIR",
         ) from error
     _compare(checkpoint, found, asked, any_buckets=buckets is None)
-    for log in _LOGS:
-        _check_log(checkpoint, log)
+    _check(checkpoint)
     return found
 
 
@@ -111,16 +110,22 @@ def _compare(checkpoint: Path, found: Note, asked: Note, *, any_buckets: bool) -
         )
 
 
-def _check_log(checkpoint: Path, log: str) -> None:
-    """The last files of one of Spark's logs are what Spark writes: a version and lines of JSON."""
-    for file in _numbered(checkpoint / log)[-_LAST:]:
+def _check(checkpoint: Path) -> None:
+    """The files Spark reads first are what Spark writes: JSON, in its logs behind a line with a version."""
+    for file in [path for log in _LOGS for path in _numbered(checkpoint / log)[-_LAST:]]:
         version, *lines = file.read_bytes().splitlines() or [b""]
-        try:
-            readable = version.startswith(b"v") and bool([json.loads(line) for line in lines if line != _VOID])
-        except ValueError:
-            readable = False
-        if not readable:
-            raise unreadable(checkpoint, f"{log}/{file.name} is cut or damaged")
+        if not version.startswith(b"v") or not _is_json(line for line in lines if line != _VOID):
+            raise unreadable(checkpoint, f"{file.relative_to(checkpoint)} is cut or damaged")
+    metadata = checkpoint / "metadata"
+    if metadata.exists() and not _is_json([metadata.read_bytes()]):
+        raise unreadable(checkpoint, "metadata is cut or damaged")
+
+
+def _is_json(lines: Iterable[bytes]) -> bool:
+    try:
+        return bool([json.loads(line) for line in lines])
+    except ValueError:
+        return False
 
 
 def _numbered(folder: Path) -> list[Path]:

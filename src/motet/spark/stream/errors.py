@@ -14,21 +14,26 @@ from motet.model.errors import EngineError, MotetError
 from motet.spark.stream.checkpoint import unreadable
 
 _OWN = re.compile(r"motet\.model\.errors\.(\w+): (.*(?:\n  (?!File |at ).*)?)")
+_TRACEBACK = "Traceback (most recent call last):"
 _PYTHON = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
-_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$", re.MULTILINE)
-_STATE = re.compile(r"STATE_STORE|STATE_DATA|RocksDB|ChecksumException|EOFException|ZipException|the saved state")
+_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$", re.MULTILINE)
+_DAMAGE = re.compile(
+    r"_STATE_STORE|STATE_STORE_|RocksDB|Checksum|EOFException|ZipException|the saved state of the detector"
+)
+_SHORTAGE = re.compile(r"No space left on device|Disk quota|OutOfMemory|MemoryError|Permission denied")
 _CONCURRENT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming jobs detected")
 _LONGEST = 600
 
 
 def spoken(error: Exception, checkpoint: Path) -> MotetError:
-    """What Spark has raised while the query ran, in a few words."""
+    """What was raised while the query ran, in a few words."""
     whole = "\n".join(_texts(error))
     reason = _reason(whole)
-    if _CONCURRENT.search(whole):
+    causes = "\n".join([whole.partition("\n")[0], *map(" ".join, _CAUSE.findall(whole)), reason])
+    if _CONCURRENT.search(causes):
         advice = "Let only one pipeline at a time use a checkpoint: stop the other one."
         return EngineError(f"another pipeline uses the checkpoint {checkpoint}", advice=advice)
-    if str(checkpoint) in whole.partition("\tat ")[0] + reason or _STATE.search(reason):
+    if (str(checkpoint) in causes or _DAMAGE.search(causes)) and not _SHORTAGE.search(causes):
         return unreadable(checkpoint, reason)
     if own := _OWN.findall(whole):
         message, _, advice = own[-1][1].partition("\n")
@@ -48,8 +53,10 @@ def _texts(error: BaseException | None) -> Iterator[str]:
 
 def _reason(text: str) -> str:
     """The innermost cause in one line: of Python if there is one, else of the JVM."""
-    for pattern in (_OWN, _PYTHON, _CAUSE):
-        if found := pattern.findall(text):
+    _, _, traceback = text.rpartition(_TRACEBACK)
+    python = traceback.partition("\n\tat ")[0] if _TRACEBACK in text else ""
+    for pattern, where in ((_OWN, text), (_PYTHON, python), (_CAUSE, text)):
+        if found := pattern.findall(where):
             kind, words = found[-1]
-            return f"{kind}: {words}"[:_LONGEST].strip().rstrip(":")
+            return f"{kind}: {words}".partition("\n")[0][:_LONGEST].strip().rstrip(":")
     return text.strip().splitlines()[0][:_LONGEST] if text.strip() else "Spark does not say why"
