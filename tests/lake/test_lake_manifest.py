@@ -94,6 +94,15 @@ def test_checkpoints_get_rarer_as_the_lake_grows(tmp_path: Path, monkeypatch: py
     assert written == [CHECKPOINT] * 5  # at 2, 4, 8, 16 and 32
 
 
+def test_hopeful_writer_that_came_second_looks_again(tmp_path: Path) -> None:
+    """A writer that has not looked for others' commits is asked again on top of them."""
+    first, second = Manifest(Store(tmp_path)), Manifest(Store(tmp_path))
+    first.commit(_one_record)
+    after = second.commit(_one_record, hopeful=True)
+    assert after == first.snapshot()
+    assert [(file.first, file.stop) for file in first.snapshot().segments] == [(0, 1), (1, 2)]
+
+
 def test_truncated_commit_is_named(tmp_path: Path) -> None:
     """A commit that is not whole stops the reader, with the file's name."""
     store = Store(tmp_path)

@@ -155,7 +155,8 @@ class Lake:
             return self._appending(newest, placed) if placed else None
 
         with self._manifest.writing:  # no other thread may follow the log between the commit and the note of it
-            after = self._manifest.commit(propose) if ids else None
+            hopeful = all(offer.few is not None for offer in offers)
+            after = self._manifest.commit(propose, hopeful=hopeful) if ids else None
             if after is not None and self._ids is not None:
                 whole = len(fresh) == len(ids)
                 new, codes = (ids, hashes) if whole else ([ids[place] for place in fresh], hashes[np.asarray(fresh)])

@@ -72,13 +72,16 @@ class Manifest:
             self.known = newest
         return newest
 
-    def commit(self, propose: Callable[[Snapshot], Commit | None]) -> Snapshot | None:
+    def commit(self, propose: Callable[[Snapshot], Commit | None], *, hopeful: bool = False) -> Snapshot | None:
         """Make the next version from what ``propose`` says about the newest one; it is asked again when another
         writer came first. None when it proposes nothing. A proposal that lost leaves files that a vacuum removes.
+
+        Whoever is ``hopeful`` does not look first whether another writer came: for proposals that cost little and say
+        nothing wrong of a version that is not the newest.
         """
         with self.writing, self._store.lock():
+            before = self.known if hopeful else self.snapshot()
             while True:
-                before = self.snapshot()
                 commit = propose(before)
                 if commit is None:
                     return None
@@ -87,6 +90,7 @@ class Manifest:
                     self.known = after
                     self._checkpoint(after)
                     return after
+                before = self.snapshot()
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
         """The larger the lake, the rarer, in powers of two: writing one costs as much as reading so many commits."""
