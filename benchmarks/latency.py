@@ -61,9 +61,9 @@ class Template:
         return replace(self._like, name=f"s{number}", events=(replace(event, body=body),))
 
     def in_place_of_parsing(self) -> AbstractContextManager[Any]:
-        stack = mock.patch.multiple("motet.embedded.cloud", parse=self)
-        registry = mock.patch.multiple("motet.plan.registry", parse=self)
-        return _Both(stack, registry)
+        cloud = mock.patch.multiple("motet.embedded.cloud", parse=self)
+        kernel = mock.patch.multiple("motet.engine.lives", parse=self)
+        return _Both(cloud, kernel)
 
 
 class _Both:
