@@ -45,7 +45,6 @@ def test_a_driver_in_the_cluster_gets_what_executors_get(master: str, driver: st
     settings = Submission(master, (), "cluster", environment=Path("/env.tar.gz")).settings(PACKAGE)
     assert settings["spark.archives"] == "/s/motet-package.zip#motet-package,/env.tar.gz#motet-environment"
     assert settings["spark.pyspark.python"] == "./motet-environment/bin/python"
-    assert settings[f"{driver}.NUMBA_CACHE_DIR"] == settings["spark.executorEnv.NUMBA_CACHE_DIR"] == "motet-numba"
     assert settings[f"{driver}.PYTHONPATH"] == settings["spark.executorEnv.PYTHONPATH"] == "motet-package"
 
 
@@ -82,7 +81,7 @@ def test_the_package_runs_from_its_archive(tmp_path: Path) -> None:
         "import motet; from motet.language.parse import parse; from motet.engine.kernel import Kernel; "
         "print(motet.__file__, len(parse('SUBSCRIPTION s EVENT a WHEN a')))"
     )
-    environment = {"PYTHONPATH": "motet-package", "NUMBA_CACHE_DIR": "motet-numba"}
+    environment = {"PYTHONPATH": "motet-package"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,11 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @lru_cache
-def sources(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """The state of everything that kernels in a folder are made of.
+def sources(folder: Path) -> tuple[tuple[str, str], ...]:
+    """The state of everything that kernels in a folder are made of: what the files say, wherever and since when.
 
     Numba would only look at a function's own file, and go on using what it compiled from older parts in others.
     """
     kernels = {*folder.glob("*_kernels.py"), *_HERE.rglob("*_kernels.py")}
     files = {*kernels, _HERE / "match" / "texts.py", _HERE / "detect" / "occurrences.py", Path(__file__)}
-    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in sorted(files))
+    return tuple((file.name, blake2b(file.read_bytes(), digest_size=16).hexdigest()) for file in sorted(files))

@@ -1,7 +1,8 @@
 """How does a command reach a cluster? Which settings, files and Python go along, for each kind of master.
 
-The package travels as an archive that executors unpack, since its kernels and grammars are read from files. What it
-needs besides (PyArrow, Numba, ...) travels as a packed environment, or is on the machines already. Nothing runs here.
+The package travels as an archive that executors unpack, since its grammars are read from files, and what Numba has
+compiled from its kernels is kept beside them. What it needs besides (PyArrow, Numba, ...) travels as a packed
+environment, or is on the machines already. Nothing runs here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from motet.model.errors import EngineError, UsageError
 
 PACKAGE = "motet-package"  # the archives' names where executors work
 ENVIRONMENT = "motet-environment"
-NUMBA_CACHE = "motet-numba"  # where the archive is read-only when it is unpacked
 MAIN = "motet_main.py"
 
 _MAIN = "import sys\n\nfrom motet.cli.main import main\n\nsys.exit(main())\n"
@@ -85,7 +85,6 @@ class Submission:
             "spark.archives": ",".join(archives),
             "spark.pyspark.python": python,
             **self._everywhere("PYTHONPATH", PACKAGE),
-            **({} if self.kind == "standalone" else self._everywhere("NUMBA_CACHE_DIR", NUMBA_CACHE)),
         }
 
     def _everywhere(self, name: str, value: str) -> dict[str, str]:
@@ -111,7 +110,7 @@ def staged(folder: Path) -> Path:
     archive = folder / f"{PACKAGE}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(source.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.is_file() and path.suffix != ".pyc":  # what Numba has compiled goes along
                 packed.write(path, Path("motet") / path.relative_to(source))
     (folder / MAIN).write_text(_MAIN)
     return archive
