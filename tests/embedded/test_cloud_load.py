@@ -16,7 +16,7 @@ from motet.embedded.cloud import Cloud
 from motet.embedded.derivation import Here, Recent
 from motet.embedded.intake import Intake
 from motet.embedded.worker import Worker
-from motet.lake import Committed, Lake, Snapshot
+from motet.lake import Committed, Lake
 from motet.model.errors import LakeError, UsageError
 from motet.model.notifications import Notification
 from motet.model.tables import notification_rows
@@ -265,15 +265,17 @@ def test_derived_elsewhere(tmp_path: Path) -> None:
     """A function that derives and commits by itself is asked for each range once; delivery reads what it wrote."""
     asked: list[tuple[int, int]] = []
     heard: list[Notification] = []
+    lake = Lake.open(tmp_path)
 
-    def derive(lake: Lake, snapshot: Snapshot, stretches: object, first: int, stop: int) -> bool:
+    def derive() -> None:
+        snapshot, here = lake.snapshot(), Here(lake)
+        first, stop = snapshot.notified_to, snapshot.next_offset
         asked.append((first, stop))
-        here = Here(lake)
         here.resume(snapshot, first)
         found = here.advance(lake, snapshot, stop, Recent())
-        return lake.commit_notifications(clouds._table(found, first, stop), first, stop)
+        lake.commit_notifications(clouds._table(found, first, stop), first, stop)
 
-    with Cloud(Lake.open(tmp_path), derive) as cloud:
+    with Cloud(lake, derive) as cloud:
         cloud.subscribe(HOT, heard.append)
         cloud.publish(reading(1))
         cloud.publish(reading(2))

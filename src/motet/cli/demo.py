@@ -1,13 +1,8 @@
-"""`motet demo`: a day in a building through the whole pipeline.
-
-The embedded cloud tells live what single events mean and how they combine. The live cloud on Spark takes single events;
-how they combine, a batch run over the same files says at the end of the day.
-"""
+"""`motet demo`: a day in a building through the whole pipeline: what events mean, and how they combine."""
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import shutil
 import time
@@ -58,37 +53,20 @@ def run(args: argparse.Namespace) -> int:
         _Board(live=not args.json) as board,
     ):
         cloud.subscribe(building.subscriptions_path().read_text(), board.show)
-        if args.engine == "embedded":
-            cloud.subscribe(building.combined_path().read_text(), board.show)
+        cloud.subscribe(building.combined_path().read_text(), board.show)
         cloud.flush()
         started = time.perf_counter()
         board.publish(cloud, paths[:1])  # Spark compiles and starts its workers with the first batch
         warm = time.perf_counter()
         warm_events = board.publish(cloud, paths[1:])
         evening = time.perf_counter()
-        if args.engine == "spark":
-            _combine(board, paths)
     timing = {
         "startup_seconds": round(started - begun, 1),
         "first_batch_seconds": round(warm - started, 1),
         "then_events_per_second": round(warm_events / (evening - warm)),
     }
-    if args.engine == "spark":
-        timing["combining_seconds"] = round(time.perf_counter() - evening, 1)
     _report(args, home, board, timing)
     return 0
-
-
-def _combine(board: _Board, paths: Sequence[Path]) -> None:
-    """A batch run over the day, for what the live cloud on Spark does not take."""
-    from motet.demo import building  # noqa: PLC0415
-    from motet.embedded.job import load_job  # noqa: PLC0415
-    from motet.spark.run import run_spark  # noqa: PLC0415
-
-    job = load_job([str(building.combined_path())], [*map(str, paths)], ontology=[str(building.ontology_path())])
-    sink = io.BytesIO()
-    run_spark(job, sink, lambda _: None)
-    board.lines += sink.getvalue().decode().splitlines()
 
 
 class _Board:

@@ -62,7 +62,7 @@ class Cloud:
         self.background = Background(self._change_background)
         self._backlog = backlog
         self._derivations: Callable[[], Derivation] = (
-            partial(Here, lake) if derive is None else partial(Elsewhere, derive)
+            partial(Here, lake) if derive is None else partial(Elsewhere, lake, derive)
         )
         self._derivation: Derivation = self._derivations()
         self._delivery = Delivery()

@@ -9,23 +9,23 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
-from motet.engine.match.verify import is_single, leaf_of
+from motet.engine.match.verify import is_single
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow, Triple
-from motet.plan.timeline import Control, Stretch, Timeline
 
-#: Derives and commits the notifications of `[first, stop)`; False when another process did.
-Derive = Callable[[Lake, Snapshot, Sequence[Stretch], int, int], bool]
+#: Has the notifications of all records that are there derived and committed.
+Derive = Callable[[], None]
 
 #: Notifications with the offsets that made them final: many as NOTIFICATIONS, a few as they are.
 Found: TypeAlias = pa.RecordBatch | list[tuple[Notification, int]]
@@ -181,41 +181,36 @@ class Here:
 
 
 class Elsewhere:
-    """Has a function derive and commit, then reads what it wrote."""
+    """Has others derive and commit, then reads what they wrote. Control records are read here, too."""
 
     commits = True
 
-    def __init__(self, derive: Derive) -> None:
-        self.timeline = Timeline()
+    def __init__(self, lake: Lake, derive: Derive) -> None:
         self._derive = derive
+        self._known = Kernel(lateness=lake.lateness, buckets=Buckets(1))
+        self._offset = 0
 
     @property
     def background(self) -> frozenset[Triple]:
-        return self.timeline.registry.background
+        return self._known.background
 
     def check(self, subscriptions: Sequence[Subscription]) -> None:
-        for subscription in subscriptions:
-            leaf_of(subscription)
+        self._known.check(subscriptions)
 
     def save(self) -> None:
-        """There is nothing to remember."""
+        """Those who derive remember."""
 
     def resume(self, snapshot: Snapshot, stop: int) -> None:
-        self.stretches(snapshot, stop)
-
-    def stretches(self, snapshot: Snapshot, stop: int) -> list[Stretch]:
-        return list(self.timeline.advance(_controls(snapshot, self.timeline.offset, stop), stop))
+        for controls in snapshot.controls(self._offset, stop):
+            self._known.spread(controls)
+        self._offset = stop
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
-        begin = self.timeline.offset
-        while (first := snapshot.notified_to) < stop:
-            if first != self.timeline.offset:  # another process has derived a part of it
-                self.timeline = Timeline()
-                self.resume(snapshot, first)
-            self._derive(lake, snapshot, self.stretches(snapshot, stop), first, stop)
+        begin = self._offset
+        while snapshot.notified_to < stop:
+            self._derive()
             snapshot = lake.snapshot()
-        if self.timeline.offset < stop:
-            self.resume(snapshot, stop)
+        self.resume(snapshot, stop)
         return [part for batch in snapshot.notifications(begin) if (part := _before(batch, stop)).num_rows]
 
 
@@ -225,11 +220,12 @@ def _needed_from(snapshot: Snapshot, stop: int) -> int:
     """
     lives: list[tuple[int, int]] = []  # of those that combine events: first and last offset
     living: dict[str, int] = {}
-    for control in _controls(snapshot, 0, stop):
-        if control.kind == "subscribe" and not is_single(parse(control.text or "")[0]):
-            living[control.id or ""] = control.offset
-        elif control.kind == "unsubscribe" and control.id in living:
-            lives.append((living.pop(control.id), control.offset))
+    for control in _controls(snapshot, stop):
+        name, offset = control["id"], control["offset"]
+        if control["kind"] == "subscribe" and not is_single(parse(control["text"])[0]):
+            living[name] = offset
+        elif control["kind"] == "unsubscribe" and name in living:
+            lives.append((living.pop(name), offset))
     needed = min(living.values(), default=stop)
     for first, last in sorted(lives, key=lambda life: -life[1]):
         if last > needed:
@@ -249,8 +245,6 @@ def _before(batch: pa.RecordBatch, stop: int) -> pa.RecordBatch:
     return batch.slice(0, int(batch.column("offset").to_numpy().searchsorted(stop)))
 
 
-def _controls(snapshot: Snapshot, first: int, stop: int) -> Iterable[Control]:
-    for batch in snapshot.controls(first, stop):
-        for row in batch.to_pylist():
-            triples = tuple((t["subject"], t["predicate"], t["object"]) for t in row["triples"])
-            yield Control(row["offset"], row["kind"], row["id"], row["text"], triples)
+def _controls(snapshot: Snapshot, stop: int) -> Iterator[dict[str, Any]]:
+    for batch in snapshot.controls(0, stop):
+        yield from batch.select(["offset", "kind", "id", "text"]).to_pylist()

@@ -1,69 +1,55 @@
-"""The live cloud with its notifications derived by Spark jobs.
+"""The live cloud with its notifications derived by the streaming pipeline.
 
-Tasks read segments, match them and write notification files; only the names of these files come back to the driver,
-which commits them. Progress is in the lake, so nothing else has to be kept between jobs.
+The query runs as long as the cloud is open, from the first record on that has to be derived. What it remembers is in
+its checkpoint, the one that `motet stream` uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 
-from motet.embedded.cloud import Cloud, Derive
-from motet.engine.derive import derive
-from motet.lake import DataFile, Lake, Snapshot, Store
-from motet.lake.notifications import write_table
-from motet.model.schemas import NOTIFICATIONS
-from motet.plan.timeline import Stretch
-from motet.spark.lake_source import read_lake
+from motet.embedded.cloud import Cloud
+from motet.lake import Lake
 from motet.spark.session import session
-
-FILE = pa.schema(
-    [
-        pa.field("name", pa.string()),
-        pa.field("first", pa.int64()),
-        pa.field("stop", pa.int64()),
-        pa.field("rows", pa.int64()),
-        pa.field("size", pa.int64()),
-    ]
-)
+from motet.spark.stream.checkpoint import default_of
+from motet.spark.stream.errors import spoken
+from motet.spark.stream.pipeline import start
 
 
 def open_on_spark(directory: str | Path, *, durable: bool = True) -> Cloud:
-    """A cloud whose worker thread runs Spark jobs."""
-    lake = Lake.open(directory, durable=durable)
-    return Cloud(lake, derive_on(session()), threaded=True)
+    """A cloud whose worker thread waits for Spark."""
+    return SparkCloud(Lake.open(directory, durable=durable), session())
 
 
-def derive_on(spark: SparkSession) -> Derive:
-    """Deriving on a session: the function a cloud calls for each range of the log."""
+class SparkCloud(Cloud):
+    """A cloud and its query."""
 
-    def derive_range(lake: Lake, snapshot: Snapshot, stretches: Sequence[Stretch], first: int, stop: int) -> bool:
-        files = [file for stretch in stretches for file in _run(spark, lake, stretch)]
-        return lake.commit_notification_files(files, first, stop)
+    def __init__(self, lake: Lake, spark: SparkSession) -> None:
+        super().__init__(lake, self._derived, threaded=True)
+        self._spark = spark
+        self._query: StreamingQuery | None = None
 
-    return derive_range
+    def close(self) -> None:
+        """Deliver what is left, and stop the query, too."""
+        try:
+            super().close()
+        finally:
+            query, self._query = self._query, None
+            if query:
+                query.stop()
 
-
-def _run(spark: SparkSession, lake: Lake, stretch: Stretch) -> list[DataFile]:
-    """One job: the notification files of one stretch, in the order of their offsets."""
-    store, version = lake.store, lake.snapshot().version
-
-    def notify(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = pa.Table.from_batches((derive(stretch, batch) for batch in batches), schema=NOTIFICATIONS)
-        yield from _written(store, found, version)
-
-    records = read_lake(spark, store.root, stretch.first, stretch.stop)
-    rows = records.mapInArrow(notify, from_arrow_schema(FILE)).collect()
-    return sorted((DataFile(**row.asDict()) for row in rows), key=lambda file: (file.first, file.name))
-
-
-def _written(store: Store, found: pa.Table, version: int) -> Iterator[pa.RecordBatch]:
-    if found.num_rows:
-        file = write_table(store, found, version)
-        values = {name: [getattr(file, name)] for name in FILE.names}
-        yield pa.RecordBatch.from_pydict(values, schema=FILE)
+    def _derived(self) -> None:
+        """Have the query derive all there is; one that has ended by an error is started anew the next time."""
+        root = self.lake.store.root
+        checkpoint = default_of([root]).absolute()
+        if self._query is None:
+            self._query = start(self._spark, [root], checkpoint)
+        try:
+            self._query.processAllAvailable()
+        except PySparkException as error:
+            self._query = None
+            raise spoken(error, checkpoint) from error

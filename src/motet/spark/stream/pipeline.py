@@ -46,6 +46,7 @@ def start(
     paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
     place = Path(checkpoint).absolute()
     buckets = settled(place, paths, buckets).buckets
+    spark.createDataFrame([], "unused int")  # makes the session this thread's active one: sinks are looked for there
     spark.dataSource.register(RangesSource)
     spark.dataSource.register(TableSink)
     tasks = _tasks(spark)
