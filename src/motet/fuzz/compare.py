@@ -66,12 +66,13 @@ class Report:
 
     def add(self, case: Case, verdict: Verdict) -> None:
         notifications = verdict.told()
-        for subscription in case.subscriptions:
+        subscriptions = {subscription.name: subscription for subscription in case.subscriptions}  # some come back
+        for subscription in subscriptions.values():
             told = notifications[subscription.name] > 0
             produced = {pattern for name, pattern in verdict.produced if name == subscription.name}
             self.coverage.add(case, subscription, produced, told=told)
             self.told += told
-        self.runs += len(case.subscriptions)
+        self.runs += len(subscriptions)
         self.logs += 1
         self.notifications += notifications.total()
 

@@ -41,8 +41,8 @@ def random_case(
     intervals: bool = True,
 ) -> Case:
     """A log for these subscriptions; in the shape of `motet run` unless ``as_log``."""
-    last = random.choice((4, 6, LAST))
-    events = [_event(random, scope, number, intervals, tagged, last) for number in range(1, random.randint(17, 23))]
+    last, most = (0, 9) if random.random() < 0.04 else (random.choice((4, 6, LAST)), 23)
+    events = [_event(random, scope, number, intervals, tagged, last) for number in range(1, most - random.randrange(7))]
     case = Case((), seed=random.randrange(2**32))
     begin = [SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
@@ -51,9 +51,11 @@ def random_case(
     lateness = random.choice((None, 0, 2 * SECOND, 5 * SECOND))
     records = _arriving(random, _repeating(random, scope, events, intervals, tagged), lateness)
     records += [TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
-    _change_background(random, records)
+    _change_background(random, records, events)
     for subscribed in begin:
         _live(random, records, subscribed)
+    if random.random() < 0.2:
+        records.insert(random.randint(1, len(records)), RetractRecord(0, random.choice(events).id))
     return Case((), lateness=lateness, seed=case.seed).with_records(records)
 
 
@@ -67,7 +69,9 @@ def random_ontology(random: Random) -> frozenset[Triple]:
         _axiom("near", RDFS + "subPropertyOf", "room"),
         _axiom("near", RDFS + "domain", "B"),
         _axiom("A", OWL + "equivalentClass", "Alarm"),
+        _axiom("near", OWL + "inverseOf", "next"),
         (iri(EX + "near"), RDF_TYPE, iri(OWL + "SymmetricProperty")),
+        (iri(EX + "near"), RDF_TYPE, iri(OWL + "TransitiveProperty")),
         *ROOMS,
     ]
     return frozenset(random.sample(pool, random.randint(1, 5)))
@@ -81,7 +85,8 @@ ROOMS = (_axiom("r1", EX + "floor", "f1"), _axiom("r2", EX + "floor", "f1"), _ax
 
 
 def _event(random: Random, scope: str, number: int, intervals: bool, tagged: bool, last: int = LAST) -> EventRecord:
-    name = f"urn:{scope}:{number}" if tagged else f"urn:e:{number}"  # few names, so that queries are parsed once
+    names = f"urn:{scope}" if tagged else "urn:e"  # few of them, so that queries are parsed once
+    name = f"{names}:{number}"
     own = iri(name)
     triples = {
         (own, RDF_TYPE, iri(EX + class_))
@@ -96,6 +101,8 @@ def _event(random: Random, scope: str, number: int, intervals: bool, tagged: boo
         triples |= {(own, iri(EX + "k"), _number(random)) for _ in range(random.choice((1, 1, 1, 2)))}
     if random.random() < 0.7:
         triples.add((own, iri(EX + "says"), random.choice(SAYINGS)))
+    if random.random() < 0.5:
+        triples.add((own, iri(EX + "cause"), iri(f"{names}:{random.randint(1, 5)}")))
     if tagged:
         triples.add((own, iri(TAG), iri(tag(scope))))
     start = random.randint(0, last)
@@ -130,9 +137,12 @@ def _arriving(random: Random, events: Sequence[EventRecord], lateness: int | Non
     return [record for _, record in sorted(arriving, key=lambda pair: pair[0])]
 
 
-def _change_background(random: Random, records: list[Record]) -> None:
+def _change_background(random: Random, records: list[Record], events: Sequence[EventRecord]) -> None:
+    """It may come to speak of an event: what it says of it alone does not count."""
     if random.random() < 0.3:
         change = frozenset({random.choice(ROOMS), _axiom("C", RDFS + "subClassOf", "A")})
+        if random.random() < 0.3:
+            change |= set(random.sample(sorted(random.choice(events).triples), 2))
         place = random.randint(0, len(records) // 2)
         records.insert(place, BackgroundRecord(0, added=change))
         if random.random() < 0.5:
@@ -140,12 +150,18 @@ def _change_background(random: Random, records: list[Record]) -> None:
 
 
 def _live(random: Random, records: list[Record], begin: SubscribeRecord) -> None:
-    """Most subscriptions are there first and stay; some come later, some end; a retraction may come before them."""
-    place = random.choice((0, 0, 0, 0, 0, 2, 5))
+    """Most subscriptions are there first and stay; some come later, even last of all, if they look back; some end and
+    may come back; a retraction may come before them.
+    """
+    looks_back = begin.subscription.since is not None
+    place = random.choice((0, 0, 0, 0, 0, 2, 5)) if not looks_back else random.choice((0, 2, 5, len(records) - 1))
     records.insert(place, begin)
     before = [record for record in records[:place] if isinstance(record, EventRecord)]
     if before and random.random() < 0.2:
         records.insert(place, RetractRecord(0, random.choice(before).id))
         place += 1
     if random.random() < 0.1:
-        records.insert(random.randint(place + 1, len(records)), UnsubscribeRecord(0, begin.subscription.name))
+        end = random.randint(place + 1, len(records))
+        records.insert(end, UnsubscribeRecord(0, begin.subscription.name))
+        if random.random() < 0.5:
+            records.insert(random.randint(end + 1, len(records)), begin)

@@ -47,7 +47,7 @@ from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 
 CLASSES = ("A", "B", "C")
-DERIVED = "D"  # the class of derived events: no published event has it, no subscription that derives events asks for it
+DERIVED = ("D", "E")  # the classes of derived events: no published event has them; who makes E may ask for D
 MAX_DEPTH = 3
 
 # {e} is the event's name. ?room and ?k are shared by the events of a subscription, ?v_… belong to one of them.
@@ -74,6 +74,8 @@ BODIES = (
     "?{e} ex:room ?room ; ex:says ?v_{e} FILTER(STRLEN(STR(?v_{e})) > 3)",
     "?{e} ex:k ?k OPTIONAL {{ ?{e} ex:near ?room FILTER(?k > 1) }}",
     "?{e} ex:room ?room BIND(IF(?room = ex:r1, 1, 2) AS ?k)",
+    "?{e} ex:cause ?e1",  # another event, or itself
+    "OPTIONAL {{ ?{e} ex:cause ?e2 }}",
 )
 FREQUENT = 5  # of the bodies, at the head, are used most of the time
 TIMES = " DURING ?from_{e} ?to_{e}"
@@ -115,8 +117,8 @@ class Writer:
     random: Random
     scope: str
     abilities: Abilities
-    derives: bool  # this subscription makes events
-    fed: bool  # another one does
+    derives: str  # the class of the events this subscription makes, if any
+    fed: tuple[str, ...]  # those of the events that others make
     intervals: bool = True  # events may last
     events: list[Event] = field(default_factory=list)
 
@@ -198,7 +200,7 @@ class Writer:
 
     def times(self, depth: int) -> Pattern:
         gap = self._duration() if self.random.random() < 0.5 else None
-        iteration = Times(self.pattern(depth), self.random.choice((1, 2, 2, 3)), gap)
+        iteration = Times(self.pattern(depth), self.random.choice((1, 2, 2, 2, 3, 3, 5)), gap)
         return self._within(iteration) if self.random.random() < 0.3 else iteration
 
     def run(self, depth: int) -> Pattern:
@@ -215,7 +217,7 @@ class Writer:
         return self.random.choice(choices)
 
     def _event(self, name: str) -> Event:
-        class_ = self.random.choice((*CLASSES * 2, DERIVED) if self.fed else CLASSES)
+        class_ = self.random.choice((*CLASSES * 2, *self.fed))
         typed = f": ex:{class_}" if self.derives or self.random.random() < 0.85 else ""
         times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
         body = self.random.choice(BODIES[:FREQUENT] if self.random.random() < 0.7 else BODIES).format(e=name)
@@ -225,7 +227,7 @@ class Writer:
     def _template(self, variables: set[str]) -> GroupPattern:
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
         own = f"; <{TAG}> <{tag(self.scope)}>" if self.abilities.shares else ""
-        return read_template(f"?this a ex:{DERIVED} {room} {own}", frozenset(variables))
+        return read_template(f"?this a ex:{self.derives} {room} {own}", frozenset(variables))
 
     def _within(self, pattern: Pattern) -> Pattern:
         return Within(pattern, self._duration())
@@ -242,7 +244,7 @@ class Writer:
         return Filter(pattern, self.random.choice(known)) if known else pattern
 
     def _duration(self) -> int:
-        return self.random.randint(1, 8) * SECOND
+        return self.random.randint(1, 8) * SECOND if self.random.random() < 0.98 else 1
 
     def _long(self) -> int:
         return self._duration() + 2 * SECOND
@@ -255,13 +257,17 @@ class Writer:
 def random_subscriptions(
     random: Random, scope: str, abilities: Abilities, count: int, *, intervals: bool = True
 ) -> list[Subscription]:
-    """Subscriptions for one log; sometimes the first one makes events that the others see, sometimes two are alike."""
-    derives = abilities.derives and random.random() < 0.3
+    """Subscriptions for one log; sometimes the first one makes events that the others see, and the second one makes
+    others of them; sometimes two are alike.
+    """
+    derived = DERIVED[: random.choice((1, 1, 2))] if abilities.derives and random.random() < 0.3 else ()
     found: list[Subscription] = []
     for number in range(1, count + 1):
         name = f"{scope}-{number}"
-        writer = Writer(random, scope, abilities, derives and number == 1, derives and number > 1, intervals)
-        alike = number > 2 and random.random() < 0.15
+        writer = Writer(
+            random, scope, abilities, "".join(derived[number - 1 : number]), derived[: number - 1], intervals
+        )
+        alike = number > 3 and random.random() < 0.18
         found.append(replace(found[-1], name=name) if alike else random_subscription(writer, name))
     return found
 
