@@ -28,7 +28,6 @@ EXAMPLES = """\
   motet stream --lake building --once --json
   motet stream --lake north --lake south --checkpoint both --metrics-port 9464
 """
-MOST = 200_000
 POLL = 1  # second between looks at the query
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -42,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--buckets", type=int, metavar="N", help="how far work can be spread; fixed with the checkpoint (default: 64)"
     )
-    parser.add_argument(
-        "--most", type=int, default=MOST, metavar="N", help="records of a lake in a batch (default: %(default)s)"
-    )
+    parser.add_argument("--most", type=int, metavar="N", help="records of a lake in a batch (default: 200000)")
     parser.add_argument(
         "--master", metavar="URL", help="where Spark runs (default: local[*], or as `motet submit` says)"
     )
@@ -61,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from motet.spark.stream.checkpoint import default_of, settled  # noqa: PLC0415
     from motet.spark.stream.metrics import Metrics, served  # noqa: PLC0415
 
-    if args.most < 1:
+    if args.most is not None and args.most < 1:
         raise UsageError(f"--most {args.most} lets no record through", advice="Choose at least 1.")
     config = settings_of(args.conf)
     lakes = [Lake.open(lake, create=False) for lake in args.lake]
@@ -126,15 +123,16 @@ class _Pipeline:
         self._last = -1
         self.sums: dict[str, int] = dict.fromkeys(("batches", "records", "events", "late", "notifications"), 0)
 
-    def follow(self, spark: SparkSession, asked: threading.Event, *, most: int, once: bool) -> None:
+    def follow(self, spark: SparkSession, asked: threading.Event, *, most: int | None, once: bool) -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  (heavy)
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
         from motet.spark.stream.errors import spoken  # noqa: PLC0415
-        from motet.spark.stream.pipeline import start  # noqa: PLC0415
+        from motet.spark.stream.pipeline import RECORDS, start  # noqa: PLC0415
 
+        paths = [lake.store.root for lake in self._lakes]
         try:
-            query = start(spark, [lake.store.root for lake in self._lakes], self._checkpoint, most=most, once=once)
+            query = start(spark, paths, self._checkpoint, most=most or RECORDS, once=once)
             while not query.awaitTermination(POLL):
                 self._look(query)
                 if asked.is_set():

@@ -25,7 +25,8 @@ EXAMPLES = """\
   motet submit --master yarn --deploy-mode cluster --environment env.tar.gz -- stream --lake /shared/building
   motet submit --master yarn --dry-run -- replay --lake /shared/building --subscriptions fire.motet
 """
-ON_SPARK = ("stream", "replay", "verify", "run", "demo")
+ON_SPARK = ("stream", "replay", "verify", "diff", "run", "demo")
+WHEN_ASKED = ("diff", "run")  # otherwise in one process
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +61,8 @@ def _submission(args: argparse.Namespace) -> Submission:
             f"{words[0]!r} does not use Spark" if words else "there is no command to run",
             advice=f"Give one of {', '.join(ON_SPARK)} behind --.",
         )
-    if words[0] == "run" and "spark" not in words:
-        raise UsageError("`motet run` uses Spark only when it is told to", advice="Add --engine spark behind `run`.")
+    if words[0] in WHEN_ASKED and "spark" not in words:
+        raise UsageError(f"`motet {words[0]}` uses Spark only when it is asked to", advice="Add --engine spark.")
     environment = Path(args.environment) if args.environment else None
     if environment is not None and not args.dry_run:
         environment = packed_environment(environment)

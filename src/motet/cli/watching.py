@@ -87,7 +87,10 @@ def _of_batch(batch: Batch) -> Table:
         ("events", f"{batch.events} ({batch.events_per_second:.0f}/s), {batch.late} late"),
         ("notifications", f"{batch.notifications} ({batch.match_rate:.3g} per event)"),
         ("processor", ", ".join(f"{name} {spent:.2f} s" for name, spent in batch.stages.items())),
-        ("state", f"{batch.state_rows} rows, {batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f}"),
+        (
+            "state",
+            f"{batch.state_rows} rows, {batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f} MB",
+        ),
     ):
         table.add_row(name, value)
     return table

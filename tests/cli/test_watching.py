@@ -1,0 +1,72 @@
+"""How a running pipeline is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from motet.cli.watching import _Board, watching
+from motet.spark.stream.progress import Batch, Standing
+
+BATCH = Batch(
+    number=3,
+    at="2026-11-16T08:00:00.000Z",
+    seconds=2.0,
+    records=100,
+    events=80,
+    late=4,
+    notifications=20,
+    state_rows=7,
+    state_bytes=900_000,
+    store_bytes=2_000_000,
+    phases={"queryPlanning": 0.25, "addBatch": 1.5},
+    stages={"matching": 0.5, "detecting": 0.25},
+)
+LAKES = [Standing("/a", 90, 60, 4, 1_500_000, 3_500_000), Standing("/b", 0, 0, 0, None, None)]
+
+
+def test_elsewhere_a_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a log of a service needs."""
+    with watching(as_json=False) as watch:
+        watch.stand(LAKES)
+        watch.batch(BATCH, LAKES)
+    assert capsys.readouterr().out == "batch 3: 100 records in 2.0 s (50/s), 20 notifications, 30 behind\n"
+
+
+def test_for_programs_a_batch_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything that is known of it and of the lakes, in one line."""
+    with watching(as_json=True) as watch:
+        watch.batch(BATCH, LAKES)
+    told = json.loads(capsys.readouterr().out)
+    lakes = told.pop("lakes")
+    assert told == json.loads(json.dumps(BATCH.to_json()))
+    assert [(lake["lake"], lake["backlog"], lake["lag"]) for lake in lakes] == [("/a", 30, 2_000_000), ("/b", 0, None)]
+
+
+def test_on_a_terminal_a_table_follows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last batch, stage by stage, and the lakes."""
+    console = Console(width=140, record=True, force_terminal=True)
+    with Live(console=console, auto_refresh=False) as live:
+        board = _Board(live)
+        board.stand(LAKES)
+        board.batch(BATCH, LAKES)
+    rows = [" ".join(line.split()) for line in console.export_text().splitlines()]
+    for row in (
+        "batch 3, 2.0 s: queryPlanning 12%, addBatch 75%",
+        "records 100 (50/s)",
+        "events 80 (40/s), 4 late",
+        "notifications 20 (0.25 per event)",
+        "processor matching 0.50 s, detecting 0.25 s",
+        "state 7 rows, 0.9 MB, on disk 2.0 MB",
+        "/b 0 0 none yet",
+    ):
+        assert row in rows
+    assert any(row.startswith("/a 90 30 1970-01-01T00:00:01.500000Z") for row in rows)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with watching(as_json=False) as watch:
+        assert isinstance(watch, _Board)
+    capsys.readouterr()
