@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from motet.spark.frames.detect import detect
     from motet.spark.intake import ingest, ingest_batch
     from motet.spark.notification_source import notifications, stored_notifications
 
-__all__ = ["ingest", "ingest_batch", "notifications", "stored_notifications"]
+__all__ = ["detect", "ingest", "ingest_batch", "notifications", "stored_notifications"]
 
 _HOMES = {
+    "detect": "frames.detect",
     "ingest": "intake",
     "ingest_batch": "intake",
     "notifications": "notification_source",
