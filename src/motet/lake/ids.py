@@ -49,10 +49,11 @@ class Run:
 
     def may_hold(self, hashes: Hashes) -> bool:
         """Whether one of a few hashes occurs here."""
-        if not len(self.hashes):
-            return False
-        nearest = self.hashes.take(self.hashes.searchsorted(hashes), mode="clip")
-        return bool((nearest == hashes).any())
+        places, count = self.hashes.searchsorted(hashes).tolist(), len(self.hashes)
+        return any(
+            place < count and int(self.hashes[place]) == hash_
+            for place, hash_ in zip(places, hashes.tolist(), strict=True)
+        )
 
     def suspects(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
         """For each hash that occurs here: its position in ``hashes``, and an offset; one pair per entry."""
