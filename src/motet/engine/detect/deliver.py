@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.distinct import Distinct
+from motet.engine.detect.distinct import Distinct, are_apart
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, UNBOUND, VALUES, Ints, Occurrences
 from motet.engine.detect.operator import Now
 from motet.engine.detect.order import ranks
@@ -34,12 +34,24 @@ class Delivery:
 
     def advance(self, found: Occurrences, now: Now) -> Occurrences:
         """What the subscription is to be told, in the variables of its delivery clause."""
+        if not now.facts:
+            now.facts.update(_facts(found, now))
         if self.is_filtered:
             found = found.take(found.rows[:, FIRST] > self.root.start.offset)
         found = found.renamed(self.sources)
-        if len(found) and found.rows[:, EMITTED].min() < self.offset:
+        if now.facts["emitted"] < self.offset:
             found = found.with_column(EMITTED, np.maximum(found.rows[:, EMITTED], self.offset))
-        return found if self.distinct is None else self.distinct.advance(found, now)
+        if self.distinct is None or (now.facts["comes once"] and not len(self.distinct.seen)):
+            return found
+        return self.distinct.advance(found, now)
+
+
+def _facts(found: Occurrences, now: Now) -> dict[str, int]:
+    """When the first one was final; whether each can come only once, in whatever variables it is shown."""
+    emitted = found.rows[:, EMITTED]
+    is_over = now.frontier.passed(found.rows[:, END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
+    comes_once = is_over and are_apart(found)
+    return {"emitted": int(emitted.min(initial=np.iinfo(np.int64).max)), "comes once": bool(comes_once)}
 
 
 def delivery(root: Root, node: Node, offset: int) -> Delivery:
@@ -56,32 +68,50 @@ def _serves_all(node: Node) -> bool:
 
 
 def notifications(found: Sequence[tuple[Delivery, Occurrences]], names: Dictionary) -> pa.RecordBatch:
-    """The NOTIFICATIONS of some subscriptions, without graphs and constructs, in the order given."""
-    tables = [table for _, table in found]
-    rows = np.concatenate([np.empty((0, VALUES), np.int64), *(table.rows[:, :VALUES] for table in tables)])
+    """The NOTIFICATIONS of some subscriptions, by the records that made them final; those of a single one as given.
+
+    They have no graphs and constructs yet: those are added row by row.
+    """
+    table, which = _together([table for _, table in found])
     subscriptions = pa.array([delivery.root.subscription.name for delivery, _ in found], pa.string())
-    which = np.repeat(np.arange(len(found)), [len(table) for table in tables])
     columns = [
         subscriptions.take(pa.array(which)),
-        pa.array(rows[:, START]).cast(TIME),
-        pa.array(rows[:, END]).cast(TIME),
-        _events(tables, names),
-        _bindings(found, names),
-        pa.nulls(len(rows), NOTIFICATIONS.field("graphs").type),
-        pa.nulls(len(rows), NOTIFICATIONS.field("construct").type),
-        pa.array(rows[:, EMITTED]),
+        pa.array(table.rows[:, START]).cast(TIME),
+        pa.array(table.rows[:, END]).cast(TIME),
+        _events(table, names),
+        _bindings(table, [delivery.names for delivery, _ in found], which, names),
+        pa.nulls(len(table), NOTIFICATIONS.field("graphs").type),
+        pa.nulls(len(table), NOTIFICATIONS.field("construct").type),
+        pa.array(table.rows[:, EMITTED]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)
 
 
-def _events(tables: Sequence[Occurrences], names: Dictionary) -> pa.ListArray:
-    """The ids of each row's events, sorted."""
-    sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(table.starts) for table in tables)])
-    ids = names.events.ids(np.concatenate([np.empty(0, np.int64), *(table.events for table in tables)]))
+def _together(tables: Sequence[Occurrences]) -> tuple[Occurrences, Ints]:
+    """One table of several in order, and which one each row is of: sorting numbers costs less than sorting strings."""
+    lengths = np.array([len(table) for table in tables], np.int64)
+    ends = np.cumsum(lengths)
+    rows = np.full((lengths.sum(), max(table.rows.shape[1] for table in tables)), UNBOUND, np.int64)
+    for table, end in zip(tables, ends.tolist(), strict=True):
+        rows[end - len(table) : end, : table.rows.shape[1]] = table.rows
+    sizes = np.diff(np.concatenate([table.starts for table in tables]))
+    sizes = np.delete(sizes, (ends + np.arange(len(ends)))[:-1])  # from a table to the next one
     starts = np.concatenate([[0], np.cumsum(sizes)])
+    whole = Occurrences(rows, starts, np.concatenate([table.events for table in tables]))
+    which = np.repeat(np.arange(len(tables)), lengths)
+    times = (rows[:, EMITTED], rows[:, END], rows[:, START])
+    if len(tables) == 1 or _rise(*times):
+        return whole, which
+    order = np.lexsort(times[::-1])
+    return whole.take(order), which[order]
+
+
+def _events(table: Occurrences, names: Dictionary) -> pa.ListArray:
+    """The ids of each row's events, sorted."""
+    sizes, ids = np.diff(table.starts), names.events.ids(table.events)
     if np.any(sizes > 1):
         ids = _sorted_within(ids, np.repeat(np.arange(len(sizes)), sizes))
-    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), ids, type=NOTIFICATIONS.field("events").type)
+    return pa.ListArray.from_arrays(pa.array(table.starts, pa.int32()), ids, type=NOTIFICATIONS.field("events").type)
 
 
 def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
@@ -95,21 +125,14 @@ def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
     return ids.take(pa.array(places))
 
 
-def _bindings(found: Sequence[tuple[Delivery, Occurrences]], names: Dictionary) -> pa.ListArray:
-    """Variables in the order of their names; unbound ones are left out."""
-    lengths = [len(table) for _, table in found]
-    widths = [table.width for _, table in found]
-    values = np.full((sum(lengths), max(widths, default=0)), UNBOUND, np.int64)
-    first = 0
-    for _, table in found:
-        values[first : first + len(table), : table.width] = table.rows[:, VALUES:]
-        first += len(table)
+def _bindings(table: Occurrences, shown: Sequence[Sequence[str]], which: Ints, names: Dictionary) -> pa.ListArray:
+    """Variables in the order of their names, which are given for each of those told; unbound ones are left out."""
+    values = table.rows[:, VALUES:]
     bound = values != UNBOUND
-    labels = pa.array([name for delivery, _ in found for name in delivery.names], pa.string())
-    first_label = np.repeat(np.cumsum([0, *widths])[:-1], lengths)
-    labelled = labels.take(pa.array((first_label[:, None] + np.arange(values.shape[1]))[bound]))
-    terms = names.strings(values[bound])
-    pairs = pa.StructArray.from_arrays([labelled, terms], fields=list(BINDING))
+    labels = pa.array([name for some in shown for name in some], pa.string())
+    first_label = np.cumsum([0, *map(len, shown)])[which]
+    labelled = labels.take(pa.array((first_label[:, None] + np.arange(table.width))[bound]))
+    pairs = pa.StructArray.from_arrays([labelled, names.strings(values[bound])], fields=list(BINDING))
     starts = np.concatenate([[0], np.cumsum(bound.sum(axis=1))])
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pairs, type=NOTIFICATIONS.field("bindings").type)
 
@@ -152,9 +175,13 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _is_sorted(batch: pa.RecordBatch) -> bool:
-    offset, end, start = (np.asarray(batch.column(name).view(pa.int64())) for name in ("offset", "end", "start"))
-    rises = start[:-1] <= start[1:]
-    for key in (end, offset):
+    return _rise(*(np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start")))
+
+
+def _rise(*keys: Ints) -> bool:
+    """Whether rows are in the order of some columns."""
+    rises = np.ones(max(0, len(keys[0]) - 1), np.bool_)
+    for key in reversed(keys):
         rises = (key[:-1] < key[1:]) | ((key[:-1] == key[1:]) & rises)
     return bool(rises.all())
 

@@ -25,6 +25,8 @@ from motet.engine.detect.occurrences import (
 )
 from motet.engine.detect.operator import Now
 
+_TIMES = np.array([START, END], np.int64)
+
 
 class Distinct:
     """``pairs``: two ways with sides that leave different instants free between them are different."""
@@ -59,6 +61,12 @@ class Distinct:
         first = first_equal(ordered.rows, self._columns, ordered.starts, ordered.events)
         kept = first == np.arange(len(ordered))
         return ordered if kept.all() else _with_members(ordered, first).take(kept)
+
+
+def are_apart(table: Occurrences) -> bool:
+    """Whether no two rows have the same times and events."""
+    first = first_equal(table.rows, _TIMES, table.starts, table.events)
+    return bool((first == np.arange(len(table))).all())
 
 
 def _with_members(table: Occurrences, first: Ints) -> Occurrences:

@@ -75,11 +75,16 @@ class Occurrences:
         """With other variables: the new one ``i`` is the old one ``sources[i]``, or unbound if that is negative."""
         if list(sources) == list(range(self.width)):
             return self
-        rows = self.rows.take([*range(VALUES), *(VALUES + old for old in sources)], axis=1)
+        rows = self.rows.take(_columns(tuple(sources)), axis=1)
         for new, old in enumerate(sources):
             if old < 0:
                 rows[:, VALUES + new] = UNBOUND
         return Occurrences(rows, self.starts, self.events, self.members)
+
+
+@cache
+def _columns(sources: tuple[int, ...]) -> Ints:
+    return np.array([*range(VALUES), *(VALUES + old for old in sources)], np.int64)
 
 
 @cache

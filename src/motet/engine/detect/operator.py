@@ -7,7 +7,7 @@ It may be left out when there is nothing new and the frontier has not passed `du
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from motet.engine.detect.dictionary import Dictionary
@@ -26,6 +26,7 @@ class Now:
     names: Dictionary
     lags: Sequence[int] = ()  # by operand
     lag: int = 0  # of the operator's own results
+    facts: dict[str, int] = field(default_factory=dict)  # about what was found, once for all who are told of it
 
 
 class Operator(Protocol):
