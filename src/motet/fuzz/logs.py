@@ -55,7 +55,9 @@ def random_case(
     for subscribed in begin:
         _live(random, records, subscribed)
     if random.random() < 0.2:
-        records.insert(random.randint(1, len(records)), RetractRecord(0, random.choice(events).id))
+        place = random.randint(1, len(records))
+        if before := [record.id for record in records[:place] if isinstance(record, EventRecord)]:
+            records.insert(place, RetractRecord(0, random.choice(before)))
     return Case((), lateness=lateness, seed=case.seed).with_records(records)
 
 

@@ -12,21 +12,9 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from motet.engine.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-)
 from motet.fuzz.case import Case
-from motet.fuzz.engines import batches
-from motet.fuzz.files import event_files
 from motet.fuzz.kernel import log_of
 from motet.fuzz.oracle import lines_of
-from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.tables import notification_rows
 
@@ -45,13 +33,14 @@ class StreamEngine:
         return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        from motet.fuzz.replays import lake_of  # noqa: PLC0415  (loads Numba)
         from motet.spark.session import session  # noqa: PLC0415  (starts a JVM)
         from motet.spark.stream.pipeline import start  # noqa: PLC0415
 
         random = Random(cases[0].seed)  # noqa: S311  (seeded, not secret)
         spark = session()
         with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
-            lakes = [_lake(case, Path(folder) / str(number)) for number, case in enumerate(cases)]
+            lakes = [lake_of(case, Path(folder) / str(number)) for number, case in enumerate(cases)]
             spark.conf.set("spark.sql.shuffle.partitions", random.randint(1, 4))
             query = start(
                 spark,
@@ -69,34 +58,3 @@ def _lines(case: Case, lake: Lake) -> list[str]:
     _, places = log_of(case)
     told = (row for batch in lake.notifications() for row in notification_rows(batch))
     return lines_of([(places[offset], notification) for notification, offset in told], offsets=True)
-
-
-def _lake(case: Case, folder: Path) -> Lake:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
-
-    lake = Lake.open(folder, lateness=case.lateness, durable=False)
-    if case.ontology:
-        lake.background(added=sorted(case.ontology))
-    for batch in batches(case):
-        _append(lake, batch)
-    return lake
-
-
-def _append(lake: Lake, batch: Sequence[Record]) -> None:
-    from motet.codec.decode import decode_bytes  # noqa: PLC0415  (loads Numba)
-
-    match batch[0]:
-        case EventRecord():
-            for text in event_files([record for record in batch if isinstance(record, EventRecord)]).values():
-                for decoded in decode_bytes(text.encode(), "application/n-quads"):
-                    lake.append(decoded.events, now=0)
-        case SubscribeRecord(subscription=subscription):
-            lake.subscribe(subscription.name, to_text(subscription))
-        case UnsubscribeRecord(name=name):
-            lake.unsubscribe(name)
-        case TickRecord(instant=instant):
-            lake.tick(instant)
-        case BackgroundRecord(added=added, removed=removed):
-            lake.background(added=sorted(added), removed=sorted(removed))
-        case RetractRecord(event=event):
-            lake.retract(event)
