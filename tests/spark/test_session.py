@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from motet.spark.session import ROCKSDB, cores, session
+from motet.model.errors import UsageError
+from motet.spark.session import ROCKSDB, choose, cores, session
 
 QUIET_START = """
 from motet.spark.session import session
@@ -63,6 +65,25 @@ def test_given_settings_win_over_our_own(spark: SparkSession) -> None:
         assert session(config={"spark.sql.shuffle.partitions": "7"}).conf.get("spark.sql.shuffle.partitions") == "7"
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "4")
+
+
+def test_what_was_submitted_wins_over_our_own_and_loses_to_the_callers(spark: SparkSession) -> None:
+    """`motet submit` chooses for every session of its process."""
+    name = "spark.sql.shuffle.partitions"
+    choose({name: "6"})
+    try:
+        assert (session().conf.get(name), session(config={name: "7"}).conf.get(name)) == ("6", "7")
+    finally:
+        choose({})
+        spark.conf.set(name, "4")
+
+
+def test_spark_connect_without_its_parts_is_refused() -> None:
+    """They are not among our needs; where they are, there is a server to say no."""
+    if find_spec("grpc") is not None:
+        pytest.skip("PySpark's parts for Spark Connect are installed")
+    with pytest.raises(UsageError, match=r"sc://head:15002 is a Spark Connect server"):
+        session(master="sc://head:15002")
 
 
 def test_the_environment_is_as_before(spark: SparkSession) -> None:

@@ -1,0 +1,92 @@
+"""`motet stream`: what it derives, how it stops, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark import doors
+
+from motet.cli import stream
+from motet.cli.main import main
+from motet.lake import Lake
+from motet.spark.stream.progress import Batch, Standing
+
+
+class Impatient:
+    """Asks the command to stop when a batch has ended, as the operating system does."""
+
+    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    def stand(self, lakes: list[Standing]) -> None:
+        pass
+
+
+@contextmanager
+def _impatient(*, as_json: bool) -> Iterator[Impatient]:
+    yield Impatient()
+
+
+def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SIGTERM ends it with status 0; the next start derives the rest; a damaged state is refused with advice."""
+    lake = Lake.open(tmp_path / "lake", durable=False)
+    doors.fill(lake)
+    call = ["stream", "--lake", str(lake.store.root), "--json", "--most", "40"]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stream, "watching", _impatient)
+        assert main([*call, "--buckets", "4"]) == 0
+    assert lake.snapshot().notified_to >= 40
+
+    assert main([*call, "--once"]) == 0
+    assert doors.lines(lake.notifications()) == doors.expected(lake)
+    assert lake.check() == []
+
+    doors.append(lake, range(2000, 2010))
+    capsys.readouterr()
+    assert main([*call, "--once"]) == 0
+    batch, sums = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (batch["records"], batch["events"], batch["late"]) == (10, 10, 0)
+    assert batch["notifications"] == sums["notifications"] == len(doors.expected(lake)) - 51
+    assert batch["state_rows"] > 0 < batch["state_bytes"]
+    assert (batch["lakes"][0]["backlog"], batch["lakes"][0]["end"]) == (0, 74)
+    assert doors.lines(lake.notifications()) == doors.expected(lake)
+
+    checkpoint = lake.store.root / "checkpoint"
+    for file in checkpoint.glob("state/0/*/*.zip"):
+        file.write_bytes(file.read_bytes()[:100])
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    doors.append(lake, range(2010, 2020))
+    assert main([*call, "--once"]) == 1
+    said = capsys.readouterr().err
+    assert f"motet stream: the checkpoint {checkpoint} cannot be read" in said
+    assert "Nothing is lost" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--lake", "{}/none"], "is not a lake"),
+        (["--lake", "{}", "--most", "0"], "--most 0 lets no record through"),
+        (["--lake", "{}", "--conf", "x"], "'x' is not NAME=VALUE"),
+        (["--lake", "{}", "--lake", "{}"], "several lakes have no checkpoint"),
+        (["--lake", "{}", "--metrics-port", "99999"], "metrics cannot be served on 127.0.0.1:99999"),
+        (["--lake", "{}", "--checkpoint", "/proc/nowhere"], "the checkpoint /proc/nowhere cannot be used"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_spark_starts(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each names the thing that is wrong, and leaves no checkpoint behind."""
+    Lake.open(tmp_path)
+    assert main(["stream", *(word.replace("{}", str(tmp_path)) for word in words)]) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "checkpoint").exists()
