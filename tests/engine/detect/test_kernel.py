@@ -41,6 +41,16 @@ def batch(*rows: dict[str, object]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), RECORDS)
 
 
+def test_a_condition_is_asked_of_events_of_one_instant() -> None:
+    """Who of two completes later is decided by their ids, not by the side they stand on."""
+    kernel = Kernel(lateness=0)
+    pattern = "a AND b FILTER(?a != ?b) WITHIN 9 s CONTEXT chronicle"
+    text = f"SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN {pattern} SELECT ?a"
+    asked = control(0, "subscribe", "s", text)
+    found = kernel.advance(batch(asked, event(1, "2", 5, "A"), event(2, "1", 5, "B"), event(3, "3", 6, "C")))
+    assert found.column("events").to_pylist() == [["urn:1", "urn:2"]]
+
+
 def test_a_subscription_sees_no_pair_that_began_before_it() -> None:
     """An unrestricted pair is computed once for all, and kept from those who came after one of its events."""
     kernel = Kernel(lateness=0)
