@@ -15,6 +15,7 @@ from motet.language.annotate import Node as Annotated
 from motet.language.annotate import annotate
 from motet.language.parse import parse
 from motet.language.sparql_algebra import parse_expression
+from motet.language.sparql_names import renamed, variables_in_order
 from motet.language.syntax import (
     Alongside,
     And,
@@ -39,7 +40,6 @@ from motet.model.times import END_OF_TIME
 from motet.plan.dag import build
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
-from motet.plan.sparql_names import renamed, variables_in_order
 
 Write = Callable[..., Subscription]
 PAIR = "a:A room?r; b:B room?r"

@@ -107,12 +107,23 @@ def parse_expression(text: str) -> Expr:
     return expression
 
 
+def check_group(text: str) -> None:
+    """Refuse what is not SPARQL, given that its shape has been parsed."""
+    _check_length(text)
+    _check_syntax(text, _GROUP)
+
+
+def check_expression(text: str) -> None:
+    """The same for an expression."""
+    _check_length(text)
+    _check_syntax(text, _FILTER)
+
+
 class _GroupReader:
     """Translates the parse tree of one text; knows its strings and numbers its hidden variables."""
 
     def __init__(self, text: str) -> None:
-        if len(text) > LONGEST_TEXT:
-            raise LimitError(f"a pattern of {len(text)} characters; at most {LONGEST_TEXT} are allowed")
+        _check_length(text)
         self.text = text
         self.strings: list[str] = []
         self.numbers: list[tuple[str, str]] = []
@@ -309,6 +320,11 @@ def _only_group(query: Any, text: str) -> Any:
     if len(parts) != 1 or parts[0].name != "GroupOrUnionGraphPattern" or len(parts[0].graph) != 1:
         raise SubscriptionError("the braces or parentheses are not balanced", text=text, position=0)
     return parts[0].graph[0]
+
+
+def _check_length(text: str) -> None:
+    if len(text) > LONGEST_TEXT:
+        raise LimitError(f"a pattern of {len(text)} characters; at most {LONGEST_TEXT} are allowed")
 
 
 def _check_syntax(text: str, frame: tuple[str, str]) -> None:

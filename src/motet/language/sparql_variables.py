@@ -20,10 +20,10 @@ def group_variables(text: str) -> frozenset[str]:
     ['a', 'b']
     """
     from motet.language.algebra_scope import in_scope  # noqa: PLC0415  (with rdflib behind it)
-    from motet.language.sparql_algebra import parse_group  # noqa: PLC0415
+    from motet.language.sparql_templates import checked_group  # noqa: PLC0415
 
     try:
-        return in_scope(parse_group(text))
+        return in_scope(checked_group(text))
     except SubscriptionError as error:
         raise _with_advice(error) from None
 
@@ -36,9 +36,9 @@ def expression_variables(text: str) -> frozenset[str]:
     ['a', 'b']
     """
     from motet.language.algebra_scope import mentioned  # noqa: PLC0415  (with rdflib behind it)
-    from motet.language.sparql_algebra import parse_expression  # noqa: PLC0415
+    from motet.language.sparql_templates import checked_expression  # noqa: PLC0415
 
-    return mentioned(parse_expression(text))
+    return mentioned(checked_expression(text))
 
 
 @lru_cache(maxsize=4096)

@@ -28,7 +28,7 @@ class Related(NamedTuple):
 def limits_of(condition: Expr, instants: Instants, why: str) -> tuple[Limit, ...]:
     """The limits a comparison sets to starts and ends; none if it is not one of them.
 
-    >>> from motet.plan.sparql_templates import expression_of
+    >>> from motet.language.sparql_templates import expression_of
     >>> [limit.most for limit in limits_of(expression_of("?s > ?e"), {"s": start(1), "e": end(1)}, "")]
     [-1]
     """
@@ -54,7 +54,7 @@ def _from_origin(point: Point, operator: str, term: str, why: str) -> tuple[Limi
 def relations_of(condition: Expr, instants: Instants, why: str) -> Related | None:
     """The Allen relations in which a condition on the times of two events can be true; None if it is not one.
 
-    >>> from motet.plan.sparql_templates import expression_of
+    >>> from motet.language.sparql_templates import expression_of
     >>> times = {"s": start(1), "e": end(1), "s2": start(2), "e2": end(2)}
     >>> apart = relations_of(expression_of("?e < ?s2 || ?e2 < ?s"), times, "")
     >>> sorted(one.value for one in apart.relations)

@@ -23,12 +23,12 @@ from motet.language.algebra import (
     is_hidden,
 )
 from motet.language.algebra_scope import certainly_bound
+from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.lint.conditions import contradiction
 from motet.model.terms import XSD, literal
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
 from motet.plan.groups import elements
-from motet.plan.sparql_templates import group_of
 
 
 @dataclass(frozen=True, slots=True)

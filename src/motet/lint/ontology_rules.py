@@ -24,6 +24,7 @@ from motet.language.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
+from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.lint.findings import Found, Severity
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
@@ -32,7 +33,6 @@ from motet.ontology.entailment import Reasoner
 from motet.ontology.load import Ontology
 from motet.ontology.picture import short_name
 from motet.plan.groups import elements, peeled, required
-from motet.plan.sparql_templates import group_of
 
 _NAMESPACES = tuple(
     f"<{namespace}"

@@ -16,12 +16,12 @@ from functools import lru_cache
 
 from motet.language.algebra import EMPTY, Algebra, Bgp, Join, Triple, is_hidden, variable_name
 from motet.language.algebra_scope import certainly_bound, in_scope
+from motet.language.sparql_names import renamed, variables_in_order
+from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.model.terms import RDF_TYPE, is_iri
 from motet.plan.groups import elements, filtered, grouped, peeled, required
 from motet.plan.leaf_tests import Choice, Prefix, Range, Test, filter_of, named, recognised
-from motet.plan.sparql_names import renamed, variables_in_order
-from motet.plan.sparql_templates import group_of
 from motet.plan.sparql_text import group_text
 
 EVENT = "v0"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from motet.language.algebra import EMPTY, Bgp
+from motet.language.sparql_names import renamed
 from motet.language.syntax import Construct, Delivery, Select
 from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
@@ -13,7 +14,6 @@ from motet.ontology.picture import short_name
 from motet.plan.leaf_predicates import LeafPredicates
 from motet.plan.leaf_tests import filter_of
 from motet.plan.nodes import ITERATION, Kind, Node, Start
-from motet.plan.sparql_names import renamed
 from motet.plan.sparql_text import expression_text, group_text, variable_text
 
 _NUMBER = re.compile(r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double)>')

@@ -20,13 +20,13 @@ from motet.engine.why.facts import Anything, Fact, Lacks, Satisfies, Stated
 from motet.language import algebra as sparql
 from motet.language.algebra import Algebra, Expr, variable_name
 from motet.language.algebra_scope import has_exists, mentioned
+from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE
 from motet.ontology.entailment import Reasoner
 from motet.ontology.explain import explain
 from motet.plan.groups import peeled
-from motet.plan.sparql_templates import group_of
 from motet.plan.sparql_text import expression_text, group_text
 
 EXPLAINED = 8  # triples of one leaf whose axioms are looked for: each costs some dozens of closures

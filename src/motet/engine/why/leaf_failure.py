@@ -23,11 +23,11 @@ from motet.engine.why.leaf_evidence import classes_of, leaf_text
 from motet.language import algebra as sparql
 from motet.language.algebra import Algebra, Expr, variable_name
 from motet.language.algebra_scope import mentioned
+from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri
 from motet.plan.groups import elements, filtered, grouped, peeled
-from motet.plan.sparql_templates import group_of
 from motet.plan.sparql_text import expression_text, group_text
 
 Row = dict[str, str]

@@ -17,12 +17,12 @@ from motet.language.algebra import Extend, NegatedSet, Triple, Values, variable_
 from motet.language.document import Document
 from motet.language.parse import parse
 from motet.language.prologue import read_prologue
+from motet.language.sparql_templates import group_of
 from motet.language.syntax import Construct, Event, Events, Select, Subscription
 from motet.language.visibility import visible_variables
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Meeting
-from motet.plan.sparql_templates import group_of
 
 COLUMN, ROLE = "column:", "role:"  # what the IRIs of columns and roles begin with
 ROW, TIME, OTHER = "row:", "time:", "other:"  # sources of variables that are no columns

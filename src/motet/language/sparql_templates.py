@@ -11,9 +11,10 @@ from functools import lru_cache
 
 from motet.language.algebra import Algebra, Expr, is_hidden
 from motet.language.document import Document
+from motet.language.sparql_names import renamed
 from motet.language.tokens import Token, string_value, tokenise
+from motet.model.errors import MotetError
 from motet.model.terms import XSD, literal
-from motet.plan.sparql_names import renamed
 
 _NUMBERS = {"INTEGER": "integer", "DECIMAL": "decimal", "DOUBLE": "double"}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "=", "!="})
@@ -37,6 +38,30 @@ def expression_of(text: str) -> Expr:
     """
     shape = _Shape(text)
     return renamed(_expression(shape.text), shape.name, shape.term)
+
+
+def checked_group(text: str) -> Algebra:
+    """The algebra of a group graph pattern that nobody has checked; a refusal says where it is wrong."""
+    from motet.language.sparql_algebra import check_group, parse_group  # noqa: PLC0415  (loads rdflib)
+
+    try:
+        found = group_of(text)
+        check_group(text)
+    except MotetError:
+        return parse_group(text)  # which knows the place in the text itself
+    return found
+
+
+def checked_expression(text: str) -> Expr:
+    """The same for an expression."""
+    from motet.language.sparql_algebra import check_expression, parse_expression  # noqa: PLC0415  (loads rdflib)
+
+    try:
+        found = expression_of(text)
+        check_expression(text)
+    except MotetError:
+        return parse_expression(text)
+    return found
 
 
 @lru_cache(maxsize=10_000)

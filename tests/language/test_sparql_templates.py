@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from motet.language import sparql_templates
 from motet.language.algebra import Compare, Constant, Variable
 from motet.language.sparql_algebra import parse_expression, parse_group
-from motet.plan import sparql_templates
-from motet.plan.sparql_templates import expression_of, group_of
+from motet.language.sparql_templates import expression_of, group_of
 from motet.plan.sparql_text import expression_text, group_text
 
 GROUPS = (
