@@ -14,7 +14,7 @@ from motet.language.printer import to_text
 from motet.model.schemas import RECORDS, TIME, TRIPLE
 from motet.model.tables import event_records
 from motet.model.terms import RDF_TYPE, iri
-from motet.spark.frames.question import Question, column_iri
+from motet.spark.frames.question import ROW, Question, column_iri
 from motet.spark.frames.values import NULL, terms, value
 
 MATCHED = pa.schema(
@@ -26,6 +26,8 @@ MATCHED = pa.schema(
         pa.field("values", pa.list_(pa.string()), nullable=False),  # of the question's variables, as texts
     ]
 )
+
+_PLAIN_ROW = f"^<{ROW}[^%+]*>$"
 
 
 @dataclass(frozen=True)
@@ -110,9 +112,12 @@ class Work:
 
 
 def _each(terms_: pa.Array) -> pa.Array:
-    """The texts behind terms; each distinct one is looked at once."""
-    encoded = terms_.dictionary_encode()
-    return pa.array(map(value, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+    """The texts behind terms. Most are rows with plain ids; of the others each distinct one is looked at once."""
+    others = pc.invert(pc.match_substring_regex(terms_, _PLAIN_ROW))
+    cut = pc.utf8_slice_codeunits(terms_, len(f"<{ROW}"), -1)
+    encoded = terms_.filter(others).dictionary_encode()
+    texts = pa.array(map(value, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+    return pc.replace_with_mask(cut, others, texts)
 
 
 def _offsets(lengths: pa.Array | np.ndarray) -> pa.Array:
