@@ -18,7 +18,13 @@ from motet.spark.java import find_java
 PATIENCE = 600.0  # seconds for a process to begin: much, for a machine that is busy
 ADDRESS = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 READY = re.compile(r"Successfully registered with master (spark://127\.0\.0\.1:\d+)")
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}  # for the driver's session
+QUICK = "-XX:TieredStopAtLevel=1"  # nothing here runs long enough to be optimised
+LOOPBACK = {  # for the driver's session
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK,
+    "spark.executor.extraJavaOptions": QUICK,
+}
 
 _DEPLOY = "org.apache.spark.deploy"
 _PLACE = ("--host", "127.0.0.1", "--webui-port", "0")
@@ -54,7 +60,8 @@ def _daemon(ready: re.Pattern[str], *command: str) -> Iterator[tuple[int, str]]:
     found = find_spec("pyspark")
     assert found is not None and found.origin is not None
     spark = Path(found.origin).parent
-    home = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(spark), "SPARK_LOCAL_IP": "127.0.0.1"}
+    home = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(spark)}
+    home |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_JAVA_OPTS": QUICK}
     call = [str(spark / "bin" / "spark-class"), *command]
     process = subprocess.Popen(call, env=os.environ | home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None

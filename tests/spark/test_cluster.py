@@ -17,7 +17,7 @@ def test_a_cluster_says_what_one_process_says(tmp_path: Path) -> None:
     """The package is shipped to the workers, and the table equals the embedded engine's, offset by offset."""
     lake = Lake.open(tmp_path / "lake", durable=False)
     doors.fill(lake)
-    settings = {**LOOPBACK, "spark.executor.memory": "512m"}
+    settings = {**LOOPBACK, "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"}
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     with standalone(2, memory="700M") as cluster:
         call = [sys.executable, "-m", "motet.cli.main", "submit", "--master", cluster.master, *conf, "--", "stream"]
