@@ -140,6 +140,7 @@ def _local_settings(master: str, java: Java) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(2 * parallel),  # two rounds even out unequal partitions
         "spark.executorEnv.JAVA_HOME": str(java.home),
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+        "spark.python.daemon.module": "motet.spark.daemon",
     }
 
 

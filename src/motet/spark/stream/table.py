@@ -14,10 +14,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from motet.engine.detect.deliver import in_order
 from motet.lake import DataFile, Lake
 from motet.spark.stream.payload import unpacked
-from motet.spark.stream.view import view_of
 
 FORMAT = "motet-notifications"
 
@@ -73,6 +71,9 @@ class TableWriter(DataSourceStreamArrowWriter):
 
 def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
+    from motet.engine.detect.deliver import in_order  # noqa: PLC0415  (a process that only commits begins without)
+    from motet.spark.stream.view import view_of  # noqa: PLC0415
+
     lake, _, stop = range_
     view = view_of(lake)
     if not view.is_notified(stop):
