@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint ontologies bench bench-kernel docs lock clean kills mutants
+.PHONY: setup demo test lint ontologies bench bench-kernel docs lock clean kills faults mutants
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,6 +35,9 @@ test: lint  ## lint, then all tests
 
 kills: $(READY)  ## the long version of the SIGKILL test of the lake
 	@MOTET_KILLS=2000 $(BIN)/pytest tests/lake/test_kills.py
+
+faults: $(READY)  ## kill the pipeline on Spark, its executors and its checkpoint: the table must still be right
+	@$(BIN)/python -m tests.faults.run
 
 mutants: $(READY)  ## seed mistakes into the kernel, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run

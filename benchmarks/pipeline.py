@@ -1,0 +1,223 @@
+"""How many quads a second go from N-Quads files to the notification table, on Spark in local mode with two cores?
+
+Sensor events of six quads, as in ``end_to_end.py``, meet 1, 100 and 10 000 subscriptions, one in twenty composite. A
+file is decoded into the log, then the streaming pipeline derives its batches; the first file warms everything up and
+does not count. Beside it, in the same run and over the same bytes: iterating pyoxigraph's parser in two processes, and
+the embedded host. With ``--long`` one stream a hundred times longer than its windows shows whether memory and
+checkpoint stay flat, with a plot of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+
+from benchmarks.end_to_end import iterate, nquads, subscriptions
+from benchmarks.parts.figures import load, tell
+
+from motet.codec.decode import decode_bytes
+from motet.embedded.cloud import Cloud
+from motet.lake import Lake
+from motet.language.printer import to_text
+from motet.spark.session import session
+from motet.spark.stream.pipeline import start
+from motet.spark.stream.progress import Batch, batches
+
+CORES = 2
+QUADS = 6  # of an event
+LATENESS = 1_000_000
+STRIDER = 3_100_000 / 9  # triples a second and machine, as published
+SENSORS = 5_000
+
+
+class Figure(NamedTuple):
+    """Seconds by the clock for the files that count, and for the stages."""
+
+    decoding: float
+    deriving: float
+    stages: dict[str, float]
+    notifications: int
+
+
+def written(folder: Path, events: int, files: int) -> list[Path]:
+    """The stream in files, each a part of it in time."""
+    lines = nquads(events * files, SENSORS).splitlines(keepends=True)
+    cuts = range(0, len(lines) + 1, events * QUADS)
+    paths = []
+    for number, (first, last) in enumerate(pairwise(cuts)):
+        paths.append(folder / f"{number:03}.nq")
+        paths[-1].write_bytes(b"".join(lines[first:last]))
+    return paths
+
+
+def filled(folder: Path, count: int) -> Lake:
+    lake = Lake.open(folder, lateness=LATENESS, durable=False)
+    lake.subscribe_all({one.name: to_text(one) for one in subscriptions(count)})
+    return lake
+
+
+def append(lake: Lake, path: Path) -> None:
+    for decoded in decode_bytes(path.read_bytes(), "application/n-quads"):
+        lake.append(decoded.events, now=0)
+
+
+def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int) -> Figure:
+    """Decoding and deriving one after the other, on both cores each; the first file does not count."""
+    lake = filled(folder / "lake", count)
+    query = start(
+        session(master=f"local[{CORES}]"), [lake.store.root], folder / "checkpoint", buckets=buckets, most=10**9
+    )
+    decoding = deriving = 0.0
+    seen: list[Batch] = []
+    try:
+        for number, path in enumerate(files):
+            begin = time.perf_counter()
+            append(lake, path)
+            decoded = time.perf_counter()
+            query.processAllAvailable()
+            if number:
+                decoding, deriving = decoding + decoded - begin, deriving + time.perf_counter() - decoded
+            else:
+                seen = list(batches(query, -1))
+    finally:
+        query.stop()
+    counted = list(batches(query, seen[-1].number))
+    stages = {name: sum(batch.stages[name] for batch in counted) for name in counted[0].stages}
+    return Figure(decoding, deriving, stages, sum(batch.notifications for batch in counted))
+
+
+def embedded(folder: Path, files: Sequence[Path], count: int) -> Figure:
+    """The live cloud on the same log and the same files."""
+    lake = filled(folder, count)
+    decoding = deriving = 0.0
+    before = 0
+    with Cloud(lake) as cloud:
+        for number, path in enumerate(files):
+            begin = time.perf_counter()
+            append(lake, path)
+            decoded = time.perf_counter()
+            cloud.flush()
+            if number:
+                decoding, deriving = decoding + decoded - begin, deriving + time.perf_counter() - decoded
+            else:
+                before = _told(lake)
+    return Figure(decoding, deriving, {}, _told(lake) - before)
+
+
+def _told(lake: Lake) -> int:
+    return sum(table.rows for table in lake.snapshot().tables)
+
+
+def parsing(files: Sequence[Path]) -> float:
+    """Iterating pyoxigraph's parser over the files that count, in two processes."""
+    parts = [path.read_bytes() for path in files[1:]]
+    with ProcessPoolExecutor(CORES) as pool:
+        list(pool.map(len, [b""] * CORES))
+        begin = time.perf_counter()
+        list(pool.map(iterate, parts))
+        return time.perf_counter() - begin
+
+
+def compare(count: int, files: Sequence[Path], events: int, buckets: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="motet-pipeline-"))
+    try:
+        spark = on_spark(folder, files, count, buckets)
+        here = embedded(folder / "embedded", files, count)
+    finally:
+        shutil.rmtree(folder)
+    quads = events * QUADS * (len(files) - 1)
+    parse = parsing(files)
+    whole = spark.decoding + spark.deriving
+    title = f"{count:,} subscriptions, N-Quads to the notification table"
+    tell(title, f"{quads / whole:,.0f} quads/s", f"≥ {STRIDER:,.0f} (Strider)", quads / whole / STRIDER)
+    told = ", ".join(f"{name} {seconds:.2f} s of processors" for name, seconds in spark.stages.items())
+    print(f"    decode and append {spark.decoding:.2f} s, derive {spark.deriving:.2f} s ({told})")
+    if spark.notifications != here.notifications:
+        sys.exit(f"Spark gives {spark.notifications} notifications, the embedded host {here.notifications}")
+    working = sum(spark.stages.values()) / CORES
+    tell("  match and detect against that parse", f"{working / parse:.2f} x", "< 1 x", parse / working)
+    print(f"    pyoxigraph on {CORES} cores {parse:.2f} s; {spark.notifications:,} notifications on either")
+    tell("  the whole against the embedded host", f"{whole / (here.decoding + here.deriving):.2f} x")
+    print(f"    embedded: decode and append {here.decoding:.2f} s, derive {here.deriving:.2f} s")
+
+
+def flat(rounds: int, events: int, picture: Path) -> None:
+    """One stream of many windows: state, checkpoint and the driver's memory after each round."""
+    folder = Path(tempfile.mkdtemp(prefix="motet-pipeline-"))
+    seen = []
+    try:
+        lake = filled(folder / "lake", 100)
+        checkpoint = folder / "checkpoint"
+        query = start(session(master=f"local[{CORES}]"), [lake.store.root], checkpoint, buckets=8, most=10**9)
+        for path in written(folder, events, rounds):
+            append(lake, path)
+            path.unlink()
+            query.processAllAvailable()
+            last = list(batches(query, -1))[-1]
+            size = sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            seen.append({"state": last.state_bytes, "checkpoint": size, "driver": memory})
+        query.stop()
+    finally:
+        shutil.rmtree(folder)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_text(_plot(seen), "utf-8")
+    settled = seen[len(seen) // 4 :]
+    for name in seen[0]:
+        sizes = [row[name] for row in settled]
+        tell(
+            f"{name}, {rounds} batches", f"{min(sizes):,} to {max(sizes):,} bytes", "flat", 2 * min(sizes) / max(sizes)
+        )
+    print(f"    {picture}: {json.dumps(seen[-1])}")
+
+
+def _plot(seen: Sequence[dict[str, int]]) -> str:
+    """A small SVG: a line for each size, each scaled to its greatest value."""
+    width, height, colours = 800, 300, ("#b33", "#36b", "#393")
+    lines = []
+    for colour, name in zip(colours, seen[0], strict=True):
+        greatest = max(row[name] for row in seen) or 1
+        points = " ".join(
+            f"{20 + (width - 40) * place / max(1, len(seen) - 1):.1f},{height - 20 - 240 * row[name] / greatest:.1f}"
+            for place, row in enumerate(seen)
+        )
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        label = f"{name}, at most {greatest:,} bytes"
+        lines.append(f'<text x="30" y="{18 * len(lines) // 2 + 8}" fill="{colour}" font-size="13">{label}</text>')
+    body = "\n".join(lines)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">\n{body}\n</svg>\n'
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=100_000, help="of a file")
+    parser.add_argument("--files", type=int, default=4, help="the first one warms up")
+    parser.add_argument("--subscriptions", type=int, nargs="+", default=[1, 100, 10_000])
+    parser.add_argument("--buckets", type=int, default=8)
+    parser.add_argument("--long", type=int, default=0, metavar="N", help="batches of a stream whose sizes are watched")
+    parser.add_argument("--picture", type=Path, default=Path("build/pipeline.svg"))
+    options = parser.parse_args()
+    print(load())
+    with tempfile.TemporaryDirectory(prefix="motet-pipeline-") as folder:
+        files = written(Path(folder), options.events, options.files)
+        for count in options.subscriptions:
+            compare(count, files, options.events, options.buckets)
+    if options.long:
+        flat(options.long, max(1_000, options.events // 50), options.picture)
+    print(load())
+
+
+if __name__ == "__main__":
+    main()
