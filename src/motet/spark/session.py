@@ -30,6 +30,7 @@ _EVERYWHERE = {  # also where the session was started by somebody else
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes what it changed
 }
 _CHOSEN: dict[str, str] = {}
 _LOCAL = re.compile(r"local(?:-cluster)?(?:\[([^],]+).*\])?")
