@@ -125,7 +125,7 @@ def chained(name: str, class_: str, place: int) -> Event:
 
 
 def plain(random: Random) -> Subscription:
-    writer = Plain(random, "x", Abilities(), False, False)
+    writer = Plain(random, "x", Abilities(), "", ())
     pattern = writer.pattern(random.choice((0, 1, 2)))
     context = random.choice((Context.UNRESTRICTED, Context.UNRESTRICTED, *Context))
     return Subscription("wider", tuple(writer.events), pattern, context, True, Select())
