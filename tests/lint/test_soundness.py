@@ -60,7 +60,7 @@ class Contrary(Writer):
 
 
 def contrary(random: Random, name: str = "s") -> Subscription:
-    writer = Contrary(random, "x", Abilities(), False, False)
+    writer = Contrary(random, "x", Abilities(), "", ())
     pattern = writer.pattern(random.choice((1, 2, 3)))
     context = random.choice(tuple(Context))
     subscription = Subscription(name, tuple(writer.events), pattern, context, True, Select())
