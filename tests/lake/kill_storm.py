@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,9 @@ def start(role: Role, place: Path, acknowledged: int, seed: int) -> int:
         try:
             role(place, acknowledged, random.Random(seed))
             status = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(status)
     return child
@@ -81,9 +85,9 @@ def storm(place: Path, acknowledged: int, kills: int, dice: random.Random) -> No
             victim = dice.choice(list(alive))
             os.kill(victim, signal.SIGKILL)
             _, status = os.waitpid(victim, 0)
-            if os.WIFEXITED(status):
-                raise SystemExit(f"a child failed by itself: {alive[victim].__name__}")
             role = alive.pop(victim)
+            if os.WIFEXITED(status):
+                raise SystemExit(f"a child failed by itself: {role.__name__}")
             alive[start(role, place, acknowledged, dice.getrandbits(32))] = role
     finally:
         for child in alive:

@@ -276,10 +276,11 @@ class Lake:
         return checks.problems(self.snapshot(), self.lateness)
 
     def _following(self, newest: Snapshot) -> Ids:
-        if self._ids is None:
-            self._ids = Ids(newest)
-        self._ids.follow(newest)
-        return self._ids
+        known, self._ids = self._ids, None  # one that fails halfway is of no use any more
+        known = Ids(newest) if known is None else known
+        known.follow(newest)
+        self._ids = known
+        return known
 
     def _placed(self, offers: Sequence[Offer], fresh: Positions, newest: Snapshot) -> Placed:
         whole = len(fresh) == sum(len(offer.ids) for offer in offers)

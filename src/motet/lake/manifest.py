@@ -77,12 +77,19 @@ class Manifest:
         writer came first. None when it proposes nothing. A proposal that lost leaves files that a vacuum removes.
 
         Whoever is ``hopeful`` does not look first whether another writer came: for proposals that cost little and say
-        nothing wrong of a version that is not the newest.
+        nothing wrong of a version that is not the newest. If files of that are gone, it looks.
         """
         with self.writing, self._store.lock():
             before = self.known if hopeful else self.snapshot()
             while True:
-                commit = propose(before)
+                try:
+                    commit = propose(before)
+                except LakeError:
+                    newest = self.snapshot()
+                    if newest.version == before.version:
+                        raise
+                    before = newest
+                    continue
                 if commit is None:
                     return None
                 after = _apply(before, [commit])
