@@ -102,7 +102,7 @@ def test_an_event_that_entails_too_much_matches_no_pattern() -> None:
 )
 def test_what_combines_or_derives_is_refused(rest: str) -> None:
     """The error names the subscription and says what to do."""
-    with pytest.raises(EngineError, match=r"'s'.*\n.*embedded cloud"):
+    with pytest.raises(EngineError, match=r"'s'.*\n.*a kernel"):
         Matcher(parse(f"SUBSCRIPTION s {rest}"))
 
 
