@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from motet.engine.reference.leaves import Knowledge
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 THIS = "this"
 
 _STAND_IN = "<urn:motet:variable:"
+_BETWEEN = "?"  # between two steps of a path
 _VARIABLE = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|<[^<>\s]*>)|[?$](\w+)", re.DOTALL)
 
 
@@ -105,7 +107,7 @@ def _without_blank_nodes(triples: set[Triple], event: str) -> frozenset[Triple]:
 
 
 def _needed(event: Event) -> list[Triple]:
-    """The triple patterns every match of a leaf needs; a variable is written ``?name``, a path as ``?``."""
+    """The triple patterns every match of a leaf needs; a variable is written ``?name``, an open path as ``?``."""
     needed = [(f"?{event.name}", RDF_TYPE, f"<{event.class_iri}>")] if event.class_iri else []
     return needed + (_body_needs(event.body.text) if event.body else [])
 
@@ -123,7 +125,7 @@ def _required(node: CompValue) -> Iterator[Triple]:
     match node.name:
         case "BGP":
             for subject, predicate, value in node.triples:
-                yield as_term(subject), as_term(predicate), as_term(value)
+                yield from _links(as_term(subject), predicate, as_term(value))
         case "Join":
             yield from _required(node.p1)
             yield from _required(node.p2)
@@ -131,6 +133,20 @@ def _required(node: CompValue) -> Iterator[Triple]:
             yield from _required(node.p1)
         case "Filter" | "Extend" | "Project":
             yield from _required(node.p)
+
+
+def _links(subject: str, predicate: object, value: str) -> Iterator[Triple]:
+    """A sequence and an inverse are the triple patterns they stand for; what other paths go by is open."""
+    from rdflib.paths import InvPath, SequencePath  # noqa: PLC0415  (heavy)
+
+    if isinstance(predicate, InvPath):
+        yield from _links(value, predicate.arg, subject)
+    elif isinstance(predicate, SequencePath):
+        places = [subject, *[_BETWEEN] * (len(predicate.args) - 1), value]
+        for step, (begin, end) in zip(predicate.args, pairwise(places), strict=True):
+            yield from _links(begin, step, end)
+    else:
+        yield subject, as_term(predicate), value
 
 
 def _may_be(needed: Triple, offered: Triple, name: str) -> bool:
