@@ -101,7 +101,7 @@ class Detecting(StatefulProcessor):
     def _advanced(self, key: Key, news: News) -> tuple[Running, pa.RecordBatch]:
         """The kernel of a bucket, and what it makes of a batch; the state follows it."""
         view = view_of(key[0])
-        running = self._current(key, view, view.buckets(self._count, news.stop), news.first)
+        running = self._current(key, view, view.buckets(self._count, news.stop))
         reached = running.place.reached
         controls = view.controls(reached, news.stop)
         if not news.events and not len(controls) and running.kernel.is_idle:
@@ -113,7 +113,7 @@ class Detecting(StatefulProcessor):
         put(key, running)
         return running, told
 
-    def _current(self, key: Key, view: View, buckets: Buckets, first: int) -> Running:
+    def _current(self, key: Key, view: View, buckets: Buckets) -> Running:
         """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
         place = self._keeping.place()
         running = take(key, place) or self._loaded(key, view, place)
