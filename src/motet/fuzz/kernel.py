@@ -31,7 +31,7 @@ from motet.language.syntax import Subscription
 from motet.model.tables import Triple, notification_rows
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
-ODDS = (*[0.03] * 3, *[0.1] * 5, *[0.3] * 3, 1.0)
+ODDS = (0.03, 0.1, 0.1, 0.3, 1.0)
 
 
 History = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
