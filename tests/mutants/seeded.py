@@ -62,8 +62,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "y = tails[other] if context == RECENT else heads[other]",
-        "y = heads[other]",
+        "y = before[other] if context == RECENT else after[other]",
+        "y = after[other]",
         "recent takes the oldest candidate, or none",
     ),
     Mutant(
@@ -212,8 +212,8 @@ MUTANTS = (
     # Time, the log, the plan
     Mutant(
         _FRONTIER,
-        'instants, side="right")',
-        'instants, side="left")',
+        "first_above(self.instants, instants)",
+        "first_above(self.instants, instants - 1)",
         "an instant counts as passed when it is reached: the offset",
     ),
     Mutant(

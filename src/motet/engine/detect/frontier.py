@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from motet.engine.detect.frontier_kernels import first_above
 from motet.engine.detect.occurrences import Ints
 from motet.model.times import END_OF_TIME
 
@@ -58,6 +59,6 @@ class Frontier:
         """
         if not len(self.offsets):
             return np.full(len(instants), self.first)
-        places = np.searchsorted(self.instants, instants, side="right")
+        places = first_above(self.instants, instants)
         is_known = (instants >= self.before) & (places < len(self.offsets))
         return np.where(is_known, self.offsets[np.minimum(places, len(self.offsets) - 1)], self.first)

@@ -154,7 +154,7 @@ class Pairing:
             found = self._merged(batch, later, earlier)
         else:
             pairs = (batch.lane, later, earlier)
-            found = Occurrences(*kernels.joined(batch.rows, _OF_RIGHT, batch.lists(), *pairs, self._sources))
+            found = Occurrences(*kernels.joined(batch.rows, batch.lists(), *pairs, self._sources))
         if self._context != kernels.UNRESTRICTED:
             known = now.frontier.known(found.rows[:, END] + max(now.lags))  # with all that completes before
             found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], known)

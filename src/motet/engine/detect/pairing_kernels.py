@@ -19,6 +19,7 @@ Bytes = npt.NDArray[np.int8]
 Parts = tuple[Ints, ...]
 Lists = tuple[Parts, Parts, Bytes, Small, bool]  # the tables' events, where each row is, and whether any may share one
 
+NOT_LISTED = -1
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)
 (
     AND, ALONGSIDE, BEFORE, AFTER, MEETS, MET_BY, OVERLAPS, OVERLAPPED_BY, STARTS, STARTED_BY, DURING, INCLUDES,
@@ -108,27 +109,30 @@ def _same_slot(loose: Ints, one: int, other: int) -> bool:
     return True
 
 
-@inner
-def _unlink(after: Small, before: Small, heads: Small, tails: Small, lane: int, row: int) -> None:
-    if before[row] >= 0:
-        after[before[row]] = after[row]
-    else:
-        heads[lane] = after[row]
-    if after[row] >= 0:
-        before[after[row]] = before[row]
-    else:
-        tails[lane] = before[row]
-    before[row] = -2
+@making
+def _empty_lists(rows: int, lanes: int) -> tuple[Small, Small]:
+    """What follows and what precedes each row, and behind the rows each list, which is its own neighbour when empty.
+
+    So no list has an end that would have to be asked for. A row that is in none precedes nothing: `NOT_LISTED`.
+    """
+    after, before = np.empty(rows + lanes, np.int32), np.empty(rows + lanes, np.int32)
+    before[:rows] = NOT_LISTED
+    for list_ in range(rows, rows + lanes):
+        after[list_] = before[list_] = list_
+    return after, before
 
 
 @inner
-def _append(after: Small, before: Small, heads: Small, tails: Small, lane: int, row: int) -> None:
-    after[row], before[row] = -1, tails[lane]
-    if tails[lane] >= 0:
-        after[tails[lane]] = row
-    else:
-        heads[lane] = row
-    tails[lane] = row
+def _unlink(after: Small, before: Small, row: int) -> None:
+    after[before[row]], before[after[row]] = after[row], before[row]
+    before[row] = NOT_LISTED
+
+
+@inner
+def _append(after: Small, before: Small, list_: int, row: int) -> None:
+    last = before[list_]
+    after[last] = before[list_] = row
+    before[row], after[row] = last, list_
 
 
 @compiled
@@ -324,11 +328,10 @@ def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
     in all but the ``loose`` values. With ``checked`` only allowed pairs count.
     """
     count = len(start)
-    heads, tails = np.full(lanes, -1, np.int32), np.full(lanes, -1, np.int32)
-    after, before = np.empty(count, np.int32), np.full(count, -2, np.int32)
+    after, before = _empty_lists(count, lanes)
     later, earlier = np.empty(count, np.int64), np.empty(count, np.int64)  # a row is taken, or takes one, once
     for row in range(open_rows):
-        _append(after, before, heads, tails, lane[row], row)
+        _append(after, before, count + lane[row], row)
     found = place = 0
     while place < len(order):
         stop = place + 1
@@ -337,31 +340,31 @@ def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
                 stop += 1
         for at in range(place, stop):
             x = order[at]
-            other = lane[x] ^ 1
+            other = count + (lane[x] ^ 1)
             had = found
-            y = tails[other] if context == RECENT else heads[other]
-            while y >= 0:
+            y = before[other] if context == RECENT else after[other]
+            while y != other:
                 following = before[y] if context == RECENT else after[y]
                 if bound >= 0 and end[x] - start[y] > bound:
-                    _unlink(after, before, heads, tails, other, y)  # what completes from now on ends even later
+                    _unlink(after, before, y)  # what completes from now on ends even later
                 elif _admits(start, end, lane, loose, lists, relation, bound, x, y) and (
                     not checked or _allowed(allowed, x * count + y)
                 ):
                     later[found], earlier[found] = x, y
                     found += 1
                     if context != RECENT:
-                        _unlink(after, before, heads, tails, other, y)
+                        _unlink(after, before, y)
                     if context in (CHRONICLE, RECENT):
                         break
                 y = following
             if context != RECENT and found == had and opens[lane[x] & 1]:
-                _append(after, before, heads, tails, lane[x], x)
+                _append(after, before, count + lane[x], x)
         if context == RECENT:
             for at in range(place, stop):
                 x = order[at]
                 if opens[lane[x] & 1]:
-                    _leave_slot(loose, after, before, heads, tails, lane[x], x)
-                    _append(after, before, heads, tails, lane[x], x)
+                    _leave_slot(loose, after, before, count + lane[x], x)
+                    _append(after, before, count + lane[x], x)
         place = stop
     return later[:found].copy(), earlier[:found].copy(), _still_open(before, open_rows, order)
 
@@ -370,71 +373,81 @@ def pair_some(  # noqa: PLR0913, PLR0917, PLR0912  (one loop over one state)
 def _still_open(before: Small, open_rows: int, order: Ints) -> Ints:
     kept, size = np.empty(open_rows + len(order), np.int64), 0
     for row in range(open_rows):
-        if before[row] != -2:
+        if before[row] != NOT_LISTED:
             kept[size] = row
             size += 1
     for row in order:
-        if before[row] != -2:
+        if before[row] != NOT_LISTED:
             kept[size] = row
             size += 1
     return kept[:size].copy()
 
 
 @inner
-def _leave_slot(loose: Ints, after: Small, before: Small, heads: Small, tails: Small, lane: int, x: int) -> None:
+def _leave_slot(loose: Ints, after: Small, before: Small, list_: int, x: int) -> None:
     """Take away what stands for the same values of the shared variables."""
-    y = heads[lane]
-    while y >= 0:
+    y = after[list_]
+    while y != list_:
         following = after[y]
         if _same_slot(loose, x, y):
-            _unlink(after, before, heads, tails, lane, y)
+            _unlink(after, before, y)
         y = following
 
 
 @compiled
 def joined(
-    parts: Parts, is_right: Flags, lists: Lists, lane: Small, later: Ints, earlier: Ints, sources: Ints
+    parts: Parts, lists: Lists, lane: Small, later: Ints, earlier: Ints, sources: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """Pairs as occurrences; ``sources`` are, for the left and the right side, the columns of the result's values."""
     starts, events, of_part, place, _ = lists
-    count = len(later)
-    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
-    for pair in range(count):
-        swapped = lane[later[pair]] & 1
-        left[pair], right[pair] = (earlier[pair], later[pair]) if swapped else (later[pair], earlier[pair])
-    bounds = np.zeros(count + 1, np.int64)
-    for part in range(len(parts)):
-        if len(parts[part]):
-            _add_sizes(bounds, starts[part], of_part, part, place, right if is_right[part] else left)
-    for pair in range(count):
-        bounds[pair + 1] += bounds[pair]
-    rows, found = np.empty((count, VALUES + sources.shape[1]), np.int64), np.empty(bounds[-1], np.int64)
+    tables, left, right, counts = _sides(of_part, place, lane, later, earlier, len(parts))
+    rows = np.empty((len(later), VALUES + sources.shape[1]), np.int64)
+    bounds = np.zeros(len(later) + 1, np.int64)
     for one in range(len(parts)):
         for other in range(len(parts)):
-            if len(parts[one]) and len(parts[other]) and not is_right[one] and is_right[other]:
-                pairs = (of_part, one, other, place, left, right)
+            both = one * len(parts) + other
+            if counts[both]:
+                pairs = (tables, both, left, right)
                 _join_rows(rows, parts[one], parts[other], *pairs, sources)
+                _add_sizes(bounds, starts[one], starts[other], *pairs)
+    for pair in range(len(later)):
+        bounds[pair + 1] += bounds[pair]
+    found = np.empty(bounds[-1], np.int64)
+    for one in range(len(parts)):
+        for other in range(len(parts)):
+            both = one * len(parts) + other
+            if counts[both]:
+                pairs = (tables, both, left, right)
                 _join_events(found, bounds, starts[one], events[one], starts[other], events[other], *pairs)
     return rows, bounds, found
 
 
-@inner
-def _add_sizes(bounds: Ints, starts: Ints, of_part: Bytes, part: int, place: Small, rows: Ints) -> None:
-    for at in range(len(rows)):
-        if of_part[rows[at]] == part:
-            row = place[rows[at]]
-            bounds[at + 1] += starts[row + 1] - starts[row]
+@making
+def _sides(
+    of_part: Bytes, place: Small, lane: Small, later: Ints, earlier: Ints, parts: int
+) -> tuple[Bytes, Small, Small, Ints]:
+    """Of pairs: the two tables they are from as one number, the places there, and how many are from which tables."""
+    count = len(later)
+    tables, left, right = np.empty(count, np.int8), np.empty(count, np.int32), np.empty(count, np.int32)
+    counts = np.zeros(parts * parts, np.int64)
+    for pair in range(count):
+        x, y = later[pair], earlier[pair]
+        if lane[x] & 1:
+            x, y = y, x
+        tables[pair] = of_part[x] * parts + of_part[y]
+        left[pair], right[pair] = place[x], place[y]
+        counts[tables[pair]] += 1
+    return tables, left, right, counts
 
 
 @inner
-def _join_rows(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    found: Ints, lefts: Ints, rights: Ints, of_part: Bytes, one: int, other: int, place: Small, left: Ints,
-    right: Ints, sources: Ints,
-) -> None:  # fmt: skip
+def _join_rows(
+    found: Ints, lefts: Ints, rights: Ints, tables: Bytes, both: int, left: Small, right: Small, sources: Ints
+) -> None:
     for pair in range(len(left)):
-        if of_part[left[pair]] != one or of_part[right[pair]] != other:
+        if tables[pair] != both:
             continue
-        a, b = place[left[pair]], place[right[pair]]
+        a, b = left[pair], right[pair]
         found[pair, START] = min(lefts[a, START], rights[b, START])
         found[pair, END] = max(lefts[a, END], rights[b, END])
         found[pair, EMITTED] = max(lefts[a, EMITTED], rights[b, EMITTED])
@@ -449,15 +462,25 @@ def _join_rows(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its s
 
 
 @inner
+def _add_sizes(
+    bounds: Ints, starts: Ints, other_starts: Ints, tables: Bytes, both: int, left: Small, right: Small
+) -> None:
+    for pair in range(len(left)):
+        if tables[pair] == both:
+            a, b = left[pair], right[pair]
+            bounds[pair + 1] = starts[a + 1] - starts[a] + other_starts[b + 1] - other_starts[b]
+
+
+@inner
 def _join_events(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    found: Ints, bounds: Ints, starts: Ints, events: Ints, other_starts: Ints, other_events: Ints, of_part: Bytes,
-    one: int, other: int, place: Small, left: Ints, right: Ints,
+    found: Ints, bounds: Ints, starts: Ints, events: Ints, other_starts: Ints, other_events: Ints, tables: Bytes,
+    both: int, left: Small, right: Small,
 ) -> None:  # fmt: skip
     """The events of both, which share none, in the order of their numbers."""
     for pair in range(len(left)):
-        if of_part[left[pair]] != one or of_part[right[pair]] != other:
+        if tables[pair] != both:
             continue
-        a, b = place[left[pair]], place[right[pair]]
+        a, b = left[pair], right[pair]
         at, stop, other_at, other_stop = starts[a], starts[a + 1], other_starts[b], other_starts[b + 1]
         for target in range(bounds[pair], bounds[pair + 1]):
             if other_at == other_stop or (at < stop and events[at] < other_events[other_at]):
