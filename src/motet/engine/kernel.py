@@ -16,7 +16,16 @@ import pyarrow as pa
 
 from motet.engine.buckets import Buckets
 from motet.engine.detect.construct import Derived, Templates, as_records, solutions
-from motet.engine.detect.deliver import Delivery, delivery, in_order, notifications, with_constructs, with_graphs
+from motet.engine.detect.deliver import (
+    Audience,
+    Told,
+    alone,
+    delivery,
+    in_order,
+    notifications,
+    with_constructs,
+    with_graphs,
+)
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Distinct
@@ -72,7 +81,7 @@ class _Found:
     """What subscriptions are to be told: notifications, and what will be some, all at once."""
 
     finished: list[pa.RecordBatch] = field(default_factory=list)
-    plain: list[tuple[Delivery, Occurrences]] = field(default_factory=list)
+    plain: list[Told] = field(default_factory=list)
 
     def notifications(self, names: Dictionary) -> list[pa.RecordBatch]:
         return [*self.finished, notifications(self.plain, names)] if self.plain else self.finished
@@ -125,6 +134,7 @@ class Kernel:
         self._retracted: dict[str, int] = {}
         self._fed = Feeding({}, self._shared.builder, None)
         self._at: dict[int, list[Life]] = {}
+        self._audiences: dict[int, Audience] = {}  # of nodes where all are told in the same way
         self._told: list[Life] = []  # that have been shown the past and are to be told of it
         self._frontier = NOWHERE
         self._last = -1  # the last record that is not merely a subscription
@@ -525,6 +535,11 @@ class Kernel:
         self._at = {root.node: [] for root in roots}
         for root in roots:
             self._at[root.node].append(self._lives[root.subscription.name])
+        self._audiences = {
+            id_: Audience([life.delivery for life in lives if life.delivery is not None])
+            for id_, lives in self._at.items()
+            if all(life.is_plain for life in lives)
+        }
         builder = self._shared.builder
         self._fed = Feeding(self._lives, builder, self._feeding)
         nodes = self._fed.ordered(below(builder.nodes, roots))
@@ -553,6 +568,9 @@ class Kernel:
 
         def at(id_: int, table: Occurrences) -> dict[int, Occurrences]:
             now = Now(frontier, names, lag=self._detector.lag_of(id_))
+            if told := self._told_alike(id_, table, now):
+                found.plain.append(told)
+                return {}
             fed: dict[int, Occurrences] = {}
             for life in self._at.get(id_, ()):
                 assert life.delivery is not None
@@ -562,6 +580,11 @@ class Kernel:
 
         self._detector.advance(leaves, frontier, at)
         return found.notifications(names)
+
+    def _told_alike(self, id_: int, table: Occurrences, now: Now) -> Told | None:
+        """What a node has found, if all who wait for it are told of it, and of nothing but it."""
+        audience = None if self._past else self._audiences.get(id_)
+        return audience.told(table, now) if audience else None
 
     def _own(self, buckets: Buckets, leaf: int, table: Occurrences) -> Occurrences:
         """Those that belong into this kernel's bucket."""
@@ -576,10 +599,10 @@ class Kernel:
             return {}
         names = self._shared.names
         assert life.delivery is not None
-        if life.templates is None and not isinstance(life.subscription.delivery, Events):
-            found.plain.append((life.delivery, table))
+        if life.is_plain:
+            found.plain.append(alone(life.delivery, table))
             return {}
-        batch = notifications([(life.delivery, table)], names)
+        batch = notifications([alone(life.delivery, table)], names)
         if isinstance(life.subscription.delivery, Events):
             batch = with_graphs(batch, table, names)
         derived: list[list[Derived]] = []

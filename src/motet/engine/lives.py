@@ -15,7 +15,7 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import FIRST, START, Occurrences
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.language.syntax import Subscription
+from motet.language.syntax import Events, Subscription
 from motet.model.errors import SubscriptionError
 from motet.plan.nodes import Node, Root, Start
 
@@ -33,6 +33,11 @@ class Life:
     delivery: Delivery | None = None
     templates: Templates | None = None
     told: Occurrences | None = None  # of the past, to be delivered with the subscribe record
+
+    @property
+    def is_plain(self) -> bool:
+        """Notifications have neither graphs nor constructs."""
+        return self.templates is None and not isinstance(self.subscription.delivery, Events)
 
 
 @dataclass

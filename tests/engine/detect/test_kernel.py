@@ -107,3 +107,22 @@ def test_what_comes_together_is_told_in_one_order() -> None:
     kernel = Kernel(lateness=0)
     apart = [events for row in rows for events in kernel.advance(batch(row)).column("events").to_pylist()]
     assert apart == whole
+
+
+def test_those_told_alike_hear_what_each_would_hear_alone() -> None:
+    """Subscriptions that wait for the same node are told together; in its own variables each hears what it would."""
+    pattern = "EVENT {0} : <urn:A> EVENT {1} : <urn:B> WHEN ({0} BEFORE {1} WITHIN 9 s) OR {1} {2}"
+    texts = {
+        "all": pattern.format("a", "b", "SELECT *"),
+        "late": pattern.format("z", "b", "SELECT ?b ?z"),
+        "second": pattern.format("x", "y", "SELECT ?y"),
+        "sign": pattern.format("x", "y", "SIGNAL"),
+    }
+    events = [event(number, f"e{number}", number // 2, "AAB"[number % 3]) for number in range(9, 40)]
+    asked = {
+        name: control(at, "subscribe", name, f"SUBSCRIPTION {name} {t}") for at, (name, t) in enumerate(texts.items())
+    }
+    together = Kernel(lateness=0).advance(batch(*asked.values(), *events)).to_pylist()
+    for name, one in asked.items():
+        alone = Kernel(lateness=0).advance(batch(one, *events)).to_pylist()
+        assert len(alone) > 10 and [row for row in together if row["subscription"] == name] == alone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from motet.language.syntax import Select
 from motet.language.visibility import delivered_names
 from motet.model.schemas import BINDING, NOTIFICATIONS, TIME
 from motet.plan.nodes import Node, Root
+
+_EVER = np.iinfo(np.int64).min
 
 
 @dataclass
@@ -47,11 +50,50 @@ class Delivery:
 
 
 def _facts(found: Occurrences, now: Now) -> dict[str, int]:
-    """When the first one was final; whether each can come only once, in whatever variables it is shown."""
+    """When the first one was final, and since when one was seen; whether each can come only once, in whatever variables
+    it is shown.
+    """
     emitted = found.rows[:, EMITTED]
     is_over = now.frontier.passed(found.rows[:, END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
-    comes_once = is_over and are_apart(found)
-    return {"emitted": int(emitted.min(initial=np.iinfo(np.int64).max)), "comes once": bool(comes_once)}
+    return {
+        "emitted": int(emitted.min(initial=np.iinfo(np.int64).max)),
+        "first": int(found.rows[:, FIRST].min(initial=np.iinfo(np.int64).max)),
+        "comes once": bool(is_over and are_apart(found)),
+    }
+
+
+class Told(NamedTuple):
+    """Occurrences, and who is told of all of them: each by the places its variables have in the table."""
+
+    table: Occurrences
+    deliveries: Sequence[Delivery]
+    sources: Sequence[Sequence[int]]
+
+
+def alone(delivery: Delivery, table: Occurrences) -> Told:
+    """What one subscription is told, in its own variables."""
+    return Told(table, (delivery,), (range(table.width),))
+
+
+class Audience:
+    """Subscriptions at one node. Mostly all of them are told of all it finds: then nothing is done for each."""
+
+    def __init__(self, deliveries: Sequence[Delivery]) -> None:
+        self._deliveries = deliveries
+        self._sources = [one.sources for one in deliveries]
+        self._offset = max(one.offset for one in deliveries)
+        self._start = max((one.root.start.offset for one in deliveries if one.is_filtered), default=_EVER)
+        self._distinct = [one.distinct for one in deliveries if one.distinct is not None]
+
+    def told(self, found: Occurrences, now: Now) -> Told | None:
+        """None if it depends on the subscription what it is told."""
+        if not now.facts:
+            now.facts.update(_facts(found, now))
+        if now.facts["first"] <= self._start or now.facts["emitted"] < self._offset:
+            return None
+        if self._distinct and (not now.facts["comes once"] or any(len(one.seen) for one in self._distinct)):
+            return None
+        return Told(found, self._deliveries, self._sources)
 
 
 def delivery(root: Root, node: Node, offset: int) -> Delivery:
@@ -67,43 +109,59 @@ def _serves_all(node: Node) -> bool:
     return node.start is None and node.owner is None
 
 
-def notifications(found: Sequence[tuple[Delivery, Occurrences]], names: Dictionary) -> pa.RecordBatch:
+def notifications(found: Sequence[Told], names: Dictionary) -> pa.RecordBatch:
     """The NOTIFICATIONS of some subscriptions, by the records that made them final; those of a single one as given.
 
     They have no graphs and constructs yet: those are added row by row.
     """
-    table, which = _together([table for _, table in found])
-    subscriptions = pa.array([delivery.root.subscription.name for delivery, _ in found], pa.string())
+    table = _stacked([one.table for one in found])
+    row, which = _placed(found, table)
+    subscriptions = pa.array([one.root.subscription.name for told in found for one in told.deliveries], pa.string())
     columns = [
         subscriptions.take(pa.array(which)),
-        pa.array(table.rows[:, START]).cast(TIME),
-        pa.array(table.rows[:, END]).cast(TIME),
-        _events(table, names),
-        _bindings(table, [delivery.names for delivery, _ in found], which, names),
-        pa.nulls(len(table), NOTIFICATIONS.field("graphs").type),
-        pa.nulls(len(table), NOTIFICATIONS.field("construct").type),
-        pa.array(table.rows[:, EMITTED]),
+        pa.array(table.rows[row, START]).cast(TIME),
+        pa.array(table.rows[row, END]).cast(TIME),
+        _events(table, names).take(pa.array(row)),
+        _bindings(table, found, row, which, names),
+        pa.nulls(len(row), NOTIFICATIONS.field("graphs").type),
+        pa.nulls(len(row), NOTIFICATIONS.field("construct").type),
+        pa.array(table.rows[row, EMITTED]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)
 
 
-def _together(tables: Sequence[Occurrences]) -> tuple[Occurrences, Ints]:
-    """One table of several in order, and which one each row is of: sorting numbers costs less than sorting strings."""
-    lengths = np.array([len(table) for table in tables], np.int64)
-    ends = np.cumsum(lengths)
-    rows = np.full((lengths.sum(), max(table.rows.shape[1] for table in tables)), UNBOUND, np.int64)
+def _stacked(tables: Sequence[Occurrences]) -> Occurrences:
+    """One table of several; variables that some do not have are unbound there."""
+    if len(tables) == 1:
+        return tables[0]
+    ends = np.cumsum([len(table) for table in tables])
+    rows = np.full((ends[-1], max(table.rows.shape[1] for table in tables)), UNBOUND, np.int64)
     for table, end in zip(tables, ends.tolist(), strict=True):
         rows[end - len(table) : end, : table.rows.shape[1]] = table.rows
     sizes = np.diff(np.concatenate([table.starts for table in tables]))
     sizes = np.delete(sizes, (ends + np.arange(len(ends)))[:-1])  # from a table to the next one
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    whole = Occurrences(rows, starts, np.concatenate([table.events for table in tables]))
-    which = np.repeat(np.arange(len(tables)), lengths)
-    times = (rows[:, EMITTED], rows[:, END], rows[:, START])
-    if len(tables) == 1 or _rise(*times):
-        return whole, which
-    order = np.lexsort(times[::-1])
-    return whole.take(order), which[order]
+    return Occurrences(rows, _from_sizes(sizes), np.concatenate([table.events for table in tables]))
+
+
+def _placed(found: Sequence[Told], table: Occurrences) -> tuple[Ints, Ints]:
+    """The rows and the deliveries of all notifications, in order: sorting numbers costs less than sorting strings."""
+    lengths, listeners = np.array([(len(one.table), len(one.deliveries)) for one in found], np.int64).T
+    first, sizes = np.repeat(np.cumsum(lengths) - lengths, listeners), np.repeat(lengths, listeners)
+    which = np.repeat(np.arange(len(sizes)), sizes)
+    row = np.arange(len(which)) + np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
+    if len(sizes) == 1:
+        return row, which
+    times = table.rows[:, [EMITTED, END, START]]
+    order = np.lexsort(times.T[::-1])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.concatenate([[0], np.cumsum((times[order][1:] != times[order][:-1]).any(axis=1))])
+    order = np.sort(rank[row] * len(row) + np.arange(len(row))) % len(row)
+    return row[order], which[order]
+
+
+def _from_sizes(sizes: Ints) -> Ints:
+    """Where lists begin and the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _events(table: Occurrences, names: Dictionary) -> pa.ListArray:
@@ -125,16 +183,31 @@ def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
     return ids.take(pa.array(places))
 
 
-def _bindings(table: Occurrences, shown: Sequence[Sequence[str]], which: Ints, names: Dictionary) -> pa.ListArray:
+def _bindings(table: Occurrences, found: Sequence[Told], row: Ints, which: Ints, names: Dictionary) -> pa.ListArray:
     """Variables in the order of their names, which are given for each of those told; unbound ones are left out."""
-    values = table.rows[:, VALUES:]
-    bound = values != UNBOUND
+    shown = [one.names for told in found for one in told.deliveries]
     labels = pa.array([name for some in shown for name in some], pa.string())
-    first_label = np.cumsum([0, *map(len, shown)])[which]
-    labelled = labels.take(pa.array((first_label[:, None] + np.arange(table.width))[bound]))
-    pairs = pa.StructArray.from_arrays([labelled, names.strings(values[bound])], fields=list(BINDING))
-    starts = np.concatenate([[0], np.cumsum(bound.sum(axis=1))])
+    sources = np.array([place for told in found for some in told.sources for place in some], np.int64)
+    counts = np.array([len(some) for some in shown], np.int64)
+    starts = _from_sizes(counts[which])
+    label = np.arange(starts[-1]) + np.repeat((np.cumsum(counts) - counts)[which] - starts[:-1], counts[which])
+    cell = np.repeat(row * table.width, counts[which]) + sources[label]
+    values = table.rows[:, VALUES:].ravel()
+    bound = values[cell] != UNBOUND
+    if not bound.all():
+        starts = _from_sizes(bound)[starts]
+        label, cell = label[bound], cell[bound]
+    pairs = pa.StructArray.from_arrays(
+        [labels.take(pa.array(label)), _strings(values, cell, names)], fields=list(BINDING)
+    )
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pairs, type=NOTIFICATIONS.field("bindings").type)
+
+
+def _strings(values: Ints, cell: Ints, names: Dictionary) -> pa.Array:
+    """The terms in some cells; one that many are told is looked up once."""
+    is_shown = np.zeros(len(values), np.bool_)
+    is_shown[cell] = True
+    return names.strings(values[is_shown]).take(pa.array((np.cumsum(is_shown) - 1)[cell]))
 
 
 def with_graphs(batch: pa.RecordBatch, table: Occurrences, names: Dictionary) -> pa.RecordBatch:
