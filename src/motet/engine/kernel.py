@@ -444,8 +444,8 @@ class Kernel:
         """Single EVENTs are matched before events are spread; only their past and derived events are for buckets."""
         if self._buckets is None or self._bucket is None:
             return False
-        if is_single(subscription) and not past:
-            return self._bucket != self._buckets.home
+        if is_single(subscription) and not past and subscription.name not in self._buckets.fed:
+            return True
         return not self._buckets.has(self._bucket, subscription)
 
     def _feed_by(self, background: frozenset[Triple]) -> Reasoner:

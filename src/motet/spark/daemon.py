@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pyspark.daemon import manager
 
+from motet.spark.garbage import settle
+
 MODULE = "motet.spark.daemon"
 
 _PATTERNS = {
@@ -51,4 +53,5 @@ def load() -> None:
 
 if __name__ == "__main__":
     load()
+    settle()
     manager()

@@ -34,6 +34,7 @@ ROUTED = pa.schema(
     ]
 )
 COUNTED = ("read", "late", "micros")
+AT_ONCE = 1 << 26  # bytes of records that are matched together, if there are as many
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Matching:
             return
         view, begun, read, late = view_of(lake), process_time_ns(), 0, 0
         router = view.router(view.buckets(self.count, stop), low)
-        for records in view.snapshot().records(low, high):
+        for records in _together(view.snapshot().records(low, high)):
             told, places = router.spread(records)
             read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
             late += records.column("late").true_count
@@ -66,6 +67,20 @@ class Matching:
         view.routed(high)
         spent = (process_time_ns() - begun) // 1000
         yield {**common, "bucket": low % self.count, "read": read, "late": late, "micros": spent}
+
+
+def _together(batches: Batches) -> Batches:
+    """The same records in larger batches: asking thousands of leaves takes as long for few."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= AT_ONCE:
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def _by_bucket(records: pa.RecordBatch, places: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -107,7 +107,8 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = {lake: (start.get(lake, 0), stop) for lake, stop in end.items() if start.get(lake, 0) < stop}
         pieces = [row for lake, batch in ranges.items() for row in self._pieces(lake, *batch)]
         ticks = [row for lake, batch in ranges.items() for row in self._ticks(lake, *batch)]
-        return [Rows(pieces[task :: self.tasks]) for task in range(min(self.tasks, len(pieces)))] + [Rows(ticks)]
+        tasks = min(self.tasks, len(pieces))
+        return [Rows([*pieces[task::tasks], *ticks[task::tasks]]) for task in range(tasks)]
 
     def _pieces(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
         step = max(PIECE, -(-(stop - first) // self.tasks))

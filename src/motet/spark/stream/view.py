@@ -19,6 +19,7 @@ from motet.engine.lives import parsed
 from motet.engine.reading import COURSE, Course, Extract
 from motet.lake import DataFile, Lake, Snapshot
 from motet.model.schemas import RECORDS
+from motet.spark.garbage import settle
 from motet.spark.stream.past import Past
 from motet.spark.stream.payload import records
 
@@ -40,7 +41,8 @@ class View:
         self._controls = _empty()
         self._read_to = 0
         self._router: tuple[Buckets, int, Kernel] | None = None
-        self._fed: tuple[int, frozenset[str]] = (0, frozenset())
+        self._routed = 0  # control records that the router has read
+        self._fed: tuple[int, frozenset[str]] = (0, frozenset())  # of so many control records
         self._buckets: Buckets | None = None
         self._past: tuple[int, Past] | None = None
 
@@ -73,8 +75,9 @@ class View:
 
     def buckets(self, count: int, stop: int) -> Buckets:
         """How the subscriptions that are known at the end of a batch are spread."""
-        if self._fed[0] != stop:
-            self._fed = stop, feeding_each_other(self.controls(0, stop))
+        controls = self.controls(0, stop)
+        if self._fed[0] != len(controls):
+            self._fed = len(controls), feeding_each_other(controls)
         self._buckets = Buckets(count, self._fed[1])
         return self._buckets
 
@@ -122,6 +125,9 @@ class View:
         assert self._router is not None
         buckets, reached, kernel = self._router
         self._router = buckets, max(reached, stop), kernel
+        if self._routed != (count := len(self.controls(0, stop))):
+            self._routed = count
+            settle()
 
 
 def _empty() -> pa.RecordBatch:
