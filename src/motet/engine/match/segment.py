@@ -105,8 +105,8 @@ class Segment:
 
 def _hits(table: npt.NDArray[np.int32]) -> Hits:
     """In columns of their own: kernels are compiled for those."""
-    is_open = table[:, IS_OPEN].astype(np.bool_)
-    return Hits(table[:, EVENT].copy(), table[:, HIT_LEAF].copy(), is_open, table[:, WITNESS:].copy())
+    columns = table[:, :WITNESS].T.copy()
+    return Hits(columns[EVENT], columns[HIT_LEAF], columns[IS_OPEN] != 0, table[:, WITNESS:].copy())
 
 
 def _with_room(table: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
@@ -141,17 +141,16 @@ def build(blocks: Sequence[Block], predicates: Mapping[str, int]) -> Segment:
 
 
 def _encoded(blocks: Sequence[Block]) -> tuple[pa.Array, list[npt.NDArray[np.int32]]]:
-    """All terms once, and for each table its terms by number."""
-    columns = [column for block in blocks for column in block.terms]
-    encoded = pa.concat_arrays([_NONE, *columns]).dictionary_encode()
-    numbers, at, found = np.asarray(encoded.indices, np.int32), 0, []
+    """All terms once, and for each table its terms by number. Copies of all terms would stay in Arrow's memory."""
+    columns = [column for block in blocks for column in block.terms if len(column)]
+    encoded = pa.chunked_array(columns, pa.string()).dictionary_encode().unify_dictionaries()
+    chunks, found = iter(encoded.chunks), []
     for block in blocks:
         ids = np.empty((len(block.leaf), len(block.terms)), np.int32)
-        for part in range(len(block.terms)):
-            ids[:, part] = numbers[at : at + len(ids)]
-            at += len(ids)
+        for part in range(len(block.terms) if len(ids) else 0):
+            ids[:, part] = np.asarray(next(chunks).indices)
         found.append(ids)
-    return encoded.dictionary, found
+    return encoded.chunk(0).dictionary if encoded.num_chunks else _NONE, found
 
 
 def _sorted(block: Block, ids: npt.NDArray[np.int32]) -> tuple[Block, npt.NDArray[np.int32]]:
