@@ -101,6 +101,8 @@ class Manifest:
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
         """The larger the lake, the rarer, in powers of two: writing one costs as much as reading so many commits."""
+        if snapshot.version % CHECKPOINT_EVERY:
+            return
         size = len(snapshot.segments) + len(snapshot.tables)
         every = CHECKPOINT_EVERY << max((size // CHECKPOINT_EVERY).bit_length() - 1, 0)
         if snapshot.version % every == 0:

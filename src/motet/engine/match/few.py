@@ -39,11 +39,12 @@ def tell_few(
     found: list[tuple[int, Notification]] = []
     for group in groups:
         hits = group.segment.search(encoded)
-        if len(hits.event) > MOST_HITS or (len(hits.event) and not (group.is_plain and not hits.is_open.any())):
+        if not len(hits.event):
+            continue
+        if len(hits.event) > MOST_HITS or not group.is_plain or True in hits.is_open.tolist():
             return None
-        if len(hits.event):
-            decided = bound(encoded, hits, group.leaves.forms, group.leaves.form, predicates)
-            found += _notifications(records, encoded.terms, decided, group)
+        decided = bound(encoded, hits, group.leaves.forms, group.leaves.form, predicates)
+        found += _notifications(records, encoded.terms, decided, group)
     if len(groups) > 1:
         found.sort(key=lambda one: one[0])
     return [(notification, records[event].offset) for event, notification in found]
