@@ -1,10 +1,13 @@
-"""A real Spark cluster on this machine: a master and workers as processes, on loopback, stopped whatever happens."""
+"""Real Spark on this machine, as processes on loopback that are stopped whatever happens: a cluster of a master and
+workers, or a Spark Connect server.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,6 +21,7 @@ from motet.spark.java import find_java
 PATIENCE = 600.0  # seconds for a process to begin: much, for a machine that is busy
 ADDRESS = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 READY = re.compile(r"Successfully registered with master (spark://127\.0\.0\.1:\d+)")
+CONNECTED = re.compile(r"Successfully started service '\S+SparkConnectService' on port (\d+)")
 QUICK = "-XX:TieredStopAtLevel=1"  # nothing here runs long enough to be optimised
 LOOPBACK = {  # for the driver's session
     "spark.driver.host": "127.0.0.1",
@@ -26,7 +30,7 @@ LOOPBACK = {  # for the driver's session
     "spark.executor.extraJavaOptions": QUICK,
 }
 
-_DEPLOY = "org.apache.spark.deploy"
+_DEPLOY, _CONNECT = "org.apache.spark.deploy", "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PLACE = ("--host", "127.0.0.1", "--webui-port", "0")
 
 
@@ -55,12 +59,29 @@ def standalone(workers: int = 2, *, memory: str = "1100M") -> Iterator[Cluster]:
 
 
 @contextmanager
+def connect() -> Iterator[str]:
+    """The address of a Spark Connect server on two cores."""
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    call = (f"{_DEPLOY}.SparkSubmit", "--master", "local[2]", *conf, "--class", _CONNECT, "spark-internal")
+    with _daemon(CONNECTED, *call) as (_, port):
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
 def _daemon(ready: re.Pattern[str], *command: str) -> Iterator[tuple[int, str]]:
-    """A process of Spark's own; its id, and the address it said when it was ready."""
+    """A process of Spark's own; its id, and the address or port it said when it was ready."""
     found = find_spec("pyspark")
     assert found is not None and found.origin is not None
     spark = Path(found.origin).parent
     home = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(spark)}
+    home |= {"PYSPARK_PYTHON": sys.executable}  # of a server; executors are told by their driver
     home |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_JAVA_OPTS": QUICK}
     call = [str(spark / "bin" / "spark-class"), *command]
     process = subprocess.Popen(call, env=os.environ | home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

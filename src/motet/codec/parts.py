@@ -53,13 +53,14 @@ def split(path: str, *, target_bytes: int, limits: Limits | None = None) -> list
 
 
 def decode_part(
-    part: Part, *, limits: Limits | None = None, time_properties: TimeProperties = TIME_PROPERTIES
+    part: Part, *, folder: str = "", limits: Limits | None = None, time_properties: TimeProperties = TIME_PROPERTIES
 ) -> Iterator[Decoded]:
-    """The events of one part."""
+    """The events of one part; ``folder`` is where its path begins, if that is not the working directory."""
     source = Source(part.path, limits or Limits(), time_properties)
+    path = str(Path(folder, part.path))
     if part.stop is None:
-        return decode_stream(file_chunks(part.path), part.format, source)
-    return decode_runs(_range_chunks(part.path, part.start, part.stop), source, first_line=part.line)
+        return decode_stream(file_chunks(path), part.format, source)
+    return decode_runs(_range_chunks(path, part.start, part.stop), source, first_line=part.line)
 
 
 def _range_chunks(path: str, start: int, stop: int) -> Iterator[bytes]:

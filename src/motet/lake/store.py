@@ -47,6 +47,10 @@ class Store:
     root: Path
     durable: bool = True
 
+    def __reduce__(self) -> tuple[type[Store], tuple[object, ...]]:
+        """To another process, which may have another working directory."""
+        return Store, (self.root.absolute(), self.durable)
+
     def path(self, name: str) -> Path:
         return self.root / name
 

@@ -19,6 +19,7 @@ from motet.codec.events import Decoded
 from motet.codec.limits import Limits
 from motet.codec.parts import Part, decode_part, split
 from motet.model.schemas import EVENTS
+from motet.spark.session import parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,12 +44,13 @@ class Parts:
 
     parts: tuple[tuple[int, Part], ...]  # with the place of the file
     limits: Limits
+    folder: str  # where relative paths begin, wherever a task runs
 
     def decode(self, number: int) -> Batches:
         """The rows of one part, in the order of the file."""
         source, part = self.parts[number]
         place = 0
-        for decoded in decode_part(part, limits=self.limits):
+        for decoded in decode_part(part, folder=self.folder, limits=self.limits):
             if decoded.events.num_rows:
                 yield _event_rows(decoded.events, source, number, place)
                 place += decoded.events.num_rows
@@ -65,7 +67,7 @@ def cut(
     total = sum(Path(path).stat().st_size for path in paths)
     size = target_bytes or min(max(total // (PARTS_PER_CORE * parallelism), SMALLEST_PART), LARGEST_PART)
     numbered = enumerate(split(str(path), target_bytes=size, limits=limits) for path in paths)
-    return Parts(tuple((source, part) for source, parts in numbered for part in parts), limits)
+    return Parts(tuple((source, part) for source, parts in numbered for part in parts), limits, str(Path.cwd()))
 
 
 def over_parts(
@@ -90,8 +92,7 @@ def read_events(
     limits: Limits | None = None,
 ) -> DataFrame:
     """The events of the files, in rows of EVENT_ROWS; :func:`decide` tells which of them count."""
-    parallelism = spark.sparkContext.defaultParallelism
-    return over_parts(spark, cut(paths, parallelism, target_bytes=target_bytes, limits=limits), EVENT_ROWS)
+    return over_parts(spark, cut(paths, parallelism(spark), target_bytes=target_bytes, limits=limits), EVENT_ROWS)
 
 
 def decide(rows: DataFrame) -> DataFrame:

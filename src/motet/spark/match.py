@@ -21,6 +21,7 @@ import pyarrow as pa
 from motet.model.schemas import EVENTS, NOTIFICATIONS
 from motet.model.tables import notification_batch, notification_rows, stamp
 from motet.spark.events import ORIGIN, Batches, Parts, over_parts
+from motet.spark.session import parallelism
 from motet.spark.spread import GROUPS, Found
 from motet.spark.triples import to_text
 
@@ -119,7 +120,7 @@ def match_events(spark: SparkSession, parts: Parts, matching: Matching, arrival:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     match = Match(dumps(matching), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
-    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = TASKS_PER_CORE * parallelism(spark)
     if len(parts.parts) >= tasks:
         return over_parts(spark, parts, MATCHED, match)
 

@@ -25,7 +25,7 @@ from motet.spark.components import divide
 from motet.spark.events import Batches
 from motet.spark.match import FOUND, found_in
 from motet.spark.run import failures, kept, told_in, write
-from motet.spark.session import session
+from motet.spark.session import parallelism, session
 from motet.spark.spread import Spreading
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack
     history = part.history
     division = divide(part.subscriptions, history.background, None)
     work = MatchSeen(dumps((Spreading(division), history)))  # type: ignore[no-untyped-call]  # vendored, without types
-    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
     accepted = opened.enter_context(kept(records.mapInArrow(work, from_arrow_schema(ACCEPTED))))
     return opened.enter_context(told_in(spark, accepted, division, history.setting))

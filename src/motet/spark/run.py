@@ -24,8 +24,9 @@ from motet.spark.components import Division, divide
 from motet.spark.detect_groups import detect
 from motet.spark.events import Parts, cut, decide
 from motet.spark.match import ORDER, Matching, match_events
-from motet.spark.session import session
+from motet.spark.session import parallelism, session
 from motet.spark.spread import Spreading
+from motet.spark.stream.errors import reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -41,7 +42,7 @@ def run_spark(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
     """`motet run --engine spark`, on all cores of this machine or in the session that is already running."""
     division = divide(job.subscriptions, job.background, job.entailment)
     spark = session()
-    parts = cut(job.events, spark.sparkContext.defaultParallelism)
+    parts = cut(job.events, parallelism(spark))
     matching = Spreading(division)
     return run_batch(spark, matching, parts, sink, arrival=job.arrival, reject=reject, division=division)
 
@@ -98,7 +99,7 @@ def failures(what: str, advice: str = UNFINISHED) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise EngineError(f"{what} on Spark failed: {str(error).strip().splitlines()[-1]}", advice=advice) from error
+        raise EngineError(f"{what} on Spark failed: {reason(error)}", advice=advice) from error
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from motet.model.errors import EngineError, UsageError
 from motet.spark.java import Java, find_java
@@ -34,13 +36,15 @@ _EVERYWHERE = {  # also where the session was started by somebody else
 }
 _CHOSEN: dict[str, str] = {}
 _LOCAL = re.compile(r"local(?:-cluster)?(?:\[([^],]+).*\])?")
+_CONNECT_PORT, _CONNECT_SECONDS = 15002, 10.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(
     *, master: str | None = None, app_name: str = "motet", config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The running session, or a new one: on all cores of this machine unless ``master`` or `submit` say otherwise.
+    """The running session, or a new one: on all cores of this machine unless ``master``, `submit` or the variable
+    `SPARK_REMOTE`, which names a Spark Connect server, say otherwise.
 
     ``config`` holds further Spark settings and wins over those made here.
     """
@@ -48,7 +52,7 @@ def session(
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     submitted = _submitted()
-    master = master or submitted.get("spark.master", "local[*]")
+    master = master or submitted.get("spark.master") or os.environ.get("SPARK_REMOTE") or "local[*]"
     if master.startswith("sc://"):
         return _connected(master, dict(config or {}))
     java = find_java()
@@ -87,15 +91,38 @@ def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
     """A session on a Spark Connect server, which has its own Java, Python and memory."""
     if importlib.util.find_spec("grpc") is None:
         raise UsageError(
-            f"{remote} is a Spark Connect server, and PySpark's parts for it are not installed",
+            f"{remote.partition('/;')[0]} is a Spark Connect server, and PySpark's parts for it are not installed",
             advice="run `python -m pip install 'pyspark[connect]'`, or give a master such as spark://HOST:7077",
         )
     from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
 
+    _reach(remote)
     found = SparkSession.builder.remote(remote).getOrCreate()
     for name, value in (_EVERYWHERE | dict(config)).items():
         found.conf.set(name, value)
     return found
+
+
+def _reach(remote: str) -> None:
+    """Refuse a server that does not answer: PySpark would go on trying for a quarter of an hour without a word."""
+    place = remote.partition("/;")[0]  # what follows may be a secret
+    try:
+        address = urlsplit(place)
+        socket.create_connection((address.hostname or "", address.port or _CONNECT_PORT), _CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise EngineError(
+            f"no Spark Connect server answers at {place}: {error}",
+            advice="Check the address, sc://HOST:PORT, and that the server runs: Spark's sbin/start-connect-server.sh",
+        ) from error
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once; Spark Connect does not say, so there as many as a shuffle makes."""
+    from pyspark.sql.utils import is_remote  # noqa: PLC0415  (heavy)
+
+    if is_remote():
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return spark.sparkContext.defaultParallelism
 
 
 def cores(master: str = "local[*]") -> int | None:

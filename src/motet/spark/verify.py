@@ -30,7 +30,7 @@ from motet.plan.dag import build
 from motet.plan.feeding import feeds
 from motet.spark.events import Batches
 from motet.spark.run import failures, kept
-from motet.spark.session import session
+from motet.spark.session import parallelism, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,7 @@ NO_ROWS = digest(())
 def verify_spark(lake: Lake, snapshot: Snapshot) -> Compared:
     """The records that notifications were derived from, against these notifications."""
     spark = session()
-    work = packs(snapshot, PACKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    work = packs(snapshot, PACKS_PER_CORE * parallelism(spark))
     derive, read = DeriveAgain(snapshot, lake.lateness, work), ReadTable(snapshot)
     with failures("the verification", "`motet inspect --check` lists files that are damaged."), ExitStack() as opened:
         tables = (Spread(spark, opened, derive, len(work)), Spread(spark, opened, read, len(snapshot.tables)))

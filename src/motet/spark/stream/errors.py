@@ -28,18 +28,23 @@ _LONGEST = 600
 def spoken(error: Exception, checkpoint: Path) -> MotetError:
     """What was raised while the query ran, in a few words."""
     whole = "\n".join(_texts(error))
-    reason = _reason(whole)
-    causes = "\n".join([whole.partition("\n")[0], *map(" ".join, _CAUSE.findall(whole)), reason])
+    why = _reason(whole)
+    causes = "\n".join([whole.partition("\n")[0], *map(" ".join, _CAUSE.findall(whole)), why])
     if _CONCURRENT.search(causes):
         advice = "Let only one pipeline at a time use a checkpoint: stop the other one."
         return EngineError(f"another pipeline uses the checkpoint {checkpoint}", advice=advice)
     if (str(checkpoint) in causes or _DAMAGE.search(causes)) and not _SHORTAGE.search(causes):
-        return unreadable(checkpoint, reason)
+        return unreadable(checkpoint, why)
     if own := _OWN.findall(whole):
         message, _, advice = own[-1][1].partition("\n")
         return EngineError(message, advice=advice.strip() or None)
     advice = "Start it again: it goes on where it was. `motet doctor` shows what this machine has."
-    return EngineError(f"the pipeline stopped: {reason}", advice=advice)
+    return EngineError(f"the pipeline stopped: {why}", advice=advice)
+
+
+def reason(error: Exception) -> str:
+    """The innermost cause of what was raised, in one line."""
+    return _reason("\n".join(_texts(error)))
 
 
 def _texts(error: BaseException | None) -> Iterator[str]:

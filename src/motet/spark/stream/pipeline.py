@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.utils import is_remote
 
 from motet.lake import Lake
+from motet.spark.session import parallelism
 from motet.spark.stream import detecting, matching, progress, source, table
 from motet.spark.stream.checkpoint import settled
 from motet.spark.stream.detecting import TOLD, Detecting
@@ -49,7 +49,7 @@ def start(
     spark.createDataFrame([], "unused int")  # makes the session this thread's active one: sinks are looked for there
     spark.dataSource.register(RangesSource)
     spark.dataSource.register(TableSink)
-    tasks = _tasks(spark)
+    tasks = parallelism(spark)
     reading = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", most)
     ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
     routed = ranges.mapInArrow(Matching(buckets), from_arrow_schema(ROUTED))
@@ -65,10 +65,3 @@ def start(
         .option("checkpointLocation", f"file://{place}")
     )
     return writing.trigger(availableNow=True).start() if once else writing.start()
-
-
-def _tasks(spark: SparkSession) -> int:
-    """How many tasks run at once; Spark Connect does not say, so there as many as a shuffle makes."""
-    if is_remote():
-        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return spark.sparkContext.defaultParallelism

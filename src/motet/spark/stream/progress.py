@@ -119,13 +119,13 @@ def batches(query: StreamingQuery, after: int) -> Iterator[Batch]:
     """The batches with higher numbers that have ended; Spark remembers the last hundred."""
     for progress in query.recentProgress:
         told = json.loads(progress.json)
-        if told["batchId"] > after and told["numInputRows"]:
+        if told["batchId"] > after and any(source["numInputRows"] for source in told["sources"]):
             yield batch_of(told)
 
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
     """A batch as Spark's progress tells it, which is given as JSON."""
-    read, made = (progress.get("observedMetrics", {}).get(name, {}) for name in (READ, MADE))
+    read, made = (_observed(progress.get("observedMetrics", {}).get(name, {})) for name in (READ, MADE))
     spent = progress["durationMs"]
     return Batch(
         number=progress["batchId"],
@@ -146,9 +146,22 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
 def _records(sources: Iterable[Mapping[str, Any]]) -> int:
     found = 0
     for source in sources:
-        first, stop = source["startOffset"] or {}, source["endOffset"] or {}
+        first, stop = _offsets(source["startOffset"]), _offsets(source["endOffset"])
         found += sum(end - first.get(lake, 0) for lake, end in stop.items())
     return found
+
+
+def _observed(told: Mapping[str, Any]) -> Mapping[str, int]:
+    """Sums by name; over Spark Connect they come beside their schema."""
+    if "schema" not in told:
+        return told
+    return dict(zip((field["name"] for field in told["schema"]["fields"]), told["values"], strict=True))
+
+
+def _offsets(told: Mapping[str, int] | str | None) -> Mapping[str, int]:
+    """By lake; over Spark Connect they come as text."""
+    found = json.loads(told) if isinstance(told, str) else told
+    return found or {}
 
 
 def _stored(operators: Iterable[Mapping[str, Any]]) -> int:
