@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -78,10 +77,9 @@ def test_what_was_submitted_wins_over_our_own_and_loses_to_the_callers(spark: Sp
         spark.conf.set(name, "4")
 
 
-def test_spark_connect_without_its_parts_is_refused() -> None:
-    """They are not among our needs; where they are, there is a server to say no."""
-    if find_spec("grpc") is not None:
-        pytest.skip("PySpark's parts for Spark Connect are installed")
+def test_spark_connect_without_its_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not among our needs."""
+    monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(UsageError, match=r"sc://head:15002 is a Spark Connect server"):
         session(master="sc://head:15002")
 
