@@ -8,7 +8,7 @@ back to are asked for through `history`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,7 +59,7 @@ from motet.ontology.entailment import Reasoner
 from motet.plan.dag import Builder, build
 from motet.plan.feeding import Feed, feeds, feeds_itself
 from motet.plan.lags import lags
-from motet.plan.nodes import Kind, Plan, Start
+from motet.plan.nodes import Kind, Plan, Root, Start
 from motet.plan.repeats import repeating
 
 History = Callable[[int], Iterable[pa.RecordBatch | Extract]]
@@ -74,6 +74,7 @@ class _Sharing:
     names: Dictionary = field(default_factory=Dictionary)
     kernels: list[Kernel] = field(default_factory=list)
     derived: int = 0  # how many events were derived so far
+    roots: dict[Hashable, Root] = field(default_factory=dict)  # what the builder has made, by all it was given
 
 
 @dataclass
@@ -307,8 +308,9 @@ class Kernel:
         history: History | None = None,
         buckets: Buckets | None = None,
         bucket: int | None = None,
+        like: Kernel | None = None,
     ) -> Kernel:
-        """A kernel that goes on from a saved state."""
+        """A kernel that goes on from a saved state; what was built for one ``like`` it is used again."""
         facts, graphs = saved.facts, saved.graphs
         kernel = cls(
             lateness=facts["lateness"],
@@ -317,7 +319,10 @@ class Kernel:
             history=history,
             buckets=buckets,
             bucket=bucket,
+            sharing=_Sharing(like._shared.builder, roots=like._shared.roots) if like else None,
         )
+        if like:
+            kernel._matcher, kernel._leaves = like._matcher, copy.copy(like._leaves)
         kernel._background = graphs["current"]
         if "feeding" in graphs:
             kernel._feed_by(graphs["feeding"])
@@ -465,7 +470,10 @@ class Kernel:
 
     def _root(self, life: Life) -> None:
         routes = self._buckets.routes(life.subscription) if self._buckets else None
-        life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone, routes=routes)
+        given = life.subscription, life.start, life.is_alone, frozenset(routes.items()) if routes else None
+        if given not in self._shared.roots:
+            self._shared.roots[given] = self._shared.builder.root(*given[:2], alone=life.is_alone, routes=routes)
+        life.root = self._shared.roots[given]
         node = self._shared.builder.nodes[life.root.node]
         life.delivery = delivery(life.root, node, life.offset)
 

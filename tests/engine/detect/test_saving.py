@@ -90,6 +90,24 @@ def test_loading_changes_nothing(seed: int) -> None:
             assert Kernel.load(state.data).dump() == state.data
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_built_for_an_older_kernel_serves_a_newer_state(seed: int) -> None:
+    """Two processes that take turns, each with a kernel that has missed something, tell what one tells, from the same
+    states."""
+    for number, case in enumerate(cases(seed + 300)):
+        records, places = log_of(case)
+        older, kernel = None, kernel_of(case, records)
+        found: list[tuple[int, str]] = []
+        saved = [kernel.saved()]
+        for piece in pieces(records, Random(number)):
+            found += [(places[offset], one.to_line()) for one, offset in notification_rows(kernel.advance(piece))]
+            saved.append(kernel.saved())
+            history = lambda stop, records=records: [before(records, stop)]  # noqa: E731
+            older, kernel = kernel, Kernel.resumed(saved[-1], history=history, like=older)
+        expected, states = told(case, True, number)
+        assert (sorted(found), [one.data for one in saved]) == (expected, [one.data for one in states])
+
+
 OPEN = """SUBSCRIPTION s EVENT a : <urn:A> { ?a <urn:room> ?r } EVENT b : <urn:B> { ?b <urn:room> ?r }
 WHEN a BEFORE b WITHIN 1 d CONTEXT chronicle"""
 

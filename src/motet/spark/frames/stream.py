@@ -83,7 +83,8 @@ class DetectArriving(StatefulProcessor):
                 "the checkpoint of this query belongs to another pattern, other columns or other buckets",
                 advice="start the changed query with a new checkpointLocation",
             )
-        return take((self._asked, bucket), place) or self._loaded(place)
+        running = take((self._asked, bucket))
+        return running if running and running.place == place else self._loaded(place)
 
     def _loaded(self, place: Place) -> Running:
         saved = self._keeping.saved(place)

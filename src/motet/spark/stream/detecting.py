@@ -116,7 +116,9 @@ class Detecting(StatefulProcessor):
     def _current(self, key: Key, view: View, buckets: Buckets) -> Running:
         """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
         place = self._keeping.place()
-        running = take(key, place) or self._loaded(key, view, place)
+        running = take(key)
+        if running is None or running.place != place:
+            running = self._loaded(key, view, place, running)
         before = _fed(place)
         if before != buckets.fed:
             if (buckets.fed - before) & view.subscribed(place.reached):
@@ -124,13 +126,19 @@ class Detecting(StatefulProcessor):
             running.kernel.reroute(buckets)
         return running
 
-    def _loaded(self, key: Key, view: View, place: Place) -> Running:
+    def _loaded(self, key: Key, view: View, place: Place, before: Running | None) -> Running:
         buckets = Buckets(self._count, _fed(place))
         if not place.base:
             kernel = _anew(key, view, buckets, 0)
             return Running(place, kernel, kernel.saved())
         saved = self._keeping.saved(place)
-        kernel = Kernel.resumed(saved, history=partial(view.past, key[1]), buckets=buckets, bucket=key[1])
+        kernel = Kernel.resumed(
+            saved,
+            history=partial(view.past, key[1]),
+            buckets=buckets,
+            bucket=key[1],
+            like=before.kernel if before else None,
+        )
         return Running(place, kernel, saved)
 
 

@@ -73,10 +73,9 @@ class Keeping:
 _running: dict[Hashable, Running] = {}
 
 
-def take(key: Hashable, place: Place) -> Running | None:
-    """The kernel of a key, if this process has it as it stands at a place."""
-    running = _running.pop(key, None)
-    return running if running is not None and running.place == place else None
+def take(key: Hashable) -> Running | None:
+    """The kernel of a key that this process had last; where it stands, others may be further."""
+    return _running.pop(key, None)
 
 
 def put(key: Hashable, running: Running) -> None:
