@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import shutil
 import sys
 import tempfile
@@ -31,6 +31,7 @@ from motet.codec.decode import decode_bytes
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.language.printer import to_text
+from motet.spark.chatter import without_chatter
 from motet.spark.session import session
 from motet.spark.stream.pipeline import start
 from motet.spark.stream.progress import batches
@@ -73,7 +74,7 @@ def append(lake: Lake, path: Path) -> None:
         lake.append(decoded.events, now=0)
 
 
-def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int) -> Figure:
+def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int | None) -> Figure:
     """Files go into the log one after the other while the query derives what is there; the first ones do not count."""
     lake = filled(folder / "lake", count)
     spark = session(master=f"local[{CORES}]")
@@ -126,7 +127,7 @@ def parsing(files: Sequence[Path]) -> float:
         return time.perf_counter() - begin
 
 
-def compare(count: int, files: Sequence[Path], events: int, buckets: int) -> None:
+def compare(count: int, files: Sequence[Path], events: int, buckets: int | None) -> None:
     folder = Path(tempfile.mkdtemp(prefix="motet-pipeline-"))
     try:
         spark = on_spark(folder, files, count, buckets)
@@ -148,33 +149,43 @@ def compare(count: int, files: Sequence[Path], events: int, buckets: int) -> Non
 
 
 def flat(rounds: int, events: int, picture: Path) -> None:
-    """One stream of many windows: state, checkpoint and the driver's memory after each round."""
+    """One stream of many windows: state, checkpoint and the memory of all processes after each round."""
     folder = Path(tempfile.mkdtemp(prefix="motet-pipeline-"))
     seen = []
     try:
-        lake = filled(folder / "lake", 100)
+        lake = filled(folder / "lake", 1_000)
         checkpoint = folder / "checkpoint"
-        query = start(session(master=f"local[{CORES}]"), [lake.store.root], checkpoint, buckets=8, most=10**9)
+        query = start(session(master=f"local[{CORES}]"), [lake.store.root], checkpoint, most=10**9)
         for path in written(folder, events, rounds):
             append(lake, path)
             path.unlink()
             query.processAllAvailable()
             last = list(batches(query, -1))[-1]
             size = sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            seen.append({"state": last.state_bytes, "checkpoint": size, "driver": memory})
+            seen.append({"state": last.state_bytes, "checkpoint": size, "memory": resident(os.getpid())})
         query.stop()
     finally:
         shutil.rmtree(folder)
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(_plot(seen), "utf-8")
-    settled = seen[len(seen) // 4 :]
+    settled = seen[len(seen) // 2 :]  # Spark keeps what belongs to the last hundred batches
     for name in seen[0]:
         sizes = [row[name] for row in settled]
         tell(
             f"{name}, {rounds} batches", f"{min(sizes):,} to {max(sizes):,} bytes", "flat", 2 * min(sizes) / max(sizes)
         )
     print(f"    {picture}: {json.dumps(seen[-1])}")
+
+
+def resident(process: int) -> int:
+    """The memory of a process and of all it has started: Java and its Python workers."""
+    try:
+        here = Path(f"/proc/{process}")
+        pages = int((here / "statm").read_text().split()[1])
+        below = [int(child) for task in here.glob("task/*/children") for child in task.read_text().split()]
+    except OSError:  # it has just ended
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(resident, below))
 
 
 def _plot(seen: Sequence[dict[str, int]]) -> str:
@@ -198,12 +209,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=100_000, help="of a file")
     parser.add_argument("--files", type=int, default=14, help=f"the first {WARM} warm up")
-    parser.add_argument("--subscriptions", type=int, nargs="+", default=[1, 100, 10_000])
-    parser.add_argument("--buckets", type=int, default=8)
+    parser.add_argument("--subscriptions", type=int, nargs="*", default=[1, 100, 10_000])
+    parser.add_argument("--buckets", type=int, help="default: as the product chooses")
     parser.add_argument("--long", type=int, default=0, metavar="N", help="batches of a stream whose sizes are watched")
     parser.add_argument("--picture", type=Path, default=Path("build/pipeline.svg"))
     options = parser.parse_args()
     print(load())
+    with without_chatter():
+        session(master=f"local[{CORES}]")
     with tempfile.TemporaryDirectory(prefix="motet-pipeline-") as folder:
         files = written(Path(folder), options.events, options.files)
         for count in options.subscriptions:

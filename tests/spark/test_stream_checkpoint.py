@@ -25,10 +25,10 @@ def _written_by_spark(checkpoint: Path) -> None:
 def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
     """Buckets that are not asked for are those of the first start."""
     checkpoint = tmp_path / "checkpoint"
-    first = settled(checkpoint, ["/lake"], 8)
+    first = settled(checkpoint, ["/lake"], 8, "local[2]")
     _written_by_spark(checkpoint)
-    assert first == settled(checkpoint, ["/lake"], None) == Note(("/lake",), 8, VERSION)
-    assert settled(tmp_path / "other", ["/lake"], None).buckets == BUCKETS
+    assert first == settled(checkpoint, ["/lake"], None, "spark://head:7077") == Note(("/lake",), 8, VERSION)
+    assert settled(tmp_path / "other", ["/lake"], None, "spark://head:7077").buckets == BUCKETS
     assert sorted(path.name for path in checkpoint.iterdir()) == ["commits", "metadata", NOTE, "offsets"]
 
 
@@ -45,19 +45,19 @@ def test_a_start_that_does_not_go_with_the_checkpoint_is_refused(
     tmp_path: Path, lakes: list[str], buckets: int | None, said: str
 ) -> None:
     """The refusal says what the checkpoint has."""
-    settled(tmp_path / "checkpoint", ["/lake"], 8)
+    settled(tmp_path / "checkpoint", ["/lake"], 8, "local[2]")
     with pytest.raises(UsageError, match=said):
-        settled(tmp_path / "checkpoint", lakes, buckets)
+        settled(tmp_path / "checkpoint", lakes, buckets, "local[2]")
 
 
 @pytest.mark.parametrize("version", ["state", "format"])
 def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: str) -> None:
     """After an upgrade that changed the state, the advice is to derive it again from the log."""
-    settled(tmp_path, ["/lake"], 8)
+    settled(tmp_path, ["/lake"], 8, "local[2]")
     note = json.loads((tmp_path / NOTE).read_text())
     (tmp_path / NOTE).write_text(json.dumps(note | {version: 99}))
     with pytest.raises(EngineError, match="another version") as refusal:
-        settled(tmp_path, ["/lake"], 8)
+        settled(tmp_path, ["/lake"], 8, "local[2]")
     assert "derives its state from the log" in str(refusal.value)
 
 
@@ -65,11 +65,11 @@ def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: st
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\x00", b'v1\n{"batch'])
 def test_a_file_that_was_cut_is_found_before_spark_starts(tmp_path: Path, file: str, content: bytes) -> None:
     """The refusal names the checkpoint and the file, and says that nothing is lost."""
-    settled(tmp_path, ["/lake"], 8)
+    settled(tmp_path, ["/lake"], 8, "local[2]")
     _written_by_spark(tmp_path)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(EngineError) as refusal:
-        settled(tmp_path, ["/lake"], 8)
+        settled(tmp_path, ["/lake"], 8, "local[2]")
     assert f"the checkpoint {tmp_path} cannot be read: {file} is " in str(refusal.value)
     assert "Nothing is lost" in str(refusal.value)
 
@@ -78,7 +78,7 @@ def test_a_directory_with_other_things_in_it_is_left_alone(tmp_path: Path) -> No
     """Only an empty directory, or none, becomes a checkpoint."""
     (tmp_path / "letters").touch()
     with pytest.raises(UsageError, match="is not empty, and not a checkpoint"):
-        settled(tmp_path, ["/lake"], 8)
+        settled(tmp_path, ["/lake"], 8, "local[2]")
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
@@ -86,7 +86,7 @@ def test_a_checkpoint_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     """The reason is the operating system's."""
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be used: Not a directory"):
-        settled(tmp_path / "file" / "checkpoint", ["/lake"], 8)
+        settled(tmp_path / "file" / "checkpoint", ["/lake"], 8, "local[2]")
 
 
 def test_one_lake_has_a_place_for_its_checkpoint_and_several_have_none() -> None:

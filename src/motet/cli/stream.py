@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="stop when everything appended so far is derived")
     parser.add_argument(
-        "--buckets", type=int, metavar="N", help="how far work can be spread; fixed with the checkpoint (default: 64)"
+        "--buckets",
+        type=int,
+        metavar="N",
+        help="how far work can be spread; fixed with the checkpoint (default: 4 for each core, on a cluster 64)",
     )
     parser.add_argument("--most", type=int, metavar="N", help="records of a lake in a batch (default: 200000)")
     parser.add_argument(
@@ -55,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
+    from motet.spark.session import chosen  # noqa: PLC0415
     from motet.spark.stream.checkpoint import default_of, settled  # noqa: PLC0415
     from motet.spark.stream.metrics import Metrics, served  # noqa: PLC0415
 
@@ -68,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         if args.metrics_port is not None:
             port = stack.enter_context(served(metrics, args.metrics_host, args.metrics_port))
             output.complain(f"metrics: http://{args.metrics_host}:{port}/metrics")
-        note = settled(checkpoint, [str(lake.store.root.absolute()) for lake in lakes], args.buckets)
+        roots = [str(lake.store.root.absolute()) for lake in lakes]
+        note = settled(checkpoint, roots, args.buckets, chosen(args.master))
         output.complain("starting Spark ...")
         spark = stack.enter_context(_session(args.master, note.buckets, config))
         asked = stack.enter_context(until_asked_to_stop())

@@ -51,8 +51,7 @@ def session(
     from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    submitted = _submitted()
-    master = master or submitted.get("spark.master") or os.environ.get("SPARK_REMOTE") or "local[*]"
+    submitted, master = _submitted(), chosen(master)
     if master.startswith("sc://"):
         return _connected(master, dict(config or {}))
     java = find_java()
@@ -69,6 +68,11 @@ def session(
             f"Spark did not start on {master} with Java {java.version} ({java.reason}): {error}",
             advice="run `motet doctor` to see what is missing",
         ) from error
+
+
+def chosen(master: str | None = None) -> str:
+    """The master of a new session."""
+    return master or _submitted().get("spark.master") or os.environ.get("SPARK_REMOTE") or "local[*]"
 
 
 def choose(settings: Mapping[str, str]) -> None:

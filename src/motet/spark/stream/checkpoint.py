@@ -14,8 +14,9 @@ from pathlib import Path
 
 from motet.engine.detect.saving_format import VERSION
 from motet.model.errors import EngineError, UsageError
+from motet.spark.session import cores
 
-BUCKETS = 64
+BUCKETS, BUCKETS_A_CORE = 64, 4  # more than can be busy at once, so that they even out; in a cluster, room to grow
 FOLDER = "checkpoint"  # in a lake
 NOTE = "motet.json"
 FORMAT = 1  # of what the pipeline itself keeps in the state, and of the offsets of its source
@@ -46,9 +47,9 @@ def default_of(lakes: Sequence[str | Path]) -> Path:
     return Path(lakes[0]) / FOLDER
 
 
-def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None) -> Note:
+def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None, master: str) -> Note:
     """The note of a checkpoint, which is written if there is none; a start that does not go with it is refused."""
-    asked = Note(tuple(lakes), BUCKETS if buckets is None else buckets)
+    asked = Note(tuple(lakes), buckets_on(master) if buckets is None else buckets)
     if asked.buckets < 1:
         raise UsageError(f"{asked.buckets} buckets hold nothing", advice="Choose at least 1.")
     try:
@@ -64,6 +65,16 @@ def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None) -> Note
     _compare(checkpoint, found, asked, any_buckets=buckets is None)
     _check(checkpoint)
     return found
+
+
+def buckets_on(master: str) -> int:
+    """As many as are of use there, unless somebody knows better.
+
+    >>> buckets_on("local[2]"), buckets_on("spark://host:7077")
+    (8, 64)
+    """
+    here = cores(master)
+    return BUCKETS if here is None else BUCKETS_A_CORE * here
 
 
 def unreadable(checkpoint: Path, reason: str) -> EngineError:

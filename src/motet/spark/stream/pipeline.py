@@ -45,7 +45,7 @@ def start(
     """
     paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
     place = Path(checkpoint).absolute()
-    buckets = settled(place, paths, buckets).buckets
+    buckets = settled(place, paths, buckets, str(spark.conf.get("spark.master"))).buckets
     spark.createDataFrame([], "unused int")  # makes the session this thread's active one: sinks are looked for there
     spark.dataSource.register(RangesSource)
     spark.dataSource.register(TableSink)
