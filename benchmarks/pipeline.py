@@ -31,7 +31,6 @@ from motet.codec.decode import decode_bytes
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.language.printer import to_text
-from motet.spark.chatter import without_chatter
 from motet.spark.session import session
 from motet.spark.stream.pipeline import start
 from motet.spark.stream.progress import batches
@@ -215,8 +214,6 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, default=Path("build/pipeline.svg"))
     options = parser.parse_args()
     print(load())
-    with without_chatter():
-        session(master=f"local[{CORES}]")
     with tempfile.TemporaryDirectory(prefix="motet-pipeline-") as folder:
         files = written(Path(folder), options.events, options.files)
         for count in options.subscriptions:

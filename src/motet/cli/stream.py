@@ -102,12 +102,10 @@ def _session(master: str | None, buckets: int, config: Mapping[str, str]) -> Ite
     """A session for the query, stopped afterwards unless it was there before."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
 
-    from motet.spark.chatter import without_chatter  # noqa: PLC0415
     from motet.spark.session import session  # noqa: PLC0415
 
     borrowed = SparkSession.getActiveSession() is not None
-    with without_chatter():
-        spark = session(master=master, app_name="motet-stream", config=config)
+    spark = session(master=master, app_name="motet-stream", config=config)
     if int(spark.conf.get(_PARTITIONS) or 0) > buckets:  # Spark's 200 are for other work; a bucket is never split
         spark.conf.set(_PARTITIONS, buckets)
     try:

@@ -14,7 +14,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
-from motet.spark.chatter import without_chatter
 from motet.spark.session import session
 from motet.spark.stream.checkpoint import default_of
 from motet.spark.stream.errors import spoken
@@ -23,9 +22,7 @@ from motet.spark.stream.pipeline import start
 
 def open_on_spark(directory: str | Path, *, durable: bool = True) -> Cloud:
     """A cloud whose worker thread waits for Spark."""
-    lake = Lake.open(directory, durable=durable)
-    with without_chatter():
-        return SparkCloud(lake, session())
+    return SparkCloud(Lake.open(directory, durable=durable), session())
 
 
 class SparkCloud(Cloud):

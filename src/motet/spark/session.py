@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from motet.model.errors import EngineError, UsageError
+from motet.spark.chatter import without_chatter
 from motet.spark.java import Java, find_java
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ def session(
     for name, value in settings.items():
         builder = builder.config(name, value)
     python = settings.get("spark.pyspark.python", sys.executable)
+    needs = {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     try:
-        with _environment(JAVA_HOME=str(java.home), PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable):
+        with _environment(**needs), without_chatter():
             return builder.getOrCreate()
     except PySparkException as error:
         raise EngineError(
