@@ -74,7 +74,7 @@ class _Sharing:
     names: Dictionary = field(default_factory=Dictionary)
     kernels: list[Kernel] = field(default_factory=list)
     derived: int = 0  # how many events were derived so far
-    roots: dict[Hashable, Root] = field(default_factory=dict)  # what the builder has made, by all it was given
+    roots: dict[str, tuple[Hashable, Root]] = field(default_factory=dict)  # of what, and what the builder has made
 
 
 @dataclass
@@ -409,6 +409,7 @@ class Kernel:
                 return
             case "unsubscribe" if not self._is_shown_to(name):
                 self._lives.pop(str(name), None)
+                self._shared.roots.pop(str(name), None)
                 self._reaching_back.discard(str(name))
             case "background":
                 self._change_background(record)
@@ -470,10 +471,11 @@ class Kernel:
 
     def _root(self, life: Life) -> None:
         routes = self._buckets.routes(life.subscription) if self._buckets else None
-        given = life.subscription, life.start, life.is_alone, frozenset(routes.items()) if routes else None
-        if given not in self._shared.roots:
-            self._shared.roots[given] = self._shared.builder.root(*given[:2], alone=life.is_alone, routes=routes)
-        life.root = self._shared.roots[given]
+        of = life.subscription, life.start, life.is_alone, frozenset(routes.items()) if routes else None
+        known, life.root = self._shared.roots.get(life.subscription.name, (None, None))
+        if life.root is None or known != of:
+            life.root = self._shared.builder.root(life.subscription, life.start, alone=life.is_alone, routes=routes)
+            self._shared.roots[life.subscription.name] = of, life.root
         node = self._shared.builder.nodes[life.root.node]
         life.delivery = delivery(life.root, node, life.offset)
 

@@ -116,12 +116,13 @@ def notifications(found: Sequence[Told], names: Dictionary) -> pa.RecordBatch:
     """
     table = _stacked([one.table for one in found])
     row, which = _placed(found, table)
+    events = _events(table, names)
     subscriptions = pa.array([one.root.subscription.name for told in found for one in told.deliveries], pa.string())
     columns = [
         subscriptions.take(pa.array(which)),
         pa.array(table.rows[row, START]).cast(TIME),
         pa.array(table.rows[row, END]).cast(TIME),
-        _events(table, names).take(pa.array(row)),
+        events.take(pa.array(row)) if len(subscriptions) > 1 else events,
         _bindings(table, found, row, which, names),
         pa.nulls(len(row), NOTIFICATIONS.field("graphs").type),
         pa.nulls(len(row), NOTIFICATIONS.field("construct").type),
