@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -76,10 +76,12 @@ class Manifest:
         """Make the next version from what ``propose`` says about the newest one; it is asked again when another
         writer came first. None when it proposes nothing. A proposal that lost leaves files that a vacuum removes.
 
-        Whoever is ``hopeful`` does not look first whether another writer came: for proposals that cost little and say
-        nothing wrong of a version that is not the newest. If files of that are gone, it looks.
+        Whoever is ``hopeful`` does not look first whether another writer came, nor wait for its turn: for proposals
+        that cost little and say nothing wrong of a version that is not the newest. If files of that are gone, it looks.
         """
-        with self.writing, self._store.lock():
+        with self.writing, ExitStack() as turn:
+            if not hopeful:
+                turn.enter_context(self._store.lock())
             before = self.known if hopeful else self.snapshot()
             while True:
                 try:
@@ -97,6 +99,9 @@ class Manifest:
                     self.known = after
                     self._checkpoint(after)
                     return after
+                if hopeful:
+                    hopeful = False
+                    turn.enter_context(self._store.lock())
                 before = self.snapshot()
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
