@@ -245,6 +245,7 @@ class Kernel:
             "derived": self._shared.derived,
             "deriving": sorted(self._deriving),
             "with triples": self._shared.names.events.with_triples,
+            "shown": {name: dict(sorted(life.shown.items())) for name, life in self._lives.items() if life.shown},
         }
         lives = {name: facts_of(life) for name, life in self._lives.items()}
         graphs = {"given": self._given, "current": self._background}
@@ -252,6 +253,11 @@ class Kernel:
             graphs["feeding"] = self._feeding_background
         rows = canonical(saved_rows(self._tables(), self._shared.names))
         return Saved(facts, lives, dict(self._retracted), graphs, rows)
+
+    def _forget_shown(self) -> None:
+        for life in self._lives.values():
+            if life.shown:
+                life.forget(self._frontier)
 
     def _tables(self) -> dict[str, Occurrences]:
         """All tables by the names they are saved under."""
@@ -332,6 +338,7 @@ class Kernel:
         fill(kernel.names, saved.rows, with_triples=facts["with triples"])
         for name, life in sorted(saved.lives.items(), key=lambda one: one[1]["offset"]):
             kernel._begin(life_of(name, life))
+            kernel._lives[name].shown = dict(facts.get("shown", {}).get(name, {}))
         kernel._change()
         kernel._take(saved.rows.tables)
         return kernel
@@ -531,6 +538,8 @@ class Kernel:
         if not part.is_subscription:
             self._last = int(part.offsets[-1])
         self._has_events = self._has_events or part.has_events
+        if self._deriving and not self._past:
+            self._forget_shown()
         return found
 
     def _change(self) -> None:
@@ -657,7 +666,7 @@ class Kernel:
         first = int(events.column("offset")[0].as_py())
         consumers = {feed.node: self._lives[feed.consumer] for feed in fed if self._lives[feed.consumer].root}
         found = self._leaves.occurrences(events, self._shared.names, only=consumers)
-        seen = {}
+        seen, news = {}, []
         for id_, table in found.items():
             places = emitted[table.events - first]
             placed = table.with_column(EMITTED, places).with_column(FIRST, places)
@@ -665,7 +674,11 @@ class Kernel:
                 placed = self._past.visible(id_, placed, self._shared.names, always=True)
             elif consumers[id_].offset < producer.offset:
                 placed = placed.take(placed.rows[:, END] >= producer.frontier)
-            seen[id_] = placed
+            ids = self._shared.names.events.ids(placed.events).to_pylist()
+            seen[id_] = placed.take(~consumers[id_].has_seen(ids))
+            news.append((consumers[id_], dict(zip(ids, placed.rows[:, END].tolist(), strict=True))))
+        for life, ends in news:  # now that all its leaves have seen them
+            life.shown.update(ends)
         return seen
 
     def _matched(
@@ -681,10 +694,13 @@ class Kernel:
         found = found.set_column(index, found.schema.field(index), pa.array(places))
         ends = np.asarray(found.column("end").cast(pa.int64()))
         names = np.asarray(found.column("subscription").to_pylist(), object)
+        ids = found.column("events").flatten().to_pylist()
         kept = np.zeros(len(found), np.bool_)
         for life in consumers:
             on_time = (ends >= producer.frontier) if life.offset < producer.offset else (places > life.offset)
-            kept |= (names == life.subscription.name) & on_time
+            own = (names == life.subscription.name) & on_time
+            kept |= own & ~life.has_seen(ids)
+            life.shown.update((ids[row], int(ends[row])) for row in np.flatnonzero(own))
         return [found.filter(pa.array(kept))]
 
     def _tidy(self, frontier: Frontier) -> None:

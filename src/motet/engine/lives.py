@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from motet.engine.detect.construct import Templates
 from motet.engine.detect.deliver import Delivery
@@ -33,11 +34,20 @@ class Life:
     delivery: Delivery | None = None
     templates: Templates | None = None
     told: Occurrences | None = None  # of the past, to be delivered with the subscribe record
+    shown: dict[str, int] = field(default_factory=dict)  # derived events and their ends; see `has_seen`
 
     @property
     def is_plain(self) -> bool:
         """Notifications have neither graphs nor constructs."""
         return self.templates is None and not isinstance(self.subscription.delivery, Events)
+
+    def has_seen(self, ids: Iterable[str]) -> npt.NDArray[np.bool_]:
+        """Which derived events are no news: when their subscription comes back with SINCE, it derives them again."""
+        return np.array([id_ in self.shown for id_ in ids], np.bool_)
+
+    def forget(self, frontier: int) -> None:
+        """Those that would be late if they were derived again."""
+        self.shown = {id_: end for id_, end in self.shown.items() if end >= frontier}
 
 
 @dataclass

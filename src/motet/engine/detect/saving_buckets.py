@@ -27,7 +27,7 @@ from motet.plan.partition import components
 _EVERYWHERE = -1  # what only keeps others from being told again does no harm in any bucket
 _ENTANGLED = "what shares operators with other components, or feeds them"
 _DELIVERED = table_name("", "delivered")
-_MERGED = frozenset({"last", "has events", "derived"})  # facts in which buckets may differ
+_MERGED = frozenset({"last", "has events", "derived", "shown"})  # facts in which buckets may differ
 
 
 def merge(states: Sequence[Saved]) -> Saved:
@@ -43,12 +43,22 @@ def merge(states: Sequence[Saved]) -> Saved:
         **first.facts,
         "last": max(state.facts["last"] for state in states),
         "has events": any(state.facts["has events"] for state in states),
+        "shown": _united([state.facts.get("shown", {}) for state in states]),
     }
     numbers = _derived_numbers([state.rows for state in states])
     facts["derived"] = max(len(numbers), *(state.facts["derived"] for state in states))
     rows = together([_renumbered(state.rows, numbers) for state in states])
     once = {name: _once(table) if name.startswith(_DELIVERED) else table for name, table in rows.tables.items()}
     return Saved(facts, first.lives, first.retracted, first.graphs, canonical(rows.with_tables(once)))
+
+
+def _united(shown: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """The derived events that some bucket has shown to each subscription."""
+    found: dict[str, dict[str, int]] = {}
+    for one in shown:
+        for name, ends in one.items():
+            found.setdefault(name, {}).update(ends)
+    return {name: dict(sorted(ends.items())) for name, ends in sorted(found.items())}
 
 
 def _require_same(one: Saved, other: Saved) -> None:
