@@ -254,11 +254,6 @@ class Kernel:
         rows = canonical(saved_rows(self._tables(), self._shared.names))
         return Saved(facts, lives, dict(self._retracted), graphs, rows)
 
-    def _forget_shown(self) -> None:
-        for life in self._lives.values():
-            if life.shown:
-                life.forget(self._frontier)
-
     def _tables(self) -> dict[str, Occurrences]:
         """All tables by the names they are saved under."""
         digests = self._shared.builder.digests
@@ -702,6 +697,11 @@ class Kernel:
             kept |= own & ~life.has_seen(ids)
             life.shown.update((ids[row], int(ends[row])) for row in np.flatnonzero(own))
         return [found.filter(pa.array(kept))]
+
+    def _forget_shown(self) -> None:
+        for life in self._lives.values():
+            if life.shown:
+                life.forget(self._frontier)
 
     def _tidy(self, frontier: Frontier) -> None:
         """Forget what nobody can ask for any more."""
