@@ -157,6 +157,7 @@ def _live(random: Random, records: list[Record], begin: SubscribeRecord) -> None
     """
     looks_back = begin.subscription.since is not None
     place = random.choice((0, 0, 0, 0, 0, 2, 5)) if not looks_back else random.choice((0, 2, 5, len(records) - 1))
+    place = min(place, len(records))
     records.insert(place, begin)
     before = [record for record in records[:place] if isinstance(record, EventRecord)]
     if before and random.random() < 0.2:
