@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from motet.model.errors import UsageError
-from motet.spark.session import ROCKSDB, choose, cores, session
+from motet.spark.session import ROCKSDB, choose, chosen, cores, session
 
 QUIET_START = """
 from motet.spark.session import session
@@ -82,6 +82,14 @@ def test_spark_connect_without_its_parts_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(UsageError, match=r"sc://head:15002 is a Spark Connect server"):
         session(master="sc://head:15002")
+
+
+def test_a_remote_that_is_no_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable is read only where nobody has chosen a master."""
+    monkeypatch.setenv("SPARK_REMOTE", "head")
+    assert chosen("local[2]") == "local[2]"
+    with pytest.raises(UsageError, match="SPARK_REMOTE is 'head'"):
+        chosen()
 
 
 def test_the_environment_is_as_before(spark: SparkSession) -> None:

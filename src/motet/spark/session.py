@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from motet.model.errors import EngineError, UsageError
@@ -56,15 +56,17 @@ def session(
     if master.startswith("sc://"):
         return _connected(master, dict(config or {}))
     java = find_java()
-    settings = _settings(master, java) | submitted | dict(config or {}) | {"spark.master": master}
-    builder = SparkSession.builder.appName(app_name)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    settings: dict[str, Any] = _settings(master, java) | submitted | dict(config or {}) | {"spark.master": master}
     python = settings.get("spark.pyspark.python", sys.executable)
-    needs = {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    needs = {
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_REMOTE": None,  # PySpark would refuse it beside a master
+    }
     try:
         with _environment(**needs), without_chatter():
-            return builder.getOrCreate()
+            return SparkSession.builder.appName(app_name).config(map=settings).getOrCreate()
     except PySparkException as error:
         raise EngineError(
             f"Spark did not start on {master} with Java {java.version} ({java.reason}): {error}",
@@ -74,7 +76,12 @@ def session(
 
 def chosen(master: str | None = None) -> str:
     """The master of a new session."""
-    return master or _submitted().get("spark.master") or os.environ.get("SPARK_REMOTE") or "local[*]"
+    if found := master or _submitted().get("spark.master"):
+        return found
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote and not remote.startswith("sc://"):
+        raise UsageError(f"SPARK_REMOTE is {remote!r}", advice="It names a Spark Connect server: sc://HOST:PORT")
+    return remote or "local[*]"
 
 
 def choose(settings: Mapping[str, str]) -> None:
@@ -192,15 +199,19 @@ def _warehouse() -> str:
 
 
 @contextmanager
-def _environment(**values: str) -> Iterator[None]:
+def _environment(**values: str | None) -> Iterator[None]:
     """Spark reads these from the environment while it starts; afterwards the caller's own values are back."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _set(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
