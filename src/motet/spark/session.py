@@ -80,7 +80,9 @@ def chosen(master: str | None = None) -> str:
         return found
     remote = os.environ.get("SPARK_REMOTE")
     if remote and not remote.startswith("sc://"):
-        raise UsageError(f"SPARK_REMOTE is {remote!r}", advice="It names a Spark Connect server: sc://HOST:PORT")
+        raise UsageError(
+            f"SPARK_REMOTE is {_public(remote)!r}", advice="It names a Spark Connect server: sc://HOST:PORT"
+        )
     return remote or "local[*]"
 
 
@@ -104,7 +106,7 @@ def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
     """A session on a Spark Connect server, which has its own Java, Python and memory."""
     if importlib.util.find_spec("grpc") is None:
         raise UsageError(
-            f"{remote.partition('/;')[0]} is a Spark Connect server, and PySpark's parts for it are not installed",
+            f"{_public(remote)} is a Spark Connect server, and PySpark's parts for it are not installed",
             advice="run `python -m pip install 'pyspark[connect]'`, or give a master such as spark://HOST:7077",
         )
     from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
@@ -116,9 +118,14 @@ def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
     return found
 
 
+def _public(remote: str) -> str:
+    """The address of a server without its parameters, which may hold a token."""
+    return remote.partition(";")[0].removesuffix("/")
+
+
 def _reach(remote: str) -> None:
     """Refuse a server that does not answer: PySpark would go on trying for a quarter of an hour without a word."""
-    place = remote.partition("/;")[0]  # what follows may be a secret
+    place = _public(remote)
     try:
         address = urlsplit(place)
         socket.create_connection((address.hostname or "", address.port or _CONNECT_PORT), _CONNECT_SECONDS).close()

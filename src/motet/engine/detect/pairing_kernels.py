@@ -1,7 +1,7 @@
 """Machine code for pairing: which open occurrences of the other side does each one take when it completes?
 
-Open occurrences stand in lists, one for each side and join key, in the order in which they completed. A key is a hash,
-so that lists may hold strangers: all joined values are compared for every candidate.
+Open occurrences stand in lists, one for each side and join key, in the order in which they completed. Shared variables
+that may be unbound are no part of the key: they are loose, and compared for every candidate.
 """
 
 from __future__ import annotations
