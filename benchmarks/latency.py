@@ -4,6 +4,10 @@ Subscriptions are ``k = ? and v in [10, 90]`` of a single EVENT; each event meet
 publisher sees; processor time of the publishing thread is what remains of it on a machine that others use as well.
 Subscriptions are made from one parsed template, since parsing them is not what is asked here. The garbage collector is
 left as it is; how much of the slowest events it had a part in is told.
+
+What a commit's file operations take by themselves is told as well, in the same folders right after: no engine over such
+files can be quicker. All lakes are deleted at the very end, since some file systems need long, for minutes, to make a
+file where many were deleted.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import re
 import sys
 import tempfile
@@ -18,6 +23,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -157,17 +163,47 @@ def measure(template: Template, folder: Path, subscriptions: int, events: int, *
         with stages.patches():
             publish(cloud, bodies[-events:], heard)
     slowest = np.argsort(processor)[-max(events // 100, 1) :]
+    files = bare(folder, events, durable=durable)
     return {
         "subscriptions": subscriptions,
         "fsync": durable,
         "p50 µs": percentile(wall, 50),
         "p99 µs": percentile(wall, 99),
+        "files p50 µs": percentile(files, 50),
+        "files p99 µs": percentile(files, 99),
         "processor p50 µs": percentile(processor, 50),
         "processor p99 µs": percentile(processor, 99),
         **{f"{stage} µs": seconds / events * 1e6 for stage, seconds in stages.seconds.items()},
         "collected %": 100 * float(np.mean(collected)),
         "slowest collected %": 100 * float(np.mean(np.array(collected)[slowest])),
     }
+
+
+def bare(folder: Path, count: int, *, durable: bool) -> list[float]:
+    """What the operating system takes for a commit of one event: a new file gets its name by a link."""
+    commits = folder / "manifest"
+    body = max(commits.glob("*[0-9].json")).read_bytes()
+    took = []
+    for number in range(count):
+        scratch, name = f"{folder}/tmp/{number}", f"{commits}/bare-{number}"
+        begin = time.perf_counter()
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+        os.write(handle, body)
+        if durable:
+            os.fsync(handle)
+        os.close(handle)
+        os.link(scratch, name)
+        if durable:
+            sync_folder(commits)
+        os.unlink(scratch)  # noqa: PTH108  (as the lake does it)
+        took.append(time.perf_counter() - begin)
+    return took
+
+
+def sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(handle)
+    os.close(handle)
 
 
 def publish(
@@ -195,7 +231,8 @@ def show(row: dict[str, Any], largest: int) -> None:
     has_goal = row["subscriptions"] == largest and not row["fsync"]
     for share, goal in (("p50", GOAL_P50), ("p99", GOAL_P99)):
         took = row[f"{share} µs"]
-        figure = f"{took:,.0f} µs, busy {row[f'processor {share} µs']:,.0f}"
+        busy, files = row[f"processor {share} µs"], row[f"files {share} µs"]
+        figure = f"{took:,.0f} µs, busy {busy:,.0f}, files {files:,.0f}"
         tell(f"{question}, {share}", figure, *((f"≤ {goal:,.0f} µs", goal / took) if has_goal else ()))
     stages = ", ".join(f"{stage} {row[f'{stage} µs']:,.0f} µs" for stage in ("decode", "append", "derive", "deliver"))
     print(f"    {stages}; garbage was collected in {row['collected %']:.1f} % of the events", end="")
@@ -212,12 +249,13 @@ def main() -> None:
     template, rows = Template(), []
     if not options.json:
         print(load())
-    for durable in (False, True):
-        for size in dict.fromkeys(min(size, options.largest) for size in (1, 100, options.largest)):
-            with tempfile.TemporaryDirectory(dir=options.directory) as folder:
-                rows.append(measure(template, Path(folder), size, options.events, durable=durable))
-                if not options.json:
-                    show(rows[-1], options.largest)
+    sizes = dict.fromkeys(min(size, options.largest) for size in (1, 100, options.largest))
+    with tempfile.TemporaryDirectory(dir=options.directory) as folder:
+        for durable, size in product((False, True), sizes):
+            lake = Path(folder, f"{size}-{durable}")
+            rows.append(measure(template, lake, size, options.events, durable=durable))
+            if not options.json:
+                show(rows[-1], options.largest)
     if options.json:
         goal = next(row for row in rows if row["subscriptions"] == options.largest and not row["fsync"])
         ratios = {"p50 of goal": goal["p50 µs"] / GOAL_P50, "p99 of goal": goal["p99 µs"] / GOAL_P99}
