@@ -89,8 +89,8 @@ def _batches(leaves: list[Node], stream: Points | Intervals, size: int) -> list[
 
 
 def _leaf(stream: Points | Intervals, rows: Column) -> Occurrences:
-    matrix = np.zeros((len(rows), VALUES + 2), np.int64)
-    matrix[:, START], matrix[:, END] = stream[2][rows], stream[-1][rows]
-    matrix[:, EMITTED] = matrix[:, FIRST] = rows
-    matrix[:, VALUES], matrix[:, VALUES + 1] = rows | EVENT, stream.key[rows]
-    return Occurrences(matrix, np.arange(len(rows) + 1), rows)
+    columns = np.zeros((VALUES + 2, len(rows)), np.int64)
+    columns[START], columns[END] = stream[2][rows], stream[-1][rows]
+    columns[EMITTED] = columns[FIRST] = rows
+    columns[VALUES], columns[VALUES + 1] = rows | EVENT, stream.key[rows]
+    return Occurrences(columns, np.arange(len(rows) + 1), rows)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.deliver import delivery
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
+from motet.engine.detect.occurrences import Ints, Occurrences
 from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.verify import is_single
@@ -79,8 +79,8 @@ class Buckets:
         if route.meeting is Meeting.EVENT:
             ids = names.events.ids(table.events).to_pylist()
             return np.array([bucket_of([id_], self.count) for id_ in ids], np.int64)
-        columns = [VALUES + node.variables.index(name) for name in route.names]
-        distinct, places = np.unique(table.rows[:, columns], axis=0, return_inverse=True)
+        columns = [node.variables.index(name) for name in route.names]
+        distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
         keys = [[names.string(value) for value in key] for key in distinct.tolist()]
         return np.array([bucket_of(key, self.count) for key in keys], np.int64)[places.ravel()]
 

@@ -393,7 +393,7 @@ class Kernel:
                 told.append(self._matcher.notify(part.events))
             for id_, table in self._leaves.occurrences(part.events, self.names).items():
                 numbers = self._buckets.of(self._shared.builder.nodes[id_], table, self.names)
-                places.append(np.stack([numbers, table.rows[:, FIRST]], axis=1))
+                places.append(np.stack([numbers, table.columns[FIRST]], axis=1))
             self.names.keep(())
         return in_order(told), np.unique(np.concatenate(places), axis=0)
 
@@ -649,10 +649,10 @@ class Kernel:
     def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
         """Derived events as records with numbers of their own, and the offsets they stand at."""
         places = np.array([row for row, _ in rows], np.int64)
-        chosen = table.rows[places]
-        records = as_records([event for _, event in rows], chosen[:, START], chosen[:, END], self._shared.derived)
+        start, end, emitted = (table.columns[column][places] for column in (START, END, EMITTED))
+        records = as_records([event for _, event in rows], start, end, self._shared.derived)
         self._shared.derived += len(rows)
-        return records, chosen[:, EMITTED]
+        return records, emitted
 
     def _seen(
         self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]
@@ -668,10 +668,10 @@ class Kernel:
             if self._past and self._past.life is consumers[id_]:
                 placed = self._past.visible(id_, placed, self._shared.names, always=True)
             elif consumers[id_].offset < producer.offset:
-                placed = placed.take(placed.rows[:, END] >= producer.frontier)
+                placed = placed.take(placed.columns[END] >= producer.frontier)
             ids = self._shared.names.events.ids(placed.events).to_pylist()
             seen[id_] = placed.take(~consumers[id_].has_seen(ids))
-            news.append((consumers[id_], dict(zip(ids, placed.rows[:, END].tolist(), strict=True))))
+            news.append((consumers[id_], dict(zip(ids, placed.columns[END].tolist(), strict=True))))
         for life, ends in news:  # now that all its leaves have seen them
             life.shown.update(ends)
         return seen

@@ -64,10 +64,10 @@ class Past:
         """Of a leaf's occurrences those the subscription sees; other leaves see all."""
         if id_ not in self.own and not always:
             return table
-        seen = table.rows[:, START] >= self.since
+        seen = table.columns[START] >= self.since
         if self.retracted:
             ids = names.events.ids(table.events).to_pylist()
-            offsets = table.rows[:, FIRST].tolist()
+            offsets = table.columns[FIRST].tolist()
             seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
         return table.take(seen)
 

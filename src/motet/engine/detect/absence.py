@@ -62,7 +62,7 @@ class _Side:
         """What the frontier has shown to be uncontradicted; the lags are of the occurrences and of the others."""
         self.others = concatenated([self.others, others])
         waiting = concatenated([self.waiting, new])
-        window = self._window(waiting.rows)
+        window = self._window(waiting)
         closed = ~window.asks | now.frontier.passed(window.high + lags[1])
         self.waiting = waiting.take(~closed)
         found = self._uncontradicted(waiting.take(closed), window.of(closed), now, lags[1])
@@ -71,38 +71,38 @@ class _Side:
 
     def due(self, lag: int) -> int:
         """When the first window closes."""
-        return int(self._window(self.waiting.rows).high.min()) + lag if len(self.waiting) else NEVER
+        return int(self._window(self.waiting).high.min()) + lag if len(self.waiting) else NEVER
 
-    def _window(self, rows: Ints) -> Window:
-        start, end = rows[:, START], rows[:, END]
-        everyone = np.ones(len(rows), np.bool_)
+    def _window(self, table: Occurrences) -> Window:
+        start, end = table.columns[START], table.columns[END]
+        everyone = np.ones(len(table), np.bool_)
         match self._kind:
             case Kind.XOR:  # the hull of both fits
                 return Window(end - self._span - 1, start + self._span, end - start <= self._span)
             case Kind.WITHOUT:  # between the sides of a pair
-                left, right = rows[:, LEFT_END], rows[:, RIGHT_START]
+                left, right = table.columns[LEFT_END], table.columns[RIGHT_START]
                 return Window(left, right - 1, left < right)
         return Window(end, end + self._span, everyone)  # UNLESS; NO, whose start points are points
 
     def _uncontradicted(self, table: Occurrences, window: Window, now: Now, lag: int) -> Occurrences:
         if not len(table):
             return table
-        others = self.others.rows
+        others = self.others.columns
         codes = codes_of(others, self._keys)
-        order = np.lexsort([others[:, START], codes])
-        own = codes_of(table.rows, self._keys)
+        order = np.lexsort([others[START], codes])
+        own = codes_of(table.columns, self._keys)
         stays = ~window.asks | ~contradicted(
-            table.rows, own, window.low, window.high, others[order], codes[order], self._joined
+            table.columns, own, window.low, window.high, others.take(order, axis=1), codes[order], self._joined
         )
         known = np.where(window.asks, now.frontier.known(window.high + lag), -1)
-        return table.with_column(EMITTED, np.maximum(table.rows[:, EMITTED], known)).take(stays)
+        return table.with_column(EMITTED, np.maximum(table.columns[EMITTED], known)).take(stays)
 
     def _forget(self, now: Now, lag: int) -> None:
         """Keep what starts after the least instant that anyone may ask for."""
         least = self._least_to_come(now.frontier.now, lag)
         if len(self.waiting):
-            least = min(least, int(self._window(self.waiting.rows).low.min()))
-        useful = self.others.rows[:, START] > least
+            least = min(least, int(self._window(self.waiting).low.min()))
+        useful = self.others.columns[START] > least
         if not useful.all():
             self.others = self.others.take(useful)
 
@@ -154,7 +154,7 @@ class Either:
 
     def _short(self, table: Occurrences) -> Occurrences:
         """Those that fit into the window by themselves."""
-        return table.take(table.rows[:, END] - table.rows[:, START] <= self._span)
+        return table.take(table.columns[END] - table.columns[START] <= self._span)
 
     def due(self, now: Now) -> int:
         return min(side.due(now.lags[1 - own]) for own, side in enumerate(self._sides))
@@ -186,10 +186,10 @@ class Silence:
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         heard = inputs[0].renamed(())
-        fresh = np.setdiff1d(heard.rows[:, END], self._side.waiting.rows[:, END])
+        fresh = np.setdiff1d(heard.columns[END], self._side.waiting.columns[END])
         fresh = fresh[fresh + self._span <= END_OF_TIME]
         found = self._side.advance(self._points(fresh), heard, now, (now.lags[0], now.lags[0]))
-        return found.with_column(END, found.rows[:, START] + self._span)
+        return found.with_column(END, found.columns[START] + self._span)
 
     def due(self, now: Now) -> int:
         return self._side.due(now.lags[0])
@@ -202,7 +202,7 @@ class Silence:
 
     def _points(self, instants: Ints) -> Occurrences:
         """Occurrences without events and bindings."""
-        rows = np.zeros((len(instants), VALUES), np.int64)
-        rows[:, START], rows[:, END], rows[:, FIRST] = instants, instants, NO_OFFSET
+        columns = np.zeros((VALUES, len(instants)), np.int64)
+        columns[START], columns[END], columns[FIRST] = instants, instants, NO_OFFSET
         members = member_sets([frozenset({()})] * len(instants)) if self._node.with_members else None
-        return Occurrences(rows, np.zeros(len(instants) + 1, np.int64), np.empty(0, np.int64), members)
+        return Occurrences(columns, np.zeros(len(instants) + 1, np.int64), np.empty(0, np.int64), members)

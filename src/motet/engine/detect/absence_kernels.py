@@ -11,18 +11,18 @@ from motet.engine.detect.occurrences import END, START, UNBOUND, Ints
 
 
 @compiled
-def codes_of(rows: Ints, columns: Ints) -> npt.NDArray[np.uint64]:
+def codes_of(table: Ints, columns: Ints) -> npt.NDArray[np.uint64]:
     """A hash of some columns for each row."""
-    found = np.empty(len(rows), np.uint64)
-    for row in range(len(rows)):
-        found[row] = row_code(rows, row, columns)
+    found = np.empty(table.shape[1], np.uint64)
+    for row in range(table.shape[1]):
+        found[row] = row_code(table, row, columns)
     return found
 
 
 @inner
-def _agree(rows: Ints, row: int, others: Ints, other: int, joined: Ints) -> bool:
+def _agree(table: Ints, row: int, others: Ints, other: int, joined: Ints) -> bool:
     for column in joined:
-        one, two = rows[row, column], others[other, column]
+        one, two = table[column, row], others[column, other]
         if one != two and UNBOUND not in (one, two):
             return False
     return True
@@ -30,24 +30,24 @@ def _agree(rows: Ints, row: int, others: Ints, other: int, joined: Ints) -> bool
 
 @compiled
 def contradicted(
-    rows: Ints, codes: npt.NDArray[np.uint64], low: Ints, high: Ints, others: Ints,
+    table: Ints, codes: npt.NDArray[np.uint64], low: Ints, high: Ints, others: Ints,
     other_codes: npt.NDArray[np.uint64], joined: Ints,
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """Which rows have another one with agreeing values, ``start > low`` and ``end <= high``.
 
     The others are sorted by code, then by start.
     """
-    count = len(others)
+    count = others.shape[1]
     earliest = np.empty(count, np.int64)  # the least end from here to the last one with the same code
     for at in range(count - 1, -1, -1):
-        earliest[at] = others[at, END]
+        earliest[at] = others[END, at]
         if at + 1 < count and other_codes[at + 1] == other_codes[at]:
             earliest[at] = min(earliest[at], earliest[at + 1])
-    found = np.zeros(len(rows), np.bool_)
-    for row in range(len(rows)):
+    found = np.zeros(table.shape[1], np.bool_)
+    for row in range(table.shape[1]):
         at = _first_after(other_codes, others, codes[row], low[row])
         while at < count and other_codes[at] == codes[row] and earliest[at] <= high[row]:
-            if others[at, END] <= high[row] and _agree(rows, row, others, at, joined):
+            if others[END, at] <= high[row] and _agree(table, row, others, at, joined):
                 found[row] = True
                 break
             at += 1
@@ -59,7 +59,7 @@ def _first_after(codes: npt.NDArray[np.uint64], others: Ints, code: np.uint64, i
     low, high = 0, len(codes)
     while low < high:
         middle = (low + high) // 2
-        if codes[middle] < code or (codes[middle] == code and others[middle, START] <= instant):
+        if codes[middle] < code or (codes[middle] == code and others[START, middle] <= instant):
             low = middle + 1
         else:
             high = middle

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from motet.codec.blank_nodes import canonical_labels
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import UNBOUND, VALUES, Ints, Occurrences
+from motet.engine.detect.occurrences import UNBOUND, Ints, Occurrences
 from motet.language.algebra import Bgp, Join, is_hidden, variable_name
 from motet.language.algebra import Triple as TriplePattern
 from motet.language.sparql_algebra import parse_group
@@ -64,7 +64,7 @@ def solutions(delivered: Sequence[str], table: Occurrences, row: int, names: Dic
     """What a template is filled with: the members of an occurrence, or its delivered variables."""
     if table.members is not None:
         return [{name: names.string(value) for name, value in member} for member in table.members[row]]
-    values = zip(delivered, table.rows[row, VALUES:].tolist(), strict=True)
+    values = zip(delivered, table.values[row].tolist(), strict=True)
     return [{name: names.string(value) for name, value in values if value != UNBOUND}]
 
 

@@ -40,10 +40,10 @@ class Delivery:
         if not now.facts:
             now.facts.update(_facts(found, now))
         if self.is_filtered:
-            found = found.take(found.rows[:, FIRST] > self.root.start.offset)
+            found = found.take(found.columns[FIRST] > self.root.start.offset)
         found = found.renamed(self.sources)
         if now.facts["emitted"] < self.offset:
-            found = found.with_column(EMITTED, np.maximum(found.rows[:, EMITTED], self.offset))
+            found = found.with_column(EMITTED, np.maximum(found.columns[EMITTED], self.offset))
         if self.distinct is None or (now.facts["comes once"] and not len(self.distinct.seen)):
             return found
         return self.distinct.advance(found, now)
@@ -53,11 +53,11 @@ def _facts(found: Occurrences, now: Now) -> dict[str, int]:
     """When the first one was final, and since when one was seen; whether each can come only once, in whatever variables
     it is shown.
     """
-    emitted = found.rows[:, EMITTED]
-    is_over = now.frontier.passed(found.rows[:, END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
+    emitted = found.columns[EMITTED]
+    is_over = now.frontier.passed(found.columns[END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
     return {
         "emitted": int(emitted.min(initial=np.iinfo(np.int64).max)),
-        "first": int(found.rows[:, FIRST].min(initial=np.iinfo(np.int64).max)),
+        "first": int(found.columns[FIRST].min(initial=np.iinfo(np.int64).max)),
         "comes once": bool(is_over and are_apart(found)),
     }
 
@@ -120,13 +120,13 @@ def notifications(found: Sequence[Told], names: Dictionary) -> pa.RecordBatch:
     subscriptions = pa.array([one.root.subscription.name for told in found for one in told.deliveries], pa.string())
     columns = [
         subscriptions.take(pa.array(which)),
-        pa.array(table.rows[row, START]).cast(TIME),
-        pa.array(table.rows[row, END]).cast(TIME),
+        pa.array(table.columns[START][row]).cast(TIME),
+        pa.array(table.columns[END][row]).cast(TIME),
         events.take(pa.array(row)) if len(subscriptions) > 1 else events,
         _bindings(table, found, row, which, names),
         pa.nulls(len(row), NOTIFICATIONS.field("graphs").type),
         pa.nulls(len(row), NOTIFICATIONS.field("construct").type),
-        pa.array(table.rows[row, EMITTED]),
+        pa.array(table.columns[EMITTED][row]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)
 
@@ -136,12 +136,12 @@ def _stacked(tables: Sequence[Occurrences]) -> Occurrences:
     if len(tables) == 1:
         return tables[0]
     ends = np.cumsum([len(table) for table in tables])
-    rows = np.full((ends[-1], max(table.rows.shape[1] for table in tables)), UNBOUND, np.int64)
+    columns = np.full((max(len(table.columns) for table in tables), ends[-1]), UNBOUND, np.int64)
     for table, end in zip(tables, ends.tolist(), strict=True):
-        rows[end - len(table) : end, : table.rows.shape[1]] = table.rows
+        columns[: len(table.columns), end - len(table) : end] = table.columns
     sizes = np.diff(np.concatenate([table.starts for table in tables]))
     sizes = np.delete(sizes, (ends + np.arange(len(ends)))[:-1])  # from a table to the next one
-    return Occurrences(rows, _from_sizes(sizes), np.concatenate([table.events for table in tables]))
+    return Occurrences(columns, _from_sizes(sizes), np.concatenate([table.events for table in tables]))
 
 
 def _placed(found: Sequence[Told], table: Occurrences) -> tuple[Ints, Ints]:
@@ -152,10 +152,10 @@ def _placed(found: Sequence[Told], table: Occurrences) -> tuple[Ints, Ints]:
     row = np.arange(len(which)) + np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
     if len(sizes) == 1:
         return row, which
-    times = table.rows[:, [EMITTED, END, START]]
-    order = np.lexsort(times.T[::-1])
+    times = table.columns[[EMITTED, END, START]]
+    order = np.lexsort(times[::-1])
     rank = np.empty(len(order), np.int64)
-    rank[order] = np.concatenate([[0], np.cumsum((times[order][1:] != times[order][:-1]).any(axis=1))])
+    rank[order] = np.concatenate([[0], np.cumsum((times[:, order[1:]] != times[:, order[:-1]]).any(axis=0))])
     order = np.sort(rank[row] * len(row) + np.arange(len(row))) % len(row)
     return row[order], which[order]
 
@@ -192,8 +192,8 @@ def _bindings(table: Occurrences, found: Sequence[Told], row: Ints, which: Ints,
     counts = np.array([len(some) for some in shown], np.int64)
     starts = _from_sizes(counts[which])
     label = np.arange(starts[-1]) + np.repeat((np.cumsum(counts) - counts)[which] - starts[:-1], counts[which])
-    cell = np.repeat(row * table.width, counts[which]) + sources[label]
-    values = table.rows[:, VALUES:].ravel()
+    cell = sources[label] * len(table) + np.repeat(row, counts[which])
+    values = table.columns[VALUES:].ravel()
     bound = values[cell] != UNBOUND
     if not bound.all():
         starts = _from_sizes(bound)[starts]

@@ -132,7 +132,7 @@ class Detector:
             mapping, start = running.mappings[place], running.starts[place]
             if edge.child in found:
                 table = found[edge.child]
-                seen = table if start is None else table.take(table.rows[:, FIRST] > start.offset)
+                seen = table if start is None else table.take(table.columns[FIRST] > start.offset)
                 yield seen if running.takes_own_variables else seen.renamed(mapping)
             else:
                 width = running.widths[place] if running.takes_own_variables else len(mapping)

@@ -38,34 +38,34 @@ class Distinct:
 
     def advance(self, new: Occurrences, now: Now) -> Occurrences:
         """What has not been seen before."""
-        if not len(self.seen) and (not len(new) or now.frontier.passed(new.rows[:, END] + now.lag).all()):
+        if not len(self.seen) and (not len(new) or now.frontier.passed(new.columns[END] + now.lag).all()):
             return self._once(new)  # none of these can come again
-        ordered = new.take(np.argsort(new.rows[:, EMITTED], kind="stable"))
+        ordered = new.take(np.argsort(new.columns[EMITTED], kind="stable"))
         table = concatenated([self.seen, ordered])
-        first = first_equal(table.rows, self._columns, table.starts, table.events)
+        first = first_equal(table.columns, self._columns, table.starts, table.events)
         kept = first == np.arange(len(table))
         table = _with_members(table, first)
         fresh = kept.copy()
         fresh[: len(self.seen)] = False
         found = table.take(fresh)
-        may_come_again = ~now.frontier.passed(table.rows[:, END] + now.lag)
+        may_come_again = ~now.frontier.passed(table.columns[END] + now.lag)
         self.seen = table.take(kept & may_come_again)
         return found
 
     def _once(self, new: Occurrences) -> Occurrences:
         if len(new) < 2:
             return new
-        emitted = new.rows[:, EMITTED]
+        emitted = new.columns[EMITTED]
         in_order = (emitted[1:] >= emitted[:-1]).all()
         ordered = new if in_order else new.take(np.argsort(emitted, kind="stable"))
-        first = first_equal(ordered.rows, self._columns, ordered.starts, ordered.events)
+        first = first_equal(ordered.columns, self._columns, ordered.starts, ordered.events)
         kept = first == np.arange(len(ordered))
         return ordered if kept.all() else _with_members(ordered, first).take(kept)
 
 
 def are_apart(table: Occurrences) -> bool:
     """Whether no two rows have the same times and events."""
-    first = first_equal(table.rows, _TIMES, table.starts, table.events)
+    first = first_equal(table.columns, _TIMES, table.starts, table.events)
     return bool((first == np.arange(len(table))).all())
 
 
@@ -74,8 +74,8 @@ def _with_members(table: Occurrences, first: Ints) -> Occurrences:
     again: npt.NDArray[np.int64] = np.flatnonzero(first != np.arange(len(table)))
     if table.members is None or not len(again):
         return table
-    members = list(table.members)
+    members, emitted = list(table.members), table.columns[EMITTED]
     for row in again.tolist():
-        if table.rows[row, EMITTED] == table.rows[first[row], EMITTED]:
+        if emitted[row] == emitted[first[row]]:
             members[first[row]] |= members[row]
-    return Occurrences(table.rows, table.starts, table.events, member_sets(members))
+    return Occurrences(table.columns, table.starts, table.events, member_sets(members))

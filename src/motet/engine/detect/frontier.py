@@ -57,8 +57,4 @@ class Frontier:
 
         What was passed before is known with the batch's first record: only that can have shortened a lag.
         """
-        if not len(self.offsets):
-            return np.full(len(instants), self.first)
-        places = first_above(self.instants, instants)
-        is_known = (instants >= self.before) & (places < len(self.offsets))
-        return np.where(is_known, self.offsets[np.minimum(places, len(self.offsets) - 1)], self.first)
+        return first_above(self.instants, self.offsets, self.before, self.first, instants)

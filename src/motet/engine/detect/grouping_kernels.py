@@ -18,28 +18,28 @@ def stirred(code: np.uint64, value: int) -> np.uint64:
 
 
 @inner
-def row_code(rows: Ints, row: int, columns: Ints) -> np.uint64:
+def row_code(table: Ints, row: int, columns: Ints) -> np.uint64:
     code = _SEED
     for column in columns:
-        code = stirred(code, rows[row, column])
+        code = stirred(code, table[column, row])
     return code
 
 
 @compiled
-def first_equal(rows: Ints, columns: Ints, starts: Ints, events: Ints) -> Ints:
+def first_equal(table: Ints, columns: Ints, starts: Ints, events: Ints) -> Ints:
     """For each row the first one with the same values in some columns and the same events."""
-    count = len(rows)
+    count = table.shape[1]
     size = 16
     while size < 2 * count:
         size *= 2
     slots = np.full(size, -1, np.int64)
     found = np.empty(count, np.int64)
     for row in range(count):
-        code = row_code(rows, row, columns)
+        code = row_code(table, row, columns)
         for at in range(starts[row], starts[row + 1]):
             code = stirred(code, events[at])
         slot = np.int64(code & np.uint64(size - 1))
-        while slots[slot] >= 0 and not _equal(rows, columns, starts, events, slots[slot], row):
+        while slots[slot] >= 0 and not _equal(table, columns, starts, events, slots[slot], row):
             slot = (slot + 1) & (size - 1)
         if slots[slot] < 0:
             slots[slot] = row
@@ -48,9 +48,9 @@ def first_equal(rows: Ints, columns: Ints, starts: Ints, events: Ints) -> Ints:
 
 
 @inner
-def _equal(rows: Ints, columns: Ints, starts: Ints, events: Ints, one: int, other: int) -> bool:
+def _equal(table: Ints, columns: Ints, starts: Ints, events: Ints, one: int, other: int) -> bool:
     for column in columns:
-        if rows[one, column] != rows[other, column]:
+        if table[column, one] != table[column, other]:
             return False
     size = starts[one + 1] - starts[one]
     if starts[other + 1] - starts[other] != size:
@@ -62,10 +62,10 @@ def _equal(rows: Ints, columns: Ints, starts: Ints, events: Ints, one: int, othe
 
 
 @compiled
-def merged(rows: Ints, starts: Ints, events: Ints, groups: Ints, places: Ints) -> tuple[Ints, Ints, Ints]:
+def merged(table: Ints, starts: Ints, events: Ints, groups: Ints, places: Ints) -> tuple[Ints, Ints, Ints]:
     """One row for each group of places: the hull, all events, and the values on which those that are bound agree."""
-    count, width = len(groups) - 1, rows.shape[1]
-    found = np.empty((count, width), np.int64)
+    count, width = len(groups) - 1, table.shape[0]
+    found = np.empty((width, count), np.int64)
     bounds = np.zeros(count + 1, np.int64)
     total = 0
     for place in places:
@@ -77,14 +77,14 @@ def merged(rows: Ints, starts: Ints, events: Ints, groups: Ints, places: Ints) -
         for at in range(groups[group], groups[group + 1]):
             row = places[at]
             if at == groups[group]:
-                found[group] = rows[row]
+                found[:, group] = table[:, row]
             else:
-                _widen(found, group, rows, row)
+                _widen(found, group, table, row)
             for event in range(starts[row], starts[row + 1]):
                 size = _insert(pool, begin, size, events[event])
         for column in range(VALUES, width):
-            if found[group, column] == _DISAGREED:
-                found[group, column] = UNBOUND
+            if found[column, group] == _DISAGREED:
+                found[column, group] = UNBOUND
         bounds[group + 1] = size
     return found, bounds, pool[:size].copy()
 
@@ -93,16 +93,16 @@ _DISAGREED = -2
 
 
 @inner
-def _widen(found: Ints, group: int, rows: Ints, row: int) -> None:
-    found[group, START] = min(found[group, START], rows[row, START])
-    found[group, END] = max(found[group, END], rows[row, END])
-    found[group, EMITTED] = max(found[group, EMITTED], rows[row, EMITTED])
-    found[group, FIRST] = min(found[group, FIRST], rows[row, FIRST])
-    for column in range(VALUES, rows.shape[1]):
-        value = rows[row, column]
-        if value == UNBOUND or found[group, column] == value:
+def _widen(found: Ints, group: int, table: Ints, row: int) -> None:
+    found[START, group] = min(found[START, group], table[START, row])
+    found[END, group] = max(found[END, group], table[END, row])
+    found[EMITTED, group] = max(found[EMITTED, group], table[EMITTED, row])
+    found[FIRST, group] = min(found[FIRST, group], table[FIRST, row])
+    for column in range(VALUES, table.shape[0]):
+        value = table[column, row]
+        if value == UNBOUND or found[column, group] == value:
             continue
-        found[group, column] = value if found[group, column] == UNBOUND else _DISAGREED
+        found[column, group] = value if found[column, group] == UNBOUND else _DISAGREED
 
 
 @inner

@@ -45,21 +45,21 @@ class _Members:
     def advance(self, new: Occurrences, now: Now) -> Occurrences:
         fresh = self.distinct.advance(new, replace(now, lag=now.lags[0]))
         if self._bound is not None:
-            fresh = fresh.take(fresh.rows[:, END] - fresh.rows[:, START] <= self._bound)
+            fresh = fresh.take(fresh.columns[END] - fresh.columns[START] <= self._bound)
         waiting = concatenated([self.waiting, fresh])
-        ready = now.frontier.passed(waiting.rows[:, END] + now.lags[0])
+        ready = now.frontier.passed(waiting.columns[END] + now.lags[0])
         self.waiting = waiting.take(~ready)
         complete = waiting.take(ready)
         return complete.take(completion_order(complete, now.names))
 
     def due(self, now: Now) -> int:
-        return int(self.waiting.rows[:, END].min()) + now.lags[0] if len(self.waiting) else NEVER
+        return int(self.waiting.columns[END].min()) + now.lags[0] if len(self.waiting) else NEVER
 
     def by_key(self, counted: Occurrences, complete: Occurrences) -> tuple[Occurrences, Ints, Ints]:
         """What is counted already and what is new, key by key; the keys; and which are new."""
         table = concatenated([counted, complete])
         columns = np.arange(VALUES, VALUES + self._width)
-        keys = first_equal(table.rows, columns, np.zeros(len(table) + 1, np.int64), np.empty(0, np.int64))
+        keys = first_equal(table.columns, columns, np.zeros(len(table) + 1, np.int64), np.empty(0, np.int64))
         order = np.argsort(keys, kind="stable")
         is_new = (order >= len(counted)).astype(np.int64)
         return table.take(order), keys[order], is_new
@@ -79,16 +79,16 @@ class Times:
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         table, keys, is_new = self._members.by_key(self._counted, self._members.advance(inputs[0], now))
         if self._slides:
-            ends, stays = sliding(table.rows, keys, is_new, self._count, self._gap, self._bound)
+            ends, stays = sliding(table.columns, keys, is_new, self._count, self._gap, self._bound)
         else:
-            ends, stays = tumbling(table.rows, keys, self._count, self._gap, self._bound)
+            ends, stays = tumbling(table.columns, keys, self._count, self._gap, self._bound)
         self._counted = table.take(np.flatnonzero(stays))
         self._forget(now)
         groups = np.arange(0, self._count * len(ends) + 1, self._count)
         places = (ends[:, None] + np.arange(1 - self._count, 1)).ravel()
         found = whole(table, groups, places)
-        known = now.frontier.known(found.rows[:, END] + now.lags[0])
-        return found.with_column(EMITTED, np.maximum(found.rows[:, EMITTED], known))
+        known = now.frontier.known(found.columns[END] + now.lags[0])
+        return found.with_column(EMITTED, np.maximum(found.columns[EMITTED], known))
 
     def due(self, now: Now) -> int:
         return self._members.due(now)
@@ -104,7 +104,7 @@ class Times:
     def _forget(self, now: Now) -> None:
         """What cannot be counted with the next member, which ends no earlier than the frontier less its lag."""
         following = now.frontier.now - now.lags[0]
-        hopes = hopeful(self._counted.rows, following, self._gap, self._bound, self._slides)
+        hopes = hopeful(self._counted.columns, following, self._gap, self._bound, self._slides)
         if not hopes.all():
             self._counted = self._counted.take(hopes)
 
@@ -121,19 +121,19 @@ class Run:
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         table, keys, _ = self._members.by_key(self._open, self._members.advance(inputs[0], now))
-        begins, is_open = runs(table.rows, keys, self._gap, self._bound)
+        begins, is_open = runs(table.columns, keys, self._gap, self._bound)
         found = whole(table, np.append(begins, len(table)), np.arange(len(table)))
         found = concatenated([self._closed, found])
         goes_on = np.append(np.zeros(len(self._closed), np.bool_), is_open.astype(np.bool_))
-        last_chance = self._last_chance(found.rows) + now.lags[0]
+        last_chance = self._last_chance(found) + now.lags[0]
         final = now.frontier.passed(last_chance)
         self._open, self._closed = found.take(goes_on & ~final), found.take(~goes_on & ~final)
         known = now.frontier.known(last_chance[final])
         ready = found.take(final)
-        return ready.with_column(EMITTED, np.maximum(ready.rows[:, EMITTED], known))
+        return ready.with_column(EMITTED, np.maximum(ready.columns[EMITTED], known))
 
     def due(self, now: Now) -> int:
-        ends = [self._last_chance(table.rows) for table in (self._open, self._closed) if len(table)]
+        ends = [self._last_chance(table) for table in (self._open, self._closed) if len(table)]
         first = min((int(end.min()) + now.lags[0] for end in ends), default=NEVER)
         return min(first, self._members.due(now))
 
@@ -147,16 +147,16 @@ class Run:
         self._members.waiting, self._members.distinct.seen = tables["waiting"], tables["seen"]
         self._open, self._closed = tables["open"], tables["closed"]
 
-    def _last_chance(self, rows: Ints) -> Ints:
+    def _last_chance(self, table: Occurrences) -> Ints:
         """The last instant at which a member that prolongs the run can end."""
-        by_bound = rows[:, START] + self._bound if self._bound >= 0 else np.full(len(rows), NEVER)
-        by_gap = rows[:, END] + self._gap if self._gap >= 0 else np.full(len(rows), NEVER)
+        by_bound = table.columns[START] + self._bound if self._bound >= 0 else np.full(len(table), NEVER)
+        by_gap = table.columns[END] + self._gap if self._gap >= 0 else np.full(len(table), NEVER)
         return np.minimum(by_bound, by_gap)
 
 
 def whole(table: Occurrences, groups: Ints, places: Ints) -> Occurrences:
     """One occurrence of each group of members: all events, the hull, the key's bindings."""
-    found = Occurrences(*merged(table.rows, table.starts, table.events, groups, places))
+    found = Occurrences(*merged(table.columns, table.starts, table.events, groups, places))
     if table.members is None:
         return found
     sets = [

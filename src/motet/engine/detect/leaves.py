@@ -129,12 +129,12 @@ class _Ways:
         row_width = self._width[leaf]
         for width in np.unique(row_width).tolist():
             chosen = np.flatnonzero(row_width == width)
-            rows = np.full((len(chosen), VALUES + width), UNBOUND, np.int64)
-            rows[:, START], rows[:, END] = (column[chosen] for column in times)
-            rows[:, EMITTED] = rows[:, FIRST] = offsets[chosen]
-            rows[:, VALUES:] = values[chosen, :width]
-            self._put_events(rows, leaf[chosen])
-            yield from self._cut(rows, leaf[chosen])
+            columns = np.full((VALUES + width, len(chosen)), UNBOUND, np.int64)
+            columns[START], columns[END] = (column[chosen] for column in times)
+            columns[EMITTED] = columns[FIRST] = offsets[chosen]
+            columns[VALUES:] = values[chosen, :width].T
+            self._put_events(columns, leaf[chosen])
+            yield from self._cut(columns, leaf[chosen])
 
     def _values(self, found: Solutions, names: Dictionary) -> Ints:
         """By solution and variable: the numbers of terms, but not of events that are told from terms."""
@@ -148,19 +148,19 @@ class _Ways:
         values[row[is_term], column[is_term]] = names.terms.numbers(found.strings(found.term[is_term]))
         return values
 
-    def _put_events(self, rows: Ints, leaf: Ints) -> None:
+    def _put_events(self, columns: Ints, leaf: Ints) -> None:
         column = self._event[leaf]
         has = np.flatnonzero(column >= 0)
-        rows[has, VALUES + column[has]] = rows[has, FIRST] | EVENT
+        columns[VALUES + column[has], has] = columns[FIRST, has] | EVENT
 
-    def _cut(self, rows: Ints, leaf: Ints) -> Iterator[tuple[LeafNode, Occurrences]]:
+    def _cut(self, columns: Ints, leaf: Ints) -> Iterator[tuple[LeafNode, Occurrences]]:
         cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
         for first, last in pairwise(cuts):
             own = self._own[leaf[first]]
             if own is not None:
-                part = rows[first:last].copy()  # else a row that stays would keep all of them
-                members = member_sets([_member(own, row) for row in part]) if own.node.with_members else None
-                yield own, Occurrences(part, np.arange(len(part) + 1), part[:, FIRST].copy(), members)
+                part = columns[:, first:last].copy()  # else a row that stays would keep all of them
+                members = member_sets([_member(own, row) for row in part.T]) if own.node.with_members else None
+                yield own, Occurrences(part, np.arange(last - first + 1), part[FIRST].copy(), members)
 
 
 def _learn(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:
@@ -185,7 +185,7 @@ def _event_column(leaf: LeafNode | None) -> int:
 def _both(one: Occurrences, other: Occurrences) -> Occurrences:
     """In the order of the events."""
     table = concatenated([one, other])
-    return table.take(np.argsort(table.rows[:, FIRST], kind="stable"))
+    return table.take(np.argsort(table.columns[FIRST], kind="stable"))
 
 
 def leaf_nodes(nodes: Sequence[Node], builder: Builder) -> list[LeafNode]:
@@ -206,15 +206,15 @@ def _subscription(leaf: LeafNode) -> Subscription:
 def _table(leaf: LeafNode, matched: pa.RecordBatch, names: Dictionary) -> Occurrences:
     count, width = len(matched), len(leaf.node.variables)
     offsets = np.asarray(matched.column("offset"), np.int64)
-    rows = np.full((count, VALUES + width), UNBOUND, np.int64)
-    rows[:, START] = np.asarray(matched.column("start").cast(pa.int64()))
-    rows[:, END] = np.asarray(matched.column("end").cast(pa.int64()))
-    rows[:, EMITTED] = rows[:, FIRST] = offsets
-    _fill(rows[:, VALUES:], leaf, matched.column("bindings"), names)
+    columns = np.full((VALUES + width, count), UNBOUND, np.int64)
+    columns[START] = np.asarray(matched.column("start").cast(pa.int64()))
+    columns[END] = np.asarray(matched.column("end").cast(pa.int64()))
+    columns[EMITTED] = columns[FIRST] = offsets
+    _fill(columns[VALUES:].T, leaf, matched.column("bindings"), names)
     if EVENT_VARIABLE in leaf.node.variables and not leaf.is_plain:
-        rows[:, VALUES + leaf.node.variables.index(EVENT_VARIABLE)] = offsets | EVENT
-    members = member_sets([_member(leaf, row) for row in rows]) if leaf.node.with_members else None
-    return Occurrences(rows, np.arange(count + 1), offsets, members)
+        columns[VALUES + leaf.node.variables.index(EVENT_VARIABLE)] = offsets | EVENT
+    members = member_sets([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
+    return Occurrences(columns, np.arange(count + 1), offsets, members)
 
 
 def _fill(values: Ints, leaf: LeafNode, bindings: pa.ListArray, names: Dictionary) -> None:

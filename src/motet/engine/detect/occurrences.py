@@ -1,4 +1,4 @@
-"""Tables of occurrences: times, progress and values as one matrix, and the events of each as a list.
+"""Tables of occurrences: times, progress and values column by column, and the events of each as a list.
 
 A value is the number of a term in the dictionary, or an event's number with `EVENT` set, or `UNBOUND`. An event's
 number is its offset in the log. Tables never change; whoever wants another one makes it.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-# The columns of the matrix. What a pair's sides leave free between them is only asked for by WITHOUT.
+# The columns. What a pair's sides leave free between them is only asked for by WITHOUT.
 START, END, EMITTED, FIRST, LEFT_END, RIGHT_START, VALUES = range(7)
 
 UNBOUND = -1
@@ -30,25 +30,30 @@ Members = frozenset[tuple[tuple[str, int], ...]]  # the solutions a CONSTRUCT te
 class Occurrences:
     """Row ``i`` has the events ``events[starts[i]:starts[i + 1]]``, in the order of their numbers."""
 
-    rows: Ints  # by column, see above
+    columns: Ints  # see above; each is contiguous
     starts: Ints
     events: Ints
     members: npt.NDArray[Any] | None = None  # only below CONSTRUCT over cumulative or iterations
 
     def __post_init__(self) -> None:
-        """Kernels are compiled for arrays of one kind: those that can be written."""
-        for name in ("rows", "starts", "events"):
+        """Kernels are compiled for arrays of one kind: those that are contiguous and can be written."""
+        for name in ("columns", "starts", "events"):
             array = getattr(self, name)
-            if not array.flags.writeable:
-                object.__setattr__(self, name, array.copy())
+            if not array.flags.carray:
+                object.__setattr__(self, name, array.copy(order="C"))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self.columns.shape[1]
 
     @property
     def width(self) -> int:
         """How many variables there are."""
-        return self.rows.shape[1] - VALUES
+        return len(self.columns) - VALUES
+
+    @property
+    def values(self) -> Ints:
+        """By row and variable."""
+        return self.columns[VALUES:].T
 
     def take(self, chosen: npt.NDArray[Any]) -> Occurrences:
         """Some rows, by number or by mask."""
@@ -56,30 +61,24 @@ class Occurrences:
             if chosen.all():
                 return self
             chosen = np.flatnonzero(chosen)
-        starts, places = _lists(self.starts, chosen)
+        starts, places = lists_of(self.starts, chosen)
         members = None if self.members is None else self.members[chosen]
-        return Occurrences(self.rows[chosen], starts, self.events[places], members)
-
-    def first(self, count: int) -> Occurrences:
-        """The first rows, without a copy."""
-        starts = self.starts[: count + 1]
-        members = None if self.members is None else self.members[:count]
-        return Occurrences(self.rows[:count], starts, self.events[: starts[-1]], members)
+        return Occurrences(self.columns.take(chosen, axis=1), starts, self.events[places], members)
 
     def with_column(self, column: int, values: npt.NDArray[Any] | int) -> Occurrences:
-        rows = self.rows.copy()
-        rows[:, column] = values
-        return replace(self, rows=rows)
+        columns = self.columns.copy()
+        columns[column] = values
+        return replace(self, columns=columns)
 
     def renamed(self, sources: Sequence[int]) -> Occurrences:
         """With other variables: the new one ``i`` is the old one ``sources[i]``, or unbound if that is negative."""
         if list(sources) == list(range(self.width)):
             return self
-        rows = self.rows.take(_columns(tuple(sources)), axis=1)
+        columns = self.columns[_columns(tuple(sources))]
         for new, old in enumerate(sources):
             if old < 0:
-                rows[:, VALUES + new] = UNBOUND
-        return Occurrences(rows, self.starts, self.events, self.members)
+                columns[VALUES + new] = UNBOUND
+        return Occurrences(columns, self.starts, self.events, self.members)
 
 
 @cache
@@ -94,7 +93,7 @@ def none(width: int, *, with_members: bool = False) -> Occurrences:
     (0, 2)
     """
     members = np.empty(0, object) if with_members else None
-    return Occurrences(np.empty((0, VALUES + width), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), members)
+    return Occurrences(np.empty((VALUES + width, 0), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), members)
 
 
 def concatenated(tables: Iterable[Occurrences]) -> Occurrences:
@@ -107,7 +106,7 @@ def concatenated(tables: Iterable[Occurrences]) -> Occurrences:
     starts = [table.starts[:-1] + end for table, end in zip(filled, ends, strict=False)]
     with_members = all(table.members is not None for table in filled)
     return Occurrences(
-        np.concatenate([table.rows for table in filled]),
+        np.concatenate([table.columns for table in filled], axis=1),
         np.concatenate([*starts, ends[-1:]]),
         np.concatenate([table.events for table in filled]),
         np.concatenate([table.members for table in filled if table.members is not None]) if with_members else None,
@@ -123,7 +122,7 @@ def member_sets(sets: Sequence[Members]) -> npt.NDArray[Any]:
 
 def values_in(table: Occurrences) -> Ints:
     """All values that occur in a table, those of its members included."""
-    own = table.rows[:, VALUES:].ravel()
+    own = table.columns[VALUES:].ravel()
     if table.members is None:
         return own
     of_members = (value for members in table.members for member in members for _, value in member)
@@ -132,19 +131,19 @@ def values_in(table: Occurrences) -> Ints:
 
 def with_values(table: Occurrences, changed: Callable[[Ints], Ints]) -> Occurrences:
     """The table with other numbers for its values."""
-    rows = table.rows.copy()
-    rows[:, VALUES:] = changed(rows[:, VALUES:])
+    columns = table.columns.copy()
+    columns[VALUES:] = changed(columns[VALUES:])
     if table.members is None:
-        return replace(table, rows=rows)
+        return replace(table, columns=columns)
     before = values_in(table)
     values = dict(zip(before.tolist(), changed(before).tolist(), strict=True))
     members = [
         frozenset(tuple((name, values[value]) for name, value in member) for member in found) for found in table.members
     ]
-    return replace(table, rows=rows, members=member_sets(members))
+    return replace(table, columns=columns, members=member_sets(members))
 
 
-def _lists(starts: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+def lists_of(starts: Ints, chosen: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     """Where the chosen lists begin when they stand one behind the other, and the places of their elements."""
     begin = starts[chosen]
     sizes = starts[chosen + 1] - begin

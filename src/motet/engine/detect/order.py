@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences
+from motet.engine.detect.occurrences import END, START, UNBOUND, Ints, Occurrences
 
 Sides = npt.NDArray[np.bool_]  # true for the right one
 
@@ -31,7 +31,7 @@ class Order:
 
 def completion_order(table: Occurrences, names: Dictionary) -> Ints:
     """The rows of a table of one side in completion order."""
-    start, end = table.rows[:, START], table.rows[:, END]
+    start, end = table.columns[START], table.columns[END]
     places = _by_time(start, end)
 
     def tied_rows(rows: Ints) -> tuple[Occurrences, Sides]:
@@ -101,7 +101,7 @@ def _event_ranks(table: Occurrences, names: Dictionary) -> Ints:
 def _value_ranks(table: Occurrences, names: Dictionary, first: Sequence[int]) -> Ints:
     """All variables, those that decide first. An unbound one is left out of the pairs that are compared."""
     columns = [*first, *(other for other in range(table.width) if other not in first)]
-    values = table.rows[:, [VALUES + column for column in columns]]
+    values = table.values[:, columns]
     bound = values != UNBOUND
     distinct, places = np.unique(values[bound], return_inverse=True)
     found = np.empty(values.shape, np.int64)

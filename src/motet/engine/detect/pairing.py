@@ -7,7 +7,7 @@ passed their end, and then complete in order. What is open is forgotten once not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,10 +16,13 @@ import numpy.typing as npt
 from motet.engine.detect import pairing_kernels as kernels
 from motet.engine.detect.conditions import Condition
 from motet.engine.detect.frontier import PASSED_ALL
+from motet.engine.detect.gathering_kernels import events_of_both
 from motet.engine.detect.grouping_kernels import merged
+from motet.engine.detect.key_kernels import Numbers
 from motet.engine.detect.occurrences import (
     EMITTED,
     END,
+    FIRST,
     LEFT_END,
     RIGHT_START,
     START,
@@ -28,12 +31,12 @@ from motet.engine.detect.occurrences import (
     Ints,
     Members,
     Occurrences,
-    concatenated,
     member_sets,
     none,
 )
 from motet.engine.detect.operator import NEVER, Now, Tables
-from motet.engine.detect.order import Order, with_ties
+from motet.engine.detect.order import with_ties
+from motet.engine.detect.pairing_rows import LEFT, RIGHT, Batch
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.plan.nodes import LEFT_FIRST, Kind, Node, variable_number
@@ -62,9 +65,15 @@ _EQUAL_TIMES = {
     Relation.EQUALS: ((START, START), (END, END)),
 }
 
-LEFT, RIGHT = 0, 1
-NO_ROWS = np.empty(0, np.int64)
 MANY_PAIRS, ALL_PAIRS = 1 << 20, np.iinfo(np.int64).max
+NO_CODES = np.empty(0, np.int64)
+
+# Contexts where whatever completes takes all it may: if only one side is ever open, each is taken by the first it can.
+_TAKING_ALL = (kernels.CONTINUOUS, kernels.CUMULATIVE)
+
+# What a pair has of both sides.
+_OUTERMOST = {START: np.minimum, END: np.maximum, EMITTED: np.maximum, FIRST: np.minimum}
+_PROGRESS = np.array(list(_OUTERMOST))
 
 
 class Pairing:
@@ -83,11 +92,12 @@ class Pairing:
         self._relation = _KINDS[node.kind] if relation is None else _RELATIONS[relation]
         self._bound = -1 if node.bound is None else node.bound
         self._condition = None if node.condition is None else Condition(node.condition)
-        self._sources = np.array([[VALUES + s if s >= 0 else -1 for s in side] for side in sources], np.int64)
-        self._sources = self._sources.reshape(2, len(node.variables))
         self._keys = self._key_columns()
+        self._unchecked = kernels.Related(self._relation, self._bound, False, NO_CODES)
+        self._columns = self._result_columns()
         self._loose = [variable_number(name) for name in node.joined if name not in node.keys]
         self._opens = np.array([relation not in _RIGHT_FIRST, relation not in LEFT_FIRST])
+        self._is_taken = self._context in _TAKING_ALL and not self._opens.all()
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
         self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
         self._none = [none(width, with_members=node.with_members) for width in widths]
@@ -96,14 +106,14 @@ class Pairing:
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         batch = self._read(inputs, now)
-        if len(batch.start) > batch.open_rows:
+        if batch.is_new:
             return self._paired(batch, now)
         for side, table in enumerate(self._opened):
-            self._opened[side] = table.take(self._is_useful(table.rows[:, START], table.rows[:, END], side, now))
+            self._opened[side] = table.take(self._is_useful(table.columns[START], table.columns[END], side, now))
         return self._nothing()
 
     def due(self, now: Now) -> int:
-        ends = [int(side.rows[:, END].min()) for side in self._waiting if len(side)]
+        ends = [int(side.columns[END].min()) for side in self._waiting if len(side)]
         return min(ends) + max(now.lags) if ends else NEVER
 
     def tables(self) -> Tables:
@@ -124,104 +134,149 @@ class Pairing:
     def _key_columns(self) -> Ints:
         """The columns of the left and of the right side that are equal in every pair."""
         node, relation = self._node, self._node.operator.relation
-        columns = [tuple(self._sources[:, variable_number(name)].tolist()) for name in node.keys]
+        columns = [tuple(VALUES + side[variable_number(name)] for side in self._mappings) for name in node.keys]
         if relation is not None and node.context is not Context.RECENT:
             columns += _EQUAL_TIMES.get(relation, ())
         return np.array(columns, np.int64).reshape(len(columns), 2).T.copy()
 
-    def _read(self, inputs: Sequence[Occurrences], now: Now) -> _Batch:
+    def _result_columns(self) -> list[tuple[Ints, Ints]]:
+        """For either side, the columns of a pair that are taken from there, and from which."""
+        left, right = self._mappings
+        of_left = [(VALUES + at, VALUES + source) for at, source in enumerate(left) if source >= 0]
+        of_right = [(VALUES + at, VALUES + source) for at, source in enumerate(right) if left[at] < 0]
+        both = [(column, column) for column in _PROGRESS.tolist()]
+        left_columns, right_columns = np.array(both + of_left).T.copy(), np.array(of_right).reshape(-1, 2).T.copy()
+        return [(left_columns[0], left_columns[1]), (right_columns[0], right_columns[1])]
+
+    def _read(self, inputs: Sequence[Occurrences], now: Now) -> Batch:
         """What is open, and what completes now; the rest waits."""
-        limit = PASSED_ALL
-        if self._context != kernels.UNRESTRICTED and now.frontier.now < PASSED_ALL:
-            limit = now.frontier.now - max(now.lags)
-        tables = [*self._opened, self._waiting[LEFT], inputs[LEFT], self._waiting[RIGHT], inputs[RIGHT]]
-        start, end, lane, part, place, lanes = kernels.read_parts(
-            tuple(table.rows for table in tables), _OF_RIGHT, _IS_NEW, limit, self._keys
-        )
-        open_rows = sum(map(len, self._opened))
-        second = int(np.searchsorted(part, 4))
-        batch = _Batch(tables, start, end, lane, lanes, part, place, open_rows, second)
-        all_complete = len(part) == sum(map(len, tables))
-        self._waiting = [*self._none] if all_complete else [batch.left_over(2, 3), batch.left_over(4, 5)]
+        tables = [(self._opened[side], self._waiting[side], inputs[side]) for side in (LEFT, RIGHT)]
+        batch = Batch.of([*tables[LEFT], *tables[RIGHT]], self._keys)
+        if self._context != kernels.UNRESTRICTED:
+            frontier = now.frontier.now
+            batch = batch.completing(frontier - max(now.lags) if frontier < PASSED_ALL else PASSED_ALL)
+            self._waiting = [batch.rest(side) for side in (LEFT, RIGHT)]
         return batch
 
-    def _paired(self, batch: _Batch, now: Now) -> Occurrences:
-        later, earlier, kept = self._pairs(batch, now)
+    def _paired(self, batch: Batch, now: Now) -> Occurrences:
+        batch, later, earlier, kept = self._pairs(batch, now)
         self._opened = [self._still_useful(batch, batch.of_side(kept, side), side, now) for side in (LEFT, RIGHT)]
         if not len(later):
             return self._nothing()
-        if self._context == kernels.CUMULATIVE or self._node.with_members:
-            found = self._merged(batch, later, earlier)
-        else:
-            pairs = (batch.lane, later, earlier)
-            found = Occurrences(*kernels.joined(batch.rows, batch.lists(), *pairs, self._sources))
+        is_whole = self._context == kernels.CUMULATIVE or self._node.with_members
+        found = self._merged(batch, later, earlier) if is_whole else self._joined(batch, later, earlier)
         if self._context != kernels.UNRESTRICTED:
-            known = now.frontier.known(found.rows[:, END] + max(now.lags))  # with all that completes before
-            found.rows[:, EMITTED] = np.maximum(found.rows[:, EMITTED], known)
+            known = now.frontier.known(found.columns[END] + max(now.lags))  # with all that completes before
+            np.maximum(found.columns[EMITTED], known, out=found.columns[EMITTED])
         return found
 
-    def _still_useful(self, batch: _Batch, rows: Ints, side: int, now: Now) -> Occurrences:
-        useful = rows[self._is_useful(batch.start[rows], batch.end[rows], side, now)]
-        return batch.table(useful) if len(useful) else self._none[side]
+    def _still_useful(self, batch: Batch, rows: Numbers, side: int, now: Now) -> Occurrences:
+        return batch.table(side, rows[self._is_useful(batch.start[rows], batch.end[rows], side, now)])
 
-    def _completion_order(self, batch: _Batch, now: Now) -> Order:
-        places, in_order = kernels.merge_runs(batch.start, batch.end, batch.open_rows, batch.second)
-        if not in_order:
-            places = batch.open_rows + np.lexsort([batch.start[batch.open_rows :], batch.end[batch.open_rows :]])
-        tied, some = kernels.rivals(batch.start, batch.end, batch.lane, batch.lanes, places)
+    def _pairs(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
+        """The rows, perhaps in another order; pairs (later, earlier); and what stays open, in the order of the ends."""
+        if self._is_taken:
+            return self._taken(batch, now)
+        rows = self._asked(batch)
+        if self._context == kernels.UNRESTRICTED:
+            order = np.argsort(batch.end, kind="stable").astype(np.uint32)
+            return batch, *self._all_pairs(batch, rows, order, now), order
+        places, together = self._completion_order(batch, rows, kernels.completing(rows), now)
+        asked = self._related(batch, rows, now, places)
+        found = kernels.pair_some(rows, asked, batch.keys, places, together, self._context, self._opens)
+        return batch, *found
+
+    def _taken(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
+        """Where only one side is ever open."""
+        side = RIGHT if self._opens[LEFT] else LEFT
+        rows = self._asked(batch)
+        *found, are_tied = kernels.pair_next(rows, self._related(batch, rows, now), batch.keys, side == LEFT)
+        if are_tied:
+            places = np.arange(batch.spans[side].new, batch.spans[side].stop, dtype=np.uint32)
+            batch = batch.arranged(side, self._completion_order(batch, rows, places, now)[0])
+            rows = self._asked(batch)
+            *found, _ = kernels.pair_next(rows, self._related(batch, rows, now), batch.keys, side == LEFT)
+        return batch, *found
+
+    def _asked(self, batch: Batch) -> kernels.Rows:
+        return batch.asked(batch.values(self._loose, self._mappings), self._shares_events)
+
+    def _completion_order(
+        self, batch: Batch, rows: kernels.Rows, places: Numbers, now: Now
+    ) -> tuple[Numbers, kernels.Flags]:
+        """Of rows that are in order of time; and which have times and events of the one before."""
+        tied, some = kernels.rivals(rows, batch.keys, places)
         if not some:
-            return Order(places, tied)
+            return places, tied
 
-        def tied_rows(rows: Ints) -> tuple[Occurrences, npt.NDArray[np.bool_]]:
-            return batch.table(rows, self._mappings), (batch.lane[rows] & 1).astype(np.bool_)
+        def tied_rows(some: Ints) -> tuple[Occurrences, kernels.Flags]:
+            return batch.both(some.astype(np.uint32), self._mappings), batch.are_right(some)
 
         is_recent = self._context == kernels.RECENT  # where those that belong together have to stand together
-        return with_ties(places, batch.start, batch.end, tied_rows, now.names, self._order, None if is_recent else tied)
+        times = (places.astype(np.int64), batch.start, batch.end)
+        found = with_ties(*times, tied_rows, now.names, self._order, None if is_recent else tied)
+        return found.places.astype(np.uint32), found.together
 
-    def _pairs(self, batch: _Batch, now: Now) -> tuple[Ints, Ints, Ints]:
-        """The pairs (later, earlier), and the rows that stay open, in the order of their ends."""
-        loose = batch.values(self._loose, self._mappings)
-        rows = (batch.start, batch.end, batch.lane, batch.open_rows)
-        relation = (loose, batch.lists(self._shares_events), self._relation, self._bound)
-        if self._context == kernels.UNRESTRICTED:
-            order = np.argsort(batch.end, kind="stable")
-            return *self._all_pairs(batch, order, (*rows, *relation), now), order
-        completed, allowed = self._completion_order(batch, now), NO_ROWS
-        if self._condition is not None:
-            order = np.append(np.arange(batch.open_rows), completed.places)
-            later, earlier = self._all_pairs(batch, order, (*rows, *relation), now)
-            allowed = np.sort(later * len(batch.start) + earlier)
-        found: tuple[Ints, Ints, Ints] = kernels.pair_some(
-            *rows, *relation, completed.places, completed.together, batch.lanes, self._context, self._opens,
-            self._condition is not None, allowed,
-        )  # fmt: skip
-        return found
-
-    def _all_pairs(self, batch: _Batch, order: Ints, relation: tuple[object, ...], now: Now) -> tuple[Ints, Ints]:
-        """All pairs (later, earlier) that the relation and the condition admit; not too many are looked at at once."""
-        last, before = np.full(batch.lanes, -1, np.int32), np.empty(len(order), np.int32)
+    def _related(self, batch: Batch, rows: kernels.Rows, now: Now, completed: Numbers | None = None) -> kernels.Related:
+        """What pairs have to meet; a condition is tried on all there could be."""
         if self._condition is None:
-            later, earlier, _ = kernels.pair_all(*relation, order, last, before, 0, ALL_PAIRS)
+            return self._unchecked
+        completed = kernels.completing(rows) if completed is None else completed
+        opened = [np.arange(span.first, span.new, dtype=np.uint32) for span in batch.spans]
+        later, earlier = self._all_pairs(batch, rows, np.concatenate([*opened, completed]), now)
+        codes = np.sort(later.astype(np.int64) * len(batch.start) + earlier)
+        return self._unchecked._replace(checked=True, allowed=codes)
+
+    def _all_pairs(self, batch: Batch, rows: kernels.Rows, order: Numbers, now: Now) -> tuple[Numbers, Numbers]:
+        """All pairs (later, earlier) that the relation and the condition admit; not too many are looked at at once."""
+        last = np.full(2 * batch.keys, kernels.NOT_LISTED, np.uint32)
+        before = np.empty(len(batch.start), np.uint32)
+        if self._condition is None:
+            later, earlier, _ = kernels.pair_all(rows, self._unchecked, order, last, before, 0, ALL_PAIRS)
             return later, earlier
         values = batch.values(range(len(self._node.variables)), self._mappings)
-        found, next_place = [(NO_ROWS, NO_ROWS)], 0
+        found, next_place = [(order[:0], order[:0])], 0
         while next_place < len(order):
-            later, earlier, next_place = kernels.pair_all(*relation, order, last, before, next_place, MANY_PAIRS)
+            later, earlier, next_place = kernels.pair_all(
+                rows, self._unchecked, order, last, before, next_place, MANY_PAIRS
+            )
             joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
             true = self._condition.holds(joint, now.names)
             found.append((later[true], earlier[true]))
         return np.concatenate([later for later, _ in found]), np.concatenate([earlier for _, earlier in found])
 
-    def _merged(self, batch: _Batch, later: Ints, earlier: Ints) -> Occurrences:
+    def _joined(self, batch: Batch, later: Numbers, earlier: Numbers) -> Occurrences:
+        """An occurrence of each pair."""
+        are_right = batch.are_right(later)
+        left, right = np.where(are_right, earlier, later), np.where(are_right, later, earlier)
+        found = np.empty((VALUES + len(self._node.variables), len(later)), np.int64)
+        other = np.empty((len(_PROGRESS), len(later)), np.int64)
+        batch.gather(found, self._columns[LEFT][0], LEFT, left, self._columns[LEFT][1])
+        batch.gather(found, self._columns[RIGHT][0], RIGHT, right, self._columns[RIGHT][1])
+        batch.gather(other, _PROGRESS, RIGHT, right, _PROGRESS)
+        found[LEFT_END], found[RIGHT_START] = found[END], other[START]
+        for column, outermost in _OUTERMOST.items():
+            outermost(found[column], other[column], out=found[column])
+        if self._loose:
+            self._fill_loose(found, batch, right)
+        return Occurrences(found, *events_of_both(*batch.lists, left, right))
+
+    def _fill_loose(self, found: Ints, batch: Batch, right: Numbers) -> None:
+        """Shared variables that the left side may leave unbound."""
+        values = batch.values(self._loose, self._mappings)[right].T
+        for variable, value in zip(self._loose, values, strict=True):
+            column = found[VALUES + variable]
+            np.copyto(column, value, where=column == UNBOUND)
+
+    def _merged(self, batch: Batch, later: Numbers, earlier: Numbers) -> Occurrences:
         """One occurrence of each row with all its partners, or with each of them."""
         if self._context == kernels.CUMULATIVE:
             groups, places = _with_leader(later, earlier)
         else:
             groups, places = np.arange(0, 2 * len(later) + 1, 2), np.column_stack([later, earlier]).ravel()
-        table = batch.table(places, self._mappings)
-        is_right = (batch.lane[places] & 1).astype(np.bool_)
-        found = Occurrences(*merged(table.rows, table.starts, table.events, groups, np.arange(len(places))))
-        found.rows[:, LEFT_END], found.rows[:, RIGHT_START] = _sides(table.rows, is_right, groups)
+        table, are_right = batch.both(places, self._mappings), batch.are_right(places)
+        found = Occurrences(*merged(table.columns, table.starts, table.events, groups, np.arange(len(places))))
+        found.columns[LEFT_END], found.columns[RIGHT_START] = _sides(table, are_right, groups)
         return replace(found, members=_members(table, groups))
 
     def _is_useful(self, start: Ints, end: Ints, side: int, now: Now) -> npt.NDArray[np.bool_]:
@@ -240,86 +295,17 @@ class Pairing:
         return useful
 
 
-# The tables of a batch: open left and right, then left and right each as it waited and as it came.
-_OF_RIGHT = np.array([False, True, False, False, True, True])
-_IS_NEW = np.array([False, False, True, True, True, True])
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """All rows that take part, numbered through: what is open, then the left and the right ones that complete."""
-
-    tables: list[Occurrences]
-    start: Ints
-    end: Ints
-    lane: kernels.Small
-    lanes: int
-    part: kernels.Bytes  # the table of each row
-    place: kernels.Small  # and its place there
-    open_rows: int
-    second: int  # the first right one that completes
-
-    @property
-    def rows(self) -> tuple[Ints, ...]:
-        return tuple(table.rows for table in self.tables)
-
-    def left_over(self, *parts: int) -> Occurrences:
-        """The rows of some tables that do not take part."""
-        rest = []
-        for part in parts:
-            first, last = np.searchsorted(self.part, [part, part + 1])
-            if last - first == len(self.tables[part]):
-                rest.append(self.tables[part].first(0))
-                continue
-            stays = np.ones(len(self.tables[part]), np.bool_)
-            stays[self.place[first:last]] = False
-            rest.append(self.tables[part].take(stays))
-        return concatenated(rest)
-
-    def lists(self, may_share: bool = True) -> kernels.Lists:
-        """The events of all rows; whether two that are related may share one."""
-        starts, events = tuple(table.starts for table in self.tables), tuple(table.events for table in self.tables)
-        return starts, events, self.part, self.place, may_share
-
-    def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
-        """Some variables of the result, of all rows."""
-        found = np.full((len(self.start), len(variables)), UNBOUND, np.int64)
-        for part, table in enumerate(self.tables if len(variables) else ()):
-            rows = np.flatnonzero(self.part == part)
-            mapping = mappings[RIGHT if _OF_RIGHT[part] else LEFT]
-            for at, variable in enumerate(variables):
-                if mapping[variable] >= 0:
-                    found[rows, at] = table.rows[self.place[rows], VALUES + mapping[variable]]
-        return found
-
-    def table(self, rows: Ints, mappings: Sequence[Sequence[int]] | None = None) -> Occurrences:
-        """Some rows, in the variables of the result if it is said where those are; otherwise all are of one side."""
-        found, order = [], []
-        for part in np.unique(self.part[rows]).tolist():
-            chosen = np.flatnonzero(self.part[rows] == part)
-            taken = self.tables[part].take(self.place[rows[chosen]])
-            found.append(taken.renamed(mappings[RIGHT if _OF_RIGHT[part] else LEFT]) if mappings else taken)
-            order.append(chosen)
-        if len(found) == 1:
-            return found[0]
-        return concatenated(found).take(np.argsort(np.concatenate(order), kind="stable"))
-
-    def of_side(self, rows: Ints, side: int) -> Ints:
-        """Those of some rows that are of one side."""
-        return rows[(self.lane[rows] & 1) == side]
-
-
-def _with_leader(later: Ints, earlier: Ints) -> tuple[Ints, Ints]:
+def _with_leader(later: Numbers, earlier: Numbers) -> tuple[Ints, Numbers]:
     """The groups of a row with all its partners, itself first."""
-    first = np.flatnonzero(np.diff(later, prepend=-1))
+    first = np.flatnonzero(np.append(True, later[1:] != later[:-1]))
     groups = np.append(first, len(later))
     return groups + np.arange(len(groups)), np.insert(earlier, first, later[first])
 
 
-def _sides(rows: Ints, is_right: npt.NDArray[np.bool_], groups: Ints) -> tuple[Ints, Ints]:
+def _sides(table: Occurrences, are_right: kernels.Flags, groups: Ints) -> tuple[Ints, Ints]:
     """Where the left side ends and the right one starts, of each group."""
-    ends = np.where(is_right, np.iinfo(np.int64).min, rows[:, END])
-    starts = np.where(is_right, rows[:, START], np.iinfo(np.int64).max)
+    ends = np.where(are_right, np.iinfo(np.int64).min, table.columns[END])
+    starts = np.where(are_right, table.columns[START], np.iinfo(np.int64).max)
     return np.maximum.reduceat(ends, groups[:-1]), np.minimum.reduceat(starts, groups[:-1])
 
 

@@ -142,12 +142,12 @@ def _difference(before: Occurrences, after: Occurrences) -> tuple[Ints, Ints]:
     table = concatenated([before, after])
     if not len(table):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    rows = table.rows
+    columns = table.columns
     if table.members is not None:
         sets: dict[object, int] = {}
         numbers = [sets.setdefault(found, len(sets)) for found in table.members.tolist()]
-        rows = np.column_stack([rows, np.array(numbers, np.int64)])
-    first = first_equal(rows, np.arange(rows.shape[1]), table.starts, table.events)
+        columns = np.vstack([columns, np.array(numbers, np.int64)])
+    first = first_equal(columns, np.arange(len(columns)), table.starts, table.events)
     own, other = first[: len(before)], first[len(before) :]
     return _without_partner(own, other), _without_partner(other, own)
 

@@ -16,7 +16,7 @@ from motet.engine.buckets import bucket_of
 from motet.engine.detect.construct import DERIVED
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.grouping_kernels import first_equal
-from motet.engine.detect.occurrences import EVENT, VALUES, Ints, Occurrences, with_values
+from motet.engine.detect.occurrences import EVENT, Ints, Occurrences, with_values
 from motet.engine.detect.saving import Saved, table_name
 from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, together
@@ -104,14 +104,14 @@ def _with_events(table: Occurrences, changed: Callable[[Ints], Ints]) -> Occurre
     """The table with other numbers for its events, in order in each row."""
     row_of = np.repeat(np.arange(len(table)), np.diff(table.starts))
     events = changed(table.events)
-    return Occurrences(table.rows, table.starts, events[np.lexsort([events, row_of])], table.members)
+    return Occurrences(table.columns, table.starts, events[np.lexsort([events, row_of])], table.members)
 
 
 def _once(table: Occurrences) -> Occurrences:
     """Rows that were given to several buckets, once."""
     if not len(table):
         return table
-    first = first_equal(table.rows, np.arange(table.rows.shape[1]), table.starts, table.events)
+    first = first_equal(table.columns, np.arange(len(table.columns)), table.starts, table.events)
     return table.take(first == np.arange(len(table)))
 
 
@@ -155,7 +155,7 @@ class _Spread:
         """The bucket of each row."""
         if name in self.buckets or not len(table):
             return np.full(len(table), self.buckets.get(name, 0))
-        keys = table.rows[:, [VALUES + column for column in self.columns[name]]]
+        keys = table.values[:, self.columns[name]]
         distinct, places = np.unique(keys, axis=0, return_inverse=True)
         strings = [[self.names.string(value) for value in key] for key in distinct.tolist()]
         return np.array(list(map(self.bucket, strings)), np.int64)[places.ravel()]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from motet.engine.detect.detector import Running
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import END, START, VALUES, Ints, Occurrences
+from motet.engine.detect.occurrences import END, START, Ints, Occurrences
 from motet.engine.detect.order import with_ties
 from motet.engine.detect.saving_rows import EventText, Rows
 from motet.language.syntax import Context
@@ -60,13 +60,13 @@ def in_working_order(running: Running, name: str, table: Occurrences, names: Dic
         return table.take(_completion_order(table, table.renamed(running.mappings[side]), names, order))
     if running.node.kind is Kind.TIMES and name == "counted":
         counted = table.take(_completion_order(table, table, names, []))
-        return counted.take(np.lexsort([np.arange(len(counted)), *counted.rows[:, VALUES:].T]))
+        return counted.take(np.lexsort([np.arange(len(counted)), *counted.values.T]))
     return table
 
 
 def _completion_order(table: Occurrences, shown: Occurrences, names: Dictionary, order: list[int]) -> Ints:
     """The places of a table's rows; ``shown`` has the variables that are compared."""
-    start, end = table.rows[:, START], table.rows[:, END]
+    start, end = table.columns[START], table.columns[END]
 
     def tied(rows: Ints) -> tuple[Occurrences, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         return shown.take(rows), np.zeros(len(rows), np.bool_)

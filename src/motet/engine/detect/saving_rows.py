@@ -106,9 +106,9 @@ def _sorted(table: Occurrences) -> Occurrences:
     """By columns, and by events and members where those are equal."""
     if len(table) < 2:
         return table
-    order = np.lexsort(table.rows.T[::-1])
-    rows = table.rows[order]
-    again = (rows[1:] == rows[:-1]).all(axis=1)
+    order = np.lexsort(table.columns[::-1])
+    columns = table.columns[:, order]
+    again = (columns[:, 1:] == columns[:, :-1]).all(axis=0)
     if again.any():
         groups = np.cumsum(np.append(True, ~again))
         keys = [(int(group), *_tie_key(table, place)) for group, place in zip(groups, order.tolist(), strict=True)]
@@ -155,7 +155,7 @@ def _write_table(name: str, table: Occurrences, writer: Writer) -> dict[str, Any
     facts: dict[str, Any] = {"width": table.width}
     if len(table):
         facts["rows"] = len(table)
-        writer.ints(f"{name} rows", table.rows)
+        writer.ints(f"{name} rows", table.columns.T)
         writer.ints(f"{name} events", table.events)
         writer.ints(f"{name} event counts", np.diff(table.starts))
     if table.members is not None:
@@ -167,10 +167,10 @@ def _read_table(name: str, facts: Mapping[str, Any], reader: Reader) -> Occurren
     width, with_members = facts["width"], "members" in facts
     if "rows" not in facts:
         return none(width, with_members=with_members)
-    rows = reader.ints(f"{name} rows").reshape(facts["rows"], VALUES + width)
+    columns = reader.ints(f"{name} rows").reshape(facts["rows"], VALUES + width).T
     starts = np.concatenate([[0], np.cumsum(reader.ints(f"{name} event counts"))]).astype(np.int64)
     members = member_sets(_read_members(name, facts["members"], reader)) if with_members else None
-    return Occurrences(rows, starts, reader.ints(f"{name} events"), members)
+    return Occurrences(columns, starts, reader.ints(f"{name} events"), members)
 
 
 def _write_members(name: str, sets: Sequence[Any], writer: Writer) -> list[str]:

@@ -1,0 +1,149 @@
+"""The rows that a pairing operator looks at at once: those of both sides, numbered through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from motet.engine.detect.gathering_kernels import gather
+from motet.engine.detect.key_kernels import Numbers, key_numbers
+from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences, concatenated, lists_of
+from motet.engine.detect.pairing_kernels import Flags, Rows, Span, in_order
+
+LEFT, RIGHT = 0, 1
+
+_TABLES = 3  # of a side: what is open, what has waited, what is new
+_NO_LISTS = np.empty(0, np.int64), np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Of either side first what is open, then what completes, by end and start, then what does not complete yet."""
+
+    tables: Sequence[Occurrences]
+    start: Ints
+    end: Ints
+    key: Numbers
+    keys: int
+    spans: tuple[Span, Span]
+    source: Numbers | None = None  # where each row is in the tables, if that is somewhere else
+
+    @classmethod
+    def of(cls, tables: Sequence[Occurrences], keys: Ints) -> Batch:
+        """All rows of the left side's tables and of the right one's; ``keys`` are the columns that make up the key."""
+        columns = tuple(table.columns for table in tables)
+        start, end = (np.concatenate([table[column] for table in columns]) for column in (START, END))
+        bounds = np.cumsum([0, *map(len, tables)]).tolist()
+        left, right = (Span(bounds[first], bounds[first + 1], bounds[first + _TABLES]) for first in (0, _TABLES))
+        key, count = key_numbers(columns, np.repeat(keys, _TABLES, axis=0))
+        return cls(tables, start, end, key, count, (left, right))
+
+    def completing(self, limit: int) -> Batch:
+        """Only what ends before a limit takes part, and in order."""
+        batch = self
+        for side, (first, new, last) in enumerate(self.spans):
+            start, end = self.start[new:last], self.end[new:last]
+            if not in_order(start, end):
+                batch = batch.arranged(side, new + np.lexsort([start, end]))
+            stop = new + int(np.searchsorted(batch.end[new:last], limit))
+            batch = replace(batch, spans=_with(batch.spans, side, Span(first, new, stop)))
+        return batch
+
+    def arranged(self, side: int, rows: Numbers | Ints) -> Batch:
+        """With those of a side that come first after what is open in another order."""
+        place = np.arange(len(self.start), dtype=np.uint32)
+        place[self.spans[side].new :][: len(rows)] = rows
+        source = place if self.source is None else self.source[place]
+        return replace(self, start=self.start[place], end=self.end[place], key=self.key[place], source=source)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether anything completes."""
+        return any(span.stop > span.new for span in self.spans)
+
+    def asked(self, loose: Ints, may_share: bool) -> Rows:
+        """As the kernels want them."""
+        return Rows(
+            self.start, self.end, self.key, *self.spans, loose, may_share, *(self.lists if may_share else _NO_LISTS)
+        )
+
+    def are_right(self, rows: Numbers | Ints) -> Flags:
+        found: Flags = rows >= self.spans[RIGHT].first
+        return found
+
+    def of_side(self, rows: Numbers, side: int) -> Numbers:
+        """Those of some rows that are of one side."""
+        return rows[self.are_right(rows) == side]
+
+    @cached_property
+    def lists(self) -> tuple[Ints, Ints]:
+        """The events of all rows: where those of each begin, and all."""
+        ends = np.cumsum([0, *(len(table.events) for table in self.tables)])
+        begins = [table.starts[:-1] + end for table, end in zip(self.tables, ends, strict=False)]
+        starts, events = np.concatenate([*begins, ends[-1:]]), np.concatenate([table.events for table in self.tables])
+        if self.source is None:
+            return starts, events
+        starts, places = lists_of(starts, self.source)
+        return starts, events[places]
+
+    def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
+        """Some variables of the result, of all rows; ``mappings`` say where either side has them."""
+        found = np.full((len(self.start), len(variables)), UNBOUND, np.int64)
+        for at, variable in enumerate(variables):
+            columns = [
+                table.columns[VALUES + mapping[variable]] if mapping[variable] >= 0 else np.full(len(table), UNBOUND)
+                for mapping, table in zip(np.repeat(mappings, _TABLES, axis=0), self.tables, strict=True)
+            ]
+            found[:, at] = np.concatenate(columns)
+        return found if self.source is None else found[self.source]
+
+    def gather(self, found: Ints, targets: Ints, side: int, rows: Numbers, sources: Ints) -> None:
+        """Put columns of some rows of a side where they belong."""
+        gather(found, targets, *(table.columns for table in self._of(side)), self._places(side, rows), sources)
+
+    def table(self, side: int, rows: Numbers) -> Occurrences:
+        """Some rows of one side, in its own variables."""
+        places = self._places(side, rows)
+        if (places[1:] > places[:-1]).all():
+            return self._at(side, places)
+        order = np.argsort(places)
+        return self._at(side, places[order]).take(np.argsort(order))
+
+    def _at(self, side: int, places: Numbers) -> Occurrences:
+        """What is at some places, in their order, of a side's tables."""
+        bounds = np.cumsum([0, *map(len, self._of(side))], dtype=np.uint32)
+        cuts = np.searchsorted(places, bounds).tolist()
+        found = [
+            table.take(places[low:high] - first)
+            for table, first, (low, high) in zip(self._of(side), bounds, pairwise(cuts), strict=False)
+            if low < high
+        ]
+        return concatenated(found) if found else self._of(side)[0].take(places)
+
+    def rest(self, side: int) -> Occurrences:
+        """What does not complete yet."""
+        last = self.spans[side].first + sum(map(len, self._of(side)))
+        return self.table(side, np.arange(self.spans[side].stop, last, dtype=np.uint32))
+
+    def both(self, rows: Numbers, mappings: Sequence[Sequence[int]]) -> Occurrences:
+        """Rows of either side, in the variables of the result."""
+        are_right = self.are_right(rows)
+        sides = [self.table(side, rows[are_right == side]).renamed(mappings[side]) for side in (LEFT, RIGHT)]
+        order = np.argsort(np.argsort(are_right, kind="stable"), kind="stable")
+        return concatenated(sides).take(order)
+
+    def _of(self, side: int) -> Sequence[Occurrences]:
+        return self.tables[side * _TABLES : (side + 1) * _TABLES]
+
+    def _places(self, side: int, rows: Numbers) -> Numbers:
+        """Where rows of a side are in its tables, if those are numbered through."""
+        places = rows if self.source is None else self.source[rows]
+        return places - np.uint32(self.spans[side].first)
+
+
+def _with(spans: tuple[Span, Span], side: int, span: Span) -> tuple[Span, Span]:
+    return (spans[LEFT], span) if side else (span, spans[RIGHT])
