@@ -47,7 +47,7 @@ from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_kernel import fill, in_working_order, saved_rows
 from motet.engine.detect.saving_rows import canonical
 from motet.engine.feeding import Feeding
-from motet.engine.lives import Life, Past, below, facts_of, life_of, parsed
+from motet.engine.lives import Life, Past, facts_of, life_of, parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
@@ -75,6 +75,16 @@ class _Sharing:
     kernels: list[Kernel] = field(default_factory=list)
     derived: int = 0  # how many events were derived so far
     roots: dict[str, tuple[Hashable, Root]] = field(default_factory=dict)  # of what, and what the builder has made
+
+    def with_plan(self) -> _Sharing:
+        """For a kernel that reads on from elsewhere, what was built for these."""
+        return _Sharing(self.builder.copy(), roots=dict(self.roots))
+
+    def keep(self, roots: Sequence[Root]) -> None:
+        """Forget what was built for others than these."""
+        self.builder.keep(roots)
+        names = {root.subscription.name for root in roots}
+        self.roots = {name: root for name, root in self.roots.items() if name in names}
 
 
 @dataclass
@@ -166,6 +176,7 @@ class Kernel:
         """How much is going on, and how much is remembered."""
         return {
             "subscriptions": len(self._lives),
+            "planned": len(self._shared.builder.nodes),
             "nodes": len(self._detector.running),
             "rows": sum(map(len, self._tables().values())),
             "terms": len(self.names.terms),
@@ -279,7 +290,7 @@ class Kernel:
     @property
     def digests(self) -> Sequence[str]:
         """Of the plan's nodes."""
-        return self._shared.builder.digests
+        return [self._shared.builder.digests[id_] for id_ in self.plan().ids]
 
     @property
     def names(self) -> Dictionary:
@@ -292,14 +303,15 @@ class Kernel:
 
     def variables_by_table(self) -> Iterable[tuple[str, int, Sequence[str]]]:
         """The name of each table, its node, and the node's variables that its columns hold."""
+        places = {id_: place for place, id_ in enumerate(self.plan().ids)}
         for id_, running in self._detector.running.items():
             for name in running.tables():
-                yield table_name(self.digests[id_], name), id_, running.columns(name)
+                yield table_name(self._shared.builder.digests[id_], name), places[id_], running.columns(name)
         for name in self._delivered():
             delivery = self._lives[name].delivery
             assert delivery is not None
             own = {mine: variable for variable, mine in delivery.root.names}
-            yield table_name(name, "delivered"), delivery.root.node, [own[mine] for mine in delivery.names]
+            yield table_name(name, "delivered"), places[delivery.root.node], [own[mine] for mine in delivery.names]
 
     @classmethod
     def resumed(
@@ -320,7 +332,7 @@ class Kernel:
             history=history,
             buckets=buckets,
             bucket=bucket,
-            sharing=_Sharing(like._shared.builder, roots=like._shared.roots) if like else None,
+            sharing=like._shared.with_plan() if like else None,
         )
         if like:
             kernel._matcher, kernel._leaves = like._matcher, copy.copy(like._leaves)
@@ -411,7 +423,6 @@ class Kernel:
                 return
             case "unsubscribe" if not self._is_shown_to(name):
                 self._lives.pop(str(name), None)
-                self._shared.roots.pop(str(name), None)
                 self._reaching_back.discard(str(name))
             case "background":
                 self._change_background(record)
@@ -507,7 +518,7 @@ class Kernel:
     def _shown(self, life: Life, history: Iterable[pa.RecordBatch | Extract], retracted: dict[str, int]) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
         assert life.subscription.since is not None and life.root is not None and life.delivery is not None
-        own = below(self._shared.builder.nodes, [life.root])
+        own = self._shared.builder.below([life.root])
         self._past = Past(life, life.subscription.since, retracted, own)
         self._lives[life.subscription.name] = life
         self._is_changed = True
@@ -556,11 +567,13 @@ class Kernel:
         }
         builder = self._shared.builder
         self._fed = Feeding(self._lives, builder, self._feeding)
-        nodes = self._fed.ordered(below(builder.nodes, roots))
+        nodes = self._fed.ordered(builder.below(roots))
         self._detector.change(nodes, repeating(nodes), lags(nodes, self._fed.leaf_lag))
         self._leaves.change(leaf_nodes(nodes, builder), self._background, self._entailment)
-        if not roots and len(self._shared.kernels) == 1 and all(life.told is None for life in self._lives.values()):
-            self.names.keep(())
+        if len(self._shared.kernels) == 1:
+            self._shared.keep([*roots, *self._fed.roots])
+            if not roots and all(life.told is None for life in self._lives.values()):
+                self.names.keep(())
 
     def _detected(self, events: pa.RecordBatch, frontier: Frontier, told: Sequence[Life]) -> list[pa.RecordBatch]:
         names = self._shared.names
