@@ -29,6 +29,7 @@ from benchmarks.parts.records import begun
 
 from motet.codec.decode import decode_bytes
 from motet.engine import kernel as kernel_module
+from motet.engine import telling as telling_module
 from motet.engine.kernel import Kernel
 from motet.engine.match.matcher import Matcher
 from motet.language.parse import parse
@@ -128,9 +129,9 @@ class Stages:
     def watched(self, kernel: Kernel) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
             ("match", Matcher, "notify"),
-            ("match for detection", kernel._leaves, "occurrences"),
-            ("detect and deliver", kernel._detector, "advance"),
-            ("notifications of detection", kernel_module, "notifications"),
+            ("match for detection", kernel._work.leaves, "occurrences"),
+            ("detect and deliver", kernel._memory.detector, "advance"),
+            ("notifications of detection", telling_module, "notifications"),
             ("sort", kernel_module, "in_order"),
             ("kernel", kernel, "advance"),
         ]

@@ -36,6 +36,7 @@ from benchmarks.parts.figures import load, tell
 
 import motet
 from motet.embedded.cloud import Cloud
+from motet.lake.store import SCRATCH
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
@@ -185,7 +186,7 @@ def bare(folder: Path, count: int, *, durable: bool) -> list[float]:
     body = max(commits.glob("*[0-9].json")).read_bytes()
     took = []
     for number in range(count):
-        scratch, name = f"{folder}/tmp/{number}", f"{commits}/bare-{number}"
+        scratch, name = f"{folder}/{SCRATCH}/{number}", f"{commits}/bare-{number}"
         begin = time.perf_counter()
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
         os.write(handle, body)

@@ -88,7 +88,7 @@ def samples(windows: int, each: int) -> list[Sample]:
     for part in batches(log(windows, each), each):
         kernel.advance(part)
         gc.collect(0)
-        rows = sum(map(len, kernel._tables().values()))
+        rows = kernel.statistics()["rows"]
         found.append(Sample(_resident(), rows, len(kernel.names.terms) + len(kernel.names.events)))
     return found
 

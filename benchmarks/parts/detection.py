@@ -35,8 +35,8 @@ class Detection:
 
     def __init__(self, subscription: Subscription, stream: Points | Intervals, size: int) -> None:
         builder = Builder()
-        self._nodes = builder.nodes
         self._root = builder.root(subscription, Start(-1)).node
+        self._nodes = list(builder.nodes.values())
         self._ids = names("e/", np.arange(len(stream.key)), "")
         self._terms = pa.array([f"<{NS}k/{key}>" for key in range(int(stream.key.max()) + 1)])
         leaves = [node for node in self._nodes if node.kind is Kind.LEAF]

@@ -100,6 +100,31 @@ def test_a_listener_that_was_away_gets_what_it_missed(tmp_path: Path) -> None:
     assert events_of(second) == ["urn:e:2", "urn:e:3"]
 
 
+def test_what_others_published_is_told_with_ones_own(tmp_path: Path) -> None:
+    """Whoever publishes has been told all that came before, of other processes too; a flush looks for the rest."""
+    found: list[Notification] = []
+    with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
+        cloud.subscribe(HOT, found.append)
+        other.publish(reading(1, 35))
+        cloud.publish(reading(2, 36))
+        assert events_of(found) == ["urn:e:1", "urn:e:2"]
+        other.publish(reading(3, 37))
+        cloud.publish(reading(3, 37))
+        assert events_of(found) == ["urn:e:1", "urn:e:2", "urn:e:3"]
+        other.publish(reading(4, 38))
+        cloud.flush()
+    assert events_of(found) == ["urn:e:1", "urn:e:2", "urn:e:3", "urn:e:4"]
+
+
+def test_a_background_is_changed_as_others_left_it(tmp_path: Path) -> None:
+    """What another process added is there already."""
+    with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
+        assert other.background.add([("<urn:a>", "<urn:p>", "<urn:b>")]) == 1
+        assert cloud.background.add([("<urn:a>", "<urn:p>", "<urn:b>")]) == 0
+        assert other.background.remove([("<urn:a>", "<urn:p>", "<urn:b>")]) == 1
+        assert cloud.background.remove([("<urn:a>", "<urn:p>", "<urn:b>")]) == 0
+
+
 def test_nothing_is_delivered_after_unsubscribe(tmp_path: Path) -> None:
     """Not even what had been derived for nobody before; the name is free again."""
     found: list[Notification] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def test_missing_commits(lake: Lake) -> None:
 
 def test_a_snapshot_that_disagrees(lake: Lake) -> None:
     """A checkpoint that says something else than the commits is found."""
-    wrong = replace(lake.snapshot(), frontier=7, notified_to=9)
+    wrong = lake.snapshot()._replace(frontier=7, notified_to=9)
     assert problems(wrong, 10) == [
         "manifest/checkpoint.json: does not agree with the commits; delete it to have it made again",
         "the manifest's frontier is 7, the records give 31",

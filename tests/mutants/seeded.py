@@ -243,11 +243,11 @@ MUTANTS = (
     ),
     Mutant(
         _KERNEL,
-        "self._lives.pop(str(name), None)",
-        "self._lives.get(str(name), None)",
+        "self._memory.lives.pop(str(name), None)",
+        "self._memory.lives.get(str(name), None)",
         "an unsubscribe record changes nothing",
     ),
-    Mutant(_KERNEL, "self._retracted[str(name)] = offset", "pass", "a retraction changes nothing"),
+    Mutant(_KERNEL, "self._memory.retracted[str(name)] = offset", "pass", "a retraction changes nothing"),
     Mutant(_LAGS, "return max(below) + window", "return max(below)", "XOR has no lag of its own"),
     Mutant(_LAGS, "max(below[0], below[1] + window)", "max(below)", "UNLESS has no lag of its own"),
     Mutant(

@@ -32,7 +32,8 @@ TIME_PROPERTIES: TimeProperties = (
 
 NO_TIME = np.iinfo(np.int64).min
 _DATATYPES = (terms.XSD + "dateTime", terms.XSD + "dateTimeStamp")
-_PLAIN_END = f'Z"^^<{_DATATYPES[0]}>'
+_END = f'"^^<{_DATATYPES[0]}>'
+_PLAIN_END = f"Z{_END}"
 _PLAIN_LENGTH = len('"2026-11-15T10:00:00') + len(_PLAIN_END)
 _USUAL = (
     r'^"(?P<seconds>[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(?P<fraction>\.\d{1,6})\d*)?'
@@ -197,6 +198,8 @@ def _zone_offset(zone: str) -> int:
 
 def parse_time(literal: str) -> int:
     """The microseconds of an xsd:dateTime literal; a ValueError says why it is none."""
+    if literal.endswith(_END) and "\\" not in literal:
+        return parse_datetime(literal[1 : -len(_END)])
     if terms.is_iri(literal):
         raise ValueError(f"{literal} is not an xsd:dateTime")
     text, datatype, _ = terms.literal_parts(literal)

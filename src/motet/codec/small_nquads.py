@@ -20,12 +20,14 @@ from motet.model.tables import EventRow, Triple, event_batch
 SMALL_BYTES = 4_096
 
 _HOST = r"[0-9A-Za-z\-._~!$&'()*+,;=]"
-_PATH = r"(?:[0-9A-Za-z\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})"
-_IRI = rf"<[A-Za-z][0-9A-Za-z+\-.]*+:(?://{_HOST}*+(?::[0-9]*+)?+(?=[/?#>])|(?!//)){_PATH}*+(?:\#{_PATH}*+)?+>"
+_PLAIN = r"[0-9A-Za-z\-._~!$&'()*+,;=:@/?]*+"
+_PATH = rf"{_PLAIN}(?:%[0-9A-Fa-f]{{2}}{_PLAIN})*+"
+_IRI = rf"<[A-Za-z][0-9A-Za-z+\-.]*+:(?://{_HOST}*+(?::[0-9]*+)?+(?=[/?#>])|(?!//)){_PATH}(?:\#{_PATH})?+>"
 _RESERVED = r"(?!<http://www\.w3\.org/(?:1999/02/22-rdf-syntax-ns\#|2001/XMLSchema\#string))"  # both need more rules
 _LITERAL = rf'"[ !#-\[\]-~]*+"(?:@[a-z]{{2,8}}(?=[ \t])|\^\^{_RESERVED}{_IRI})?+'
 _QUAD = re.compile(
-    rf"[ \t]*+({_IRI})[ \t]*+({_IRI})[ \t]*+({_IRI}|{_LITERAL})[ \t]*+({_IRI})[ \t]*+\.[ \t]*+\n", re.ASCII
+    rf"^[ \t]*+({_IRI})[ \t]*+({_IRI})[ \t]*+({_IRI}|{_LITERAL})[ \t]*+({_IRI})[ \t]*+\.[ \t]*+\n",
+    re.ASCII | re.MULTILINE,
 )
 
 
@@ -46,16 +48,12 @@ def read_small(data: bytes, source: Source) -> Small | None:
     if not data.isascii() or not 0 < len(data) <= min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes):
         return None
     text = data.decode("ascii")
+    parts = _QUAD.split(text if text.endswith("\n") else text + "\n")
+    if any(parts[::5]):  # what is between quads
+        return None
     events: dict[str, dict[Triple, int]] = {}
-    at, line = 0, 1
-    text += "" if text.endswith("\n") else "\n"
-    while at < len(text):
-        quad = _QUAD.match(text, at)
-        if quad is None:
-            return None
-        subject, predicate, value, graph = quad.groups()
-        events.setdefault(graph, {}).setdefault((subject, predicate, value), line)
-        at, line = quad.end(), line + 1
+    for line, triple in enumerate(zip(parts[1::5], parts[2::5], parts[3::5], strict=True), 1):
+        events.setdefault(parts[5 * line - 1], {}).setdefault(triple, line)
     found = Small([], [])
     for graph, triples in events.items():
         times = _times(graph, triples, source.time_properties)
@@ -85,12 +83,10 @@ def _times(graph: str, triples: dict[Triple, int], properties: TimeProperties) -
         return None, None
     group = min(found)[0]
     try:
-        values = {which: parse_time(value) for (number, which), value in found.items() if number == group}
+        own = [parse_time(found[place]) for place in ((group, False), (group, True)) if place in found]
     except ValueError:
         return None
-    start, end = values.get(False), values.get(True)
-    start, end = end if start is None else start, start if end is None else end
-    return (start, end) if start is not None and end is not None and start <= end else None
+    return (own[0], own[-1]) if own[0] <= own[-1] else None
 
 
 @lru_cache(16)

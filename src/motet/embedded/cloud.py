@@ -149,6 +149,7 @@ class Cloud:
 
     def flush(self) -> None:
         """Return when everything published so far has been derived, delivered and written down."""
+        self.lake.snapshot()
         if self._worker:
             self._worker.flush()
         else:
@@ -177,6 +178,7 @@ class Cloud:
     def _change_background(self, change: Callable[[frozenset[Triple]], frozenset[Triple]]) -> int:
         """Write what a change makes of the background graph, all or nothing; how many triples came or went."""
         with self._busy:
+            self.lake.snapshot()
             self._advance()
             before = self._derivation.background
             after = change(before)
@@ -204,14 +206,13 @@ class Cloud:
             self._advance()
 
     def _advance(self) -> None:
-        """Derive and deliver what the log holds."""
+        """Derive and deliver what is known of the log: after a commit that is all; others first look for newer."""
         with self._busy:
             if self._advancing:  # a listener has published or subscribed: the loop around its call goes on
                 return
             self._advancing = True
             try:
-                snapshot = self.lake.known()
-                while self._step(snapshot) or self._step(snapshot := self.lake.snapshot()):
+                while self._step(self.lake.known()):
                     pass
             finally:
                 self._advancing = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from motet.engine.lives import Life
 from motet.ontology.entailment import Reasoner
 from motet.plan.dag import Builder
 from motet.plan.feeding import Feed, feeds
-from motet.plan.nodes import Node
+from motet.plan.nodes import Node, Root
 
 
 class Feeding:
@@ -18,11 +19,14 @@ class Feeding:
     def __init__(self, lives: Mapping[str, Life], builder: Builder, reasoner: Reasoner | None) -> None:
         self._lives = lives
         self._nodes = builder.nodes
+        self.roots: list[Root] = []  # of all lives, if somebody derives events
         self._feeds: dict[tuple[str, int], list[Feed]] = {}
         if any(life.templates for life in lives.values()):
-            roots = [life.root or builder.root(life.subscription, life.start) for life in lives.values()]
-            for feed in feeds(builder.plan(roots), reasoner):
-                self._feeds.setdefault((feed.producer, feed.clause), []).append(feed)
+            self.roots = [life.root or builder.root(life.subscription, life.start) for life in lives.values()]
+            plan = builder.plan(self.roots)
+            for feed in feeds(plan, reasoner):
+                own = replace(feed, node=plan.ids[feed.node])
+                self._feeds.setdefault((feed.producer, feed.clause), []).append(own)
 
     def of(self, producer: str, clause: int) -> Sequence[Feed]:
         """Whom the events of a clause feed."""
@@ -47,7 +51,7 @@ class Feeding:
             visit(id_)
         return list(order.values())
 
-    def leaf_lag(self, leaf: Node, known: Sequence[int]) -> int:
+    def leaf_lag(self, leaf: Node, known: Mapping[int, int]) -> int:
         """How long a leaf waits for derived events, given how long their producers' nodes do."""
         return max((known[root] for root in self._producers(leaf.id)), default=0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Events, Subscription
 from motet.model.errors import SubscriptionError
-from motet.plan.nodes import Node, Root, Start
+from motet.plan.nodes import Root, Start
 
 
 @dataclass
@@ -70,18 +70,6 @@ class Past:
             offsets = table.columns[FIRST].tolist()
             seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
         return table.take(seen)
-
-
-def below(nodes: Sequence[Node], roots: Iterable[Root]) -> set[int]:
-    """The ids of all nodes some roots need."""
-    found: set[int] = set()
-    waiting = [root.node for root in roots]
-    while waiting:
-        id_ = waiting.pop()
-        if id_ not in found:
-            found.add(id_)
-            waiting += (edge.child for edge in nodes[id_].children)
-    return found
 
 
 def parsed(text: str, source: str) -> tuple[Subscription, ...]:

@@ -7,7 +7,7 @@ files until a vacuum whose grace period has passed removes them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +134,7 @@ def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataF
         name = new_name(folder, current.first, newest.version + 1)  # the version in the name must be that of the commit
         if not store.rename(current.name, name):
             return None
-        current = replace(current, name=name)
+        current = current._replace(name=name)
         return Commit(newest.frontier, newest.notified_to, add=(current,), remove=names, removed_at=now)
 
     if manifest.commit(propose) is None:

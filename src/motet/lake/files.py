@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
+class DataFile(NamedTuple):
     """One file of records or notifications, covering the log offsets ``[first, stop)``."""
 
     name: str
@@ -22,14 +20,10 @@ class DataFile:
     stop: int
     rows: int
     size: int  # bytes
-    kinds: dict[str, int] = field(default_factory=dict)  # records by kind
+    kinds: Mapping[str, int] = {}  # records by kind
     late: int = 0
     start: int | None = None  # earliest start of its events
     end: int | None = None  # latest end of its events
-
-    def named(self, name: str, size: int) -> DataFile:
-        """The same, under a name and with a size."""
-        return DataFile(name, self.first, self.stop, self.rows, size, self.kinds, self.late, self.start, self.end)
 
 
 class Files(Sequence[DataFile]):
@@ -64,9 +58,7 @@ class Files(Sequence[DataFile]):
         if isinstance(place, slice):
             start, stop, step = place.indices(self._size)
             return tuple(self._shared.files[start : max(start, stop) : step])
-        if not -self._size <= place < self._size:
-            raise IndexError(place)
-        return self._shared.files[place % self._size]
+        return self._shared.files[range(self._size)[place]]
 
     def __len__(self) -> int:
         return self._size

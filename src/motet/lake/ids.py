@@ -26,6 +26,7 @@ Hashes = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 
 MAGIC = b"motetid1"
+_HASH = np.dtype("<u8")
 TAIL_IDS = 65_536  # ids kept in memory before they become a run
 TAIL_SEGMENTS = 1_024  # segments a newly opened lake may have to read before its first append
 NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
@@ -35,7 +36,7 @@ LARGEST_MERGE = 1 << 24  # ids; larger runs are left alone, so that a merge stay
 def hash_ids(ids: list[str]) -> Hashes:
     """Stable 64-bit hashes. Publishers choose IRIs, so a hash whose collisions are easy to find would not do."""
     digests = b"".join([blake2b(iri.encode(), digest_size=8).digest() for iri in ids])
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    return np.frombuffer(digests, _HASH).astype(np.uint64, copy=False)
 
 
 @dataclass(frozen=True)

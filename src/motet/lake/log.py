@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +55,7 @@ class Lateness(Enum):
     AS_IS = "as is"
 
 
-@dataclass(frozen=True)
-class Appended:
+class Appended(NamedTuple):
     """What became of a batch of events."""
 
     first: int | None  # offset of the first one accepted; None when there was none
@@ -82,8 +80,7 @@ class Offer:
         return draft_events(columns, self._now)
 
 
-@dataclass(frozen=True)
-class Committed:
+class Committed(NamedTuple):
     """What became of some offers, and the records they are now: none when all events were known."""
 
     receipts: list[Appended]
@@ -298,11 +295,11 @@ class Lake:
         records, frontier, described = placed
         body = _inline(records)
         if body is not None:
-            named = described.named(commit_name(newest.version + 1), len(body))
+            named = described._replace(name=commit_name(newest.version + 1), size=len(body))
             return Commit(frontier, newest.notified_to, add=(named,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
         size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(batches_of(records), RECORDS)])
-        return Commit(frontier, newest.notified_to, add=(described.named(name, size),))
+        return Commit(frontier, newest.notified_to, add=(described._replace(name=name, size=size),))
 
     def _append_drafts(self, drafts: list[pa.Table]) -> int:
         draft = pa.concat_tables(drafts)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields
-from typing import Any
+from contextlib import suppress
+from functools import reduce
+from typing import Any, NamedTuple
 
 from motet.lake.files import DataFile, Files
 from motet.lake.snapshot import Snapshot
@@ -22,12 +22,10 @@ from motet.model.errors import CorruptLakeError, LakeError
 
 CHECKPOINT = "manifest/checkpoint.json"
 CHECKPOINT_EVERY = 100
-_COLUMNS = [column.name for column in fields(DataFile)]
 _JSON = json.JSONEncoder(separators=(",", ":"))
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """One step from a version to the next."""
 
     frontier: int | None  # after it
@@ -45,7 +43,7 @@ class Commit:
             "remove": self.remove,
             "removed_at": self.removed_at,
             "forget": self.forget,
-            "add": [_described(file) for file in self.add],
+            "add": [file._asdict() for file in self.add],
         }
         line = _JSON.encode(parts).encode()
         return b"\n".join((line, self.records)) if self.records else line
@@ -55,6 +53,10 @@ class Commit:
         parts = json.loads(data.partition(b"\n")[0])
         parts["add"] = [DataFile(**file) for file in parts["add"]]
         return cls(**parts | {name: tuple(parts[name]) for name in ("add", "remove", "forget")})
+
+
+class _Outrun(Exception):  # noqa: N818  (nothing is wrong)
+    """There is a version after the one a commit was to follow."""
 
 
 class Manifest:
@@ -79,30 +81,30 @@ class Manifest:
         Whoever is ``hopeful`` does not look first whether another writer came, nor wait for its turn: for proposals
         that cost little and say nothing wrong of a version that is not the newest. If files of that are gone, it looks.
         """
-        with self.writing, ExitStack() as turn:
-            if not hopeful:
-                turn.enter_context(self._store.lock())
-            before = self.known if hopeful else self.snapshot()
-            while True:
-                try:
-                    commit = propose(before)
-                except LakeError:
-                    newest = self.snapshot()
-                    if newest.version == before.version:
-                        raise
-                    before = newest
-                    continue
-                if commit is None:
-                    return None
-                after = _apply(before, [commit])
-                if self._store.put_if_absent(commit_name(after.version), commit.to_bytes()):
-                    self.known = after
-                    self._checkpoint(after)
-                    return after
-                if hopeful:
-                    hopeful = False
-                    turn.enter_context(self._store.lock())
-                before = self.snapshot()
+        with self.writing:
+            if hopeful:
+                with suppress(_Outrun):
+                    return self._attempt(propose, self.known)
+            with self._store.lock():
+                while True:
+                    with suppress(_Outrun):
+                        return self._attempt(propose, self.snapshot())
+
+    def _attempt(self, propose: Callable[[Snapshot], Commit | None], before: Snapshot) -> Snapshot | None:
+        try:
+            commit = propose(before)
+        except LakeError:
+            if self.snapshot().version == before.version:
+                raise
+            raise _Outrun from None
+        if commit is None:
+            return None
+        after = _after(before, commit)
+        if not self._store.put_if_absent(commit_name(after.version), commit.to_bytes()):
+            raise _Outrun
+        self.known = after
+        self._checkpoint(after)
+        return after
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
         """The larger the lake, the rarer, in powers of two: writing one costs as much as reading so many commits."""
@@ -135,19 +137,13 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
         name = commit_name(snapshot.version + len(commits) + 1)
         data = snapshot.store.find(name)
         if data is None:
-            return _apply(snapshot, commits) if commits else snapshot
+            return reduce(_after, commits, snapshot)
         try:
             commits.append(Commit.from_bytes(data))
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptLakeError(
                 f"{snapshot.store.path(name)} is not a whole commit: {error}", advice="Bring it back from a backup."
             ) from error
-
-
-def _apply(snapshot: Snapshot, commits: list[Commit]) -> Snapshot:
-    for commit in commits:
-        snapshot = _after(snapshot, commit)
-    return snapshot
 
 
 def _after(before: Snapshot, commit: Commit) -> Snapshot:
@@ -195,31 +191,13 @@ def _check_next(store: Store, version: int, files: Sequence[DataFile], file: Dat
 def _to_checkpoint(snapshot: Snapshot) -> bytes:
     state = {
         "version": snapshot.version,
-        "segments": [_row(file) for file in snapshot.segments],
-        "tables": [_row(file) for file in snapshot.tables],
+        "segments": snapshot.segments[:],
+        "tables": snapshot.tables[:],
         "frontier": snapshot.frontier,
         "notified_to": snapshot.notified_to,
         "replaced": snapshot.replaced,
     }
     return json.dumps(state, separators=(",", ":")).encode()
-
-
-def _described(file: DataFile) -> dict[str, object]:
-    return {
-        "name": file.name,
-        "first": file.first,
-        "stop": file.stop,
-        "rows": file.rows,
-        "size": file.size,
-        "kinds": file.kinds,
-        "late": file.late,
-        "start": file.start,
-        "end": file.end,
-    }
-
-
-def _row(file: DataFile) -> list[object]:
-    return [getattr(file, column) for column in _COLUMNS]
 
 
 def _from_checkpoint(store: Store, data: bytes) -> Snapshot:

@@ -6,7 +6,6 @@ Whoever derives may write the tables anywhere and commit them later: until then 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -56,7 +55,7 @@ def commit_tables(store: Store, manifest: Manifest, tables: Sequence[DataFile], 
 def _named_for(store: Store, table: DataFile, version: int) -> DataFile | None:
     """The file under a name that says which commit takes it in; None when it has been cleaned away meanwhile."""
     name = new_name("notifications", table.first, version)
-    return replace(table, name=name) if store.rename(table.name, name) else None
+    return table._replace(name=name) if store.rename(table.name, name) else None
 
 
 def _sorted(notifications: pa.RecordBatch | pa.Table) -> pa.Table:

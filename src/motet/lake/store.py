@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, ParamSpec, TypeVar
 
 from motet.model.errors import LakeError
 
@@ -23,6 +23,7 @@ LOCK_PATIENCE = 30.0  # seconds; a writer that waited this long goes on without 
 SCRATCH = "tmp"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
+P = ParamSpec("P")
 Result = TypeVar("Result")
 
 _ADVICE = {
@@ -82,7 +83,7 @@ class Store:
         """Write a whole file under a name nobody has taken; False when somebody has. Durable when it returns."""
         scratch, place = self._scratch(data), f"{self.root}/{name}"
         try:
-            self._in_folder(name, lambda: os.link(scratch, place))
+            self._in_folder(name, os.link, scratch, place)
             if self.durable:
                 self._sync_folder(self.path(name).parent)
         except FileExistsError:
@@ -98,7 +99,7 @@ class Store:
         scratch, place = self._scratch(data), self.path(name)
         with _spoken("write", place):
             try:
-                self._in_folder(name, lambda: os.replace(scratch, place))  # noqa: PTH105  (as above)
+                self._in_folder(name, os.replace, scratch, place)
             except BaseException:
                 os.unlink(scratch)  # noqa: PTH108  (as above)
                 raise
@@ -160,7 +161,7 @@ class Store:
         name = f"{SCRATCH}/{random.getrandbits(64):016x}"  # no secret, only new; a fork seeds it anew
         path = f"{self.root}/{name}"
         try:
-            handle = self._in_folder(name, lambda: os.open(path, _NEW, 0o666))
+            handle = self._in_folder(name, os.open, path, _NEW, 0o666)
             try:
                 _write_all(handle, data)
                 self._sync(handle)
@@ -173,13 +174,13 @@ class Store:
             raise _lake_error("write", self.path(name), error) from error
         return path
 
-    def _in_folder(self, name: str, action: Callable[[], Result]) -> Result:
+    def _in_folder(self, name: str, action: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:
         """Do something to a file of a folder, which is made when it turns out to be missing."""
         try:
-            return action()
+            return action(*args, **options)
         except FileNotFoundError:
             self._make_folder(self.path(name).parent)
-            return action()
+            return action(*args, **options)
 
     def _make_folder(self, folder: Path) -> None:
         try:

@@ -16,8 +16,8 @@ condition and joined variables agree, and besides:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 
 from motet.language import syntax
 from motet.language.algebra import Expr
@@ -32,6 +32,7 @@ from motet.plan.digests import digest_of
 from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Route, Start
 
+_UNNUMBERED = -1
 _FILTERABLE = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})
 _KINDS = {
     syntax.And: Kind.AND,
@@ -75,22 +76,33 @@ class _Built:
     has_no: bool = False  # NO stands below
 
 
+@dataclass(frozen=True, slots=True)
+class SharedLeaf:
+    """The predicates of an EVENT, and the one that was first seen with them."""
+
+    predicates: LeafPredicates
+    event: Event
+    names: Mapping[str, str]  # of the predicates' variables, in the event
+    certain: frozenset[str]
+    given: frozenset[str]
+
+
 @dataclass
 class Builder:
     """Numbers nodes as they are first seen. Two nodes are one when all but their ids are equal.
 
-    Subscriptions can be added one by one: the numbers of nodes never change.
+    Subscriptions can be added one by one, and nodes that nobody needs any more be forgotten: the numbers of the others
+    stay, and none is ever given again.
     """
 
-    leaves: dict[LeafPredicates, int] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    ids: dict[Node, int] = field(default_factory=dict)
-    digests: list[str] = field(default_factory=list)  # of each node
-    names: list[dict[str, str]] = field(default_factory=list)  # of each node, where it was first seen
-    leaf_names: list[dict[str, str]] = field(default_factory=list)
-    certain: list[frozenset[str]] = field(default_factory=list)  # of each leaf
-    given: list[frozenset[str]] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)  # of each leaf
+    nodes: dict[int, Node] = field(default_factory=dict)
+    names: dict[int, dict[str, str]] = field(default_factory=dict)  # of each node, where it was first seen
+    digests: dict[int, str] = field(default_factory=dict)  # of each node
+    leaves: dict[int, SharedLeaf] = field(default_factory=dict)
+    _ids: dict[Node, int] = field(default_factory=dict)
+    _matches: dict[LeafPredicates, int] = field(default_factory=dict)  # the numbers of leaves
+    _next_id: int = 0
+    _next_match: int = 0
 
     def root(
         self,
@@ -107,42 +119,73 @@ class Builder:
         built = walk.built(annotate(subscription))
         return Root(subscription, built.node.id, tuple(built.names.items()), start)
 
+    def below(self, roots: Iterable[Root]) -> set[int]:
+        """The ids of all nodes some roots need."""
+        found: set[int] = set()
+        waiting = [root.node for root in roots]
+        while waiting:
+            id_ = waiting.pop()
+            if id_ not in found:
+                found.add(id_)
+                waiting += (edge.child for edge in self.nodes[id_].children)
+        return found
+
+    def keep(self, roots: Iterable[Root]) -> None:
+        """Forget the nodes that none of these roots needs."""
+        gone = self.nodes.keys() - self.below(roots)
+        for id_ in gone:
+            del self._ids[replace(self.nodes.pop(id_), id=_UNNUMBERED)], self.names[id_], self.digests[id_]
+        if gone:
+            used = {node.operator.match for node in self.nodes.values()}
+            for match in self.leaves.keys() - used:
+                del self._matches[self.leaves.pop(match).predicates]
+
+    def copy(self) -> Builder:
+        """One that knows the same nodes by the same numbers, and goes its own way from here."""
+        return Builder(*(copy(getattr(self, part.name)) for part in fields(self)))
+
     def plan(self, roots: Iterable[Root]) -> Plan:
-        found, nodes = tuple(roots), tuple(self.nodes)
+        """The nodes that some roots need, in the same order but numbered without gaps."""
+        found = tuple(roots)
+        ids = tuple(sorted(self.below(found)))
+        matches = sorted({match for id_ in ids if (match := self.nodes[id_].operator.match) is not None})
+        place, leaf = ({number: index for index, number in enumerate(some)} for some in (ids, matches))
+        leaves = [self.leaves[match] for match in matches]
+        nodes = tuple(_renumbered(self.nodes[id_], place, leaf) for id_ in ids)
+        placed = tuple(replace(root, node=place[root.node]) for root in found)
         return Plan(
-            tuple(self.leaves),
+            tuple(leaf.predicates for leaf in leaves),
             nodes,
-            found,
-            tuple(self.events),
-            _users(nodes, found),
-            tuple(self.names),
-            tuple(self.leaf_names),
+            placed,
+            tuple(leaf.event for leaf in leaves),
+            _users(nodes, placed),
+            tuple(self.names[id_] for id_ in ids),
+            tuple(leaf.names for leaf in leaves),
+            ids,
         )
 
     def interned(self, node: Node, names: dict[str, str]) -> Node:
         """The plan's node that is equal to this one, which has no number yet."""
-        number = self.ids.setdefault(node, len(self.nodes))
-        if number == len(self.nodes):
-            self.nodes.append(replace(node, id=number))
-            self.names.append(names)
-            self.digests.append(self._digest(node))
-        return self.nodes[number]
-
-    def _digest(self, node: Node) -> str:
-        match = node.operator.match
-        leaf = None if match is None else next(islice(self.leaves, match, None))
-        return digest_of(node, leaf, [self.digests[edge.child] for edge in node.children])
+        known = self._ids.get(node)
+        if known is not None:
+            return self.nodes[known]
+        id_, self._next_id = self._next_id, self._next_id + 1
+        self._ids[node] = id_
+        self.nodes[id_], self.names[id_] = replace(node, id=id_), names
+        leaf = None if node.operator.match is None else self.leaves[node.operator.match].predicates
+        self.digests[id_] = digest_of(node, leaf, [self.digests[edge.child] for edge in node.children])
+        return self.nodes[id_]
 
     def leaf(self, event: Event) -> tuple[int, dict[str, str]]:
-        """The place of the event's predicates among the leaves, and its names for their variables."""
-        leaf, names = normalise(event)
-        place = self.leaves.setdefault(leaf, len(self.leaves))
-        if place == len(self.certain):
-            self.certain.append(leaf.certain())
-            self.given.append(leaf.given())
-            self.leaf_names.append(names)
-            self.events.append(event)
-        return place, names
+        """The number of the leaf with the event's predicates, and the event's names for their variables."""
+        found, names = normalise(event)
+        known = self._matches.get(found)
+        if known is not None:
+            return known, names
+        match, self._next_match = self._next_match, self._next_match + 1
+        self._matches[found] = match
+        self.leaves[match] = SharedLeaf(found, event, names, found.certain(), found.given())
+        return match, names
 
 
 @dataclass(frozen=True)
@@ -179,10 +222,10 @@ class _Walk:
         match, names = self.builder.leaf(event)
         shown = {canonical: own for canonical, own in names.items() if own in tree.visible}
         route = self.routes.get(event.name)
-        draft = Node(-1, Operator(Kind.LEAF, match=match), variables=tuple(shown), route=route)
+        draft = Node(_UNNUMBERED, Operator(Kind.LEAF, match=match), variables=tuple(shown), route=route)
         owner = f"{self.owner} {event.name}" if self.with_members else self.owner  # members know events by name
         node = self.builder.interned(replace(draft, with_members=self.with_members, owner=owner), names)
-        certain = self.builder.certain[match]
+        certain = self.builder.leaves[match].certain
         return _Built(node, shown, frozenset(own for canonical, own in shown.items() if canonical in certain))
 
     def _draft(self, tree: Annotated, children: list[Node]) -> Node:
@@ -192,7 +235,7 @@ class _Walk:
         free = operator.kind in _FILTERABLE or (paired and self.context is Context.UNRESTRICTED)
         filterable = free and all(child.start is None for child in children)
         return Node(
-            -1,
+            _UNNUMBERED,
             operator,
             bound=tree.bound if paired or operator.kind in ITERATION else None,
             context=self.context if paired or operator.kind is Kind.TIMES else None,
@@ -249,7 +292,7 @@ class _Walk:
         if not child.certain.issuperset(child.names.values()):
             return list(child.names.values())
         match = child.node.operator.match
-        same = self.builder.given[match] if match is not None else frozenset()
+        same = self.builder.leaves[match].given if match is not None else frozenset()
         deciding = [own for canonical, own in child.names.items() if canonical not in same and own not in joined]
         return deciding if len(deciding) > 1 else []
 
@@ -324,6 +367,14 @@ def _canonical_condition(condition: Expr | None, number: Mapping[str, str]) -> E
     for own in variables_in_order(condition):
         names.setdefault(own, f"v{len(names)}")
     return renamed(condition, names.__getitem__)
+
+
+def _renumbered(node: Node, ids: Mapping[int, int], matches: Mapping[int, int]) -> Node:
+    edges = tuple(Edge(ids[edge.child], edge.names) for edge in node.children)
+    match = None if node.operator.match is None else matches[node.operator.match]
+    if (node.id, node.children, node.operator.match) == (ids[node.id], edges, match):
+        return node
+    return replace(node, id=ids[node.id], children=edges, operator=replace(node.operator, match=match))
 
 
 def _users(nodes: tuple[Node, ...], roots: tuple[Root, ...]) -> dict[int, tuple[str, ...]]:

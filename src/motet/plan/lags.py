@@ -6,23 +6,22 @@ exist, is known once the frontier has passed t + L.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from motet.plan.nodes import Kind, Node
 
 
-def lags(nodes: Iterable[Node], of_leaf: Callable[[Node, list[int]], int] = lambda *_: 0) -> list[int]:
+def lags(nodes: Iterable[Node], of_leaf: Callable[[Node, Mapping[int, int]], int] = lambda *_: 0) -> dict[int, int]:
     """By node id, of nodes in an order in which operands come first; a leaf waits for the events that feed it.
 
     >>> from motet.language.parse import parse
     >>> from motet.plan.dag import build
     >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a UNLESS b WITHIN 5 s"
     >>> lags(build(parse(text)).nodes)
-    [0, 0, 5000000]
+    {0: 0, 1: 0, 2: 5000000}
     """
-    listed = list(nodes)
-    found = [0] * (max((node.id for node in listed), default=-1) + 1)
-    for node in listed:
+    found: dict[int, int] = {}
+    for node in nodes:
         below = [found[edge.child] for edge in node.children]
         found[node.id] = of_leaf(node, found) if node.kind is Kind.LEAF else _lag(node, below)
     return found

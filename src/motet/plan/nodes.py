@@ -159,6 +159,7 @@ class Plan:
     users: Mapping[int, tuple[str, ...]] = field(compare=False, default_factory=dict)
     names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
     leaf_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
+    ids: tuple[int, ...] = field(compare=False, default=())  # of each node, the number it has where it was built
 
 
 def pair_bound(node: Node, nodes: Mapping[int, Node] | Sequence[Node]) -> int | None:

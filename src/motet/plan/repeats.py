@@ -20,7 +20,7 @@ def repeating(nodes: Iterable[Node]) -> set[int]:
     >>> from motet.plan.dag import build
     >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN (a OR b){2} CONTEXT chronicle UNBOUNDED"
     >>> sorted(repeating(build(parse(text)).nodes))
-    [2, 3]
+    [2]
     """
     known: dict[int, Node] = {}
     apart: set[int] = set()

@@ -84,7 +84,40 @@ def test_who_leaves_takes_the_state_along() -> None:
     kernel.advance(batch(control(3, "unsubscribe", "one"), event(4, "y", 2, "X")))
     assert 0 < kernel.statistics()["rows"] < before
     kernel.advance(batch(control(5, "unsubscribe", "two"), event(6, "u", 3, "X")))
-    assert kernel.statistics() == {"subscriptions": 0, "nodes": 0, "rows": 0, "terms": 0, "events": 0}
+    assert kernel.statistics() == {
+        "subscriptions": 0,
+        "planned": 0,
+        "nodes": 0,
+        "rows": 0,
+        "terms": 0,
+        "events": 0,
+    }
+
+
+COMING_AND_GOING = (
+    "EVENT a : <urn:A{}> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 9 s CONTEXT chronicle",
+    'SINCE "1970-01-01T00:00:00Z" EVENT a : <urn:A> EVENT b : <urn:B{}> WHEN a AND b WITHIN 9 s SELECT ?a',
+    "EVENT a : <urn:A{}> EVENT c : <urn:C> WHEN a OR c SELECT ?a",
+    "EVENT d : <urn:D{}> WHEN d",
+)
+
+
+def test_who_came_and_went_leaves_nothing_behind() -> None:
+    """Neither nodes of the plan nor state, also of those who were shown the past or fed by those who stay."""
+    past: list[pa.RecordBatch] = []
+    kernel = Kernel(lateness=0, history=lambda _: past)
+    derives = "SUBSCRIPTION derives EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 9 s CONTEXT chronicle"
+    stays = control(1000, "subscribe", "derives", f"{derives} CONSTRUCT {{ ?this a <urn:C> }}")
+    past.append(batch(stays, event(1001, "x", 1, "A"), event(1002, "y", 2, "B"), event(1003, "z", 3, "A")))
+    kernel.advance(past[0])
+    sizes = []
+    for number in range(100):
+        text = f"SUBSCRIPTION s {COMING_AND_GOING[number % 4].format(number)}"
+        offset = 2000 + 3 * number
+        kernel.advance(batch(control(offset, "subscribe", "s", text), event(offset + 1, f"e{offset}", 3, "X")))
+        kernel.advance(batch(control(offset + 2, "unsubscribe", "s")))
+        sizes.append((kernel.statistics(), len(kernel.dump())))
+    assert sizes == [sizes[0]] * 100
 
 
 def test_a_circle_is_refused_before_it_is_registered() -> None:

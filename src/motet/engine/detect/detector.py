@@ -73,9 +73,9 @@ class Detector:
         self.names = names
         self.running: dict[int, Running] = {}
         self._order: list[int] = []  # of all nodes, leaves included
-        self._lags: Sequence[int] = ()
+        self._lags: Mapping[int, int] = {}
 
-    def change(self, nodes: Sequence[Node], repeating: set[int], lags: Sequence[int]) -> None:
+    def change(self, nodes: Sequence[Node], repeating: set[int], lags: Mapping[int, int]) -> None:
         """Run these nodes from now on, and no others."""
         known = {node.id: node for node in nodes}
         before, self.running = self.running, {}

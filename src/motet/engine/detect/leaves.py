@@ -5,7 +5,7 @@ Each leaf is matched as a subscription of its own that delivers the variables th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -42,7 +42,7 @@ class LeafNode:
 
     node: Node
     event: Event
-    names: dict[str, str]  # canonical to own
+    names: Mapping[str, str]  # canonical to own
     own_names: dict[str, str]  # canonical to those of the subscription that has members
     is_plain: bool  # its event is compared with plain terms somewhere, so that it needs a number of that kind
 
@@ -192,7 +192,9 @@ def leaf_nodes(nodes: Sequence[Node], builder: Builder) -> list[LeafNode]:
     """The leaves among some nodes."""
     plain = _compared_with_terms(nodes)
     return [
-        LeafNode(node, builder.events[match], builder.leaf_names[match], builder.names[node.id], node.id in plain)
+        LeafNode(
+            node, builder.leaves[match].event, builder.leaves[match].names, builder.names[node.id], node.id in plain
+        )
         for node in nodes
         if node.kind is Kind.LEAF and (match := node.operator.match) is not None
     ]

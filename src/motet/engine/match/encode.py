@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ from motet.engine.match.vocabulary import Vocabulary, class_names, tables
 SLOW = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """The rows of event ``i`` are ``starts[i]`` to ``starts[i + 1]``, sorted by predicate, then code, each once."""
 
     starts: Ints

@@ -55,12 +55,13 @@ def encode_few(records: Sequence[RecordRow], known: Tables) -> Encoded:
     triples = [triple for record in records for triple in record.triples]
     count = len(triples)
     subjects, predicates, objects = zip(*triples, strict=True) if triples else ((), (), ())
-    strings = (*subjects, *predicates, *objects, *(record.id or "" for record in records))
+    strings = [*subjects, *predicates, *objects, *[record.id or "" for record in records]]
     text = "".join(strings)
-    sizes = map(len, strings) if text.isascii() else (len(string.encode()) for string in strings)
-    places = np.fromiter(accumulate(sizes, initial=0), np.int32, len(strings) + 1)
-    starts = np.fromiter(accumulate((len(record.triples) for record in records), initial=0), np.int64, len(records) + 1)
-    places.flags.writeable = starts.flags.writeable = False
+    sizes = map(len, strings) if text.isascii() else [len(string.encode()) for string in strings]
+    places = np.array([0, *accumulate(sizes)], np.int32)
+    starts = np.array([0, *accumulate([len(record.triples) for record in records])], np.int64)
+    places.setflags(write=False)
+    starts.setflags(write=False)
     data = np.frombuffer(text.encode(), np.uint8)
     values = Texts(places[2 * count : 3 * count + 1], data)
     columns = (places[3 * count :], data, places[: count + 1], data, places[count : 2 * count + 1], data, *values)
@@ -75,12 +76,12 @@ def _notifications(
 ) -> list[tuple[int, Notification]]:
     labels, names = found.sources.labels, group.leaves.names
     starts, binding, term = found.starts.tolist(), found.binding.tolist(), found.term.tolist()
+    pairs = [(labels[at], _string(number, objects, records)) for at, number in zip(binding, term, strict=True)]
     told = []
     for place, (event, leaf) in enumerate(zip(found.event.tolist(), found.leaf.tolist(), strict=True)):
         record = records[event]
         assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
-        own = range(starts[place], starts[place + 1])
-        bindings = tuple((labels[binding[at]], _string(term[at], objects, records)) for at in own)
+        bindings = tuple(pairs[starts[place] : starts[place + 1]])
         told.append((event, Notification(names[leaf].as_py(), record.start, record.end, (record.id,), bindings)))
     return told
 

@@ -1,0 +1,49 @@
+"""From what a kernel remembers to its state as data, and back; what that looks like in bytes is in `detect/saving`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from motet.engine.backgrounds import Backgrounds
+from motet.engine.detect.saving import Saved
+from motet.engine.detect.saving_kernel import fill, saved_rows
+from motet.engine.detect.saving_rows import canonical
+from motet.engine.lives import Life, facts_of, life_of
+from motet.engine.memory import Memory
+from motet.engine.sharing import Sharing
+
+
+def saved(memory: Memory, sharing: Sharing, backgrounds: Backgrounds, lateness: int | None) -> Saved:
+    """The state; equal ones are equal bytes, whatever was planned before."""
+    facts = {
+        "lateness": lateness,
+        "entailment": backgrounds.asked,
+        "frontier": memory.frontier,
+        "last": memory.last,
+        "has events": memory.has_events,
+        "derived": sharing.derived,
+        "deriving": sorted(memory.deriving),
+        "with triples": sharing.names.events.with_triples,
+        "shown": {name: dict(sorted(life.shown.items())) for name, life in memory.lives.items() if life.shown},
+    }
+    lives = {name: facts_of(life) for name, life in memory.lives.items()}
+    rows = canonical(saved_rows(memory.tables(sharing.builder.digests), sharing.names))
+    return Saved(facts, lives, dict(memory.retracted), backgrounds.graphs(), rows)
+
+
+def resume(state: Saved, memory: Memory, sharing: Sharing) -> None:
+    """Let an empty memory know what a state says but for the lives and the tables, which go by what is planned."""
+    facts = state.facts
+    memory.frontier, memory.last, memory.has_events = facts["frontier"], facts["last"], facts["has events"]
+    memory.deriving, memory.retracted = set(facts["deriving"]), dict(state.retracted)
+    sharing.derived = facts["derived"]
+    fill(sharing.names, state.rows, with_triples=facts["with triples"])
+
+
+def lives_of(state: Saved) -> Iterator[Life]:
+    """The subscriptions in force, in the order they were registered."""
+    shown = state.facts.get("shown", {})
+    for name, facts in sorted(state.lives.items(), key=lambda one: one[1]["offset"]):
+        life = life_of(name, facts)
+        life.shown = dict(shown.get(name, {}))
+        yield life

@@ -1,0 +1,70 @@
+"""What kernels that work on one log have in common: a kernel, and those that show somebody the past for it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from motet.engine.buckets import Buckets
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.lives import Life
+from motet.engine.memory import Memory
+from motet.plan.dag import Builder
+from motet.plan.nodes import Root
+
+
+@dataclass
+class Sharing:
+    """The plan, the strings behind the numbers in all tables, and whose tables these are."""
+
+    builder: Builder = field(default_factory=Builder)
+    names: Dictionary = field(default_factory=Dictionary)
+    memories: list[Memory] = field(default_factory=list)
+    derived: int = 0  # how many events were derived so far
+    _roots: dict[str, tuple[Hashable, Root]] = field(default_factory=dict)  # by name: of what, and what was built
+
+    @property
+    def is_past_shown(self) -> bool:
+        """Whether a second kernel is at work."""
+        return len(self.memories) > 1
+
+    def with_plan(self) -> Sharing:
+        """For a kernel that goes on from elsewhere: what was built for these."""
+        return Sharing(self.builder.copy(), _roots=dict(self._roots))
+
+    def root(self, life: Life, buckets: Buckets | None) -> Root:
+        """Where a subscription's notifications come from; what was built for it is used again."""
+        routes = buckets.routes(life.subscription) if buckets else None
+        of = life.subscription, life.start, life.is_alone, frozenset(routes.items()) if routes else None
+        known, root = self._roots.get(life.subscription.name, (None, None))
+        if root is None or known != of:
+            root = self.builder.root(life.subscription, life.start, alone=life.is_alone, routes=routes)
+            self._roots[life.subscription.name] = of, root
+        return root
+
+    def keep(self, roots: Sequence[Root]) -> None:
+        """Forget what was built for others than these."""
+        self.builder.keep(roots)
+        names = {root.subscription.name for root in roots}
+        self._roots = {name: root for name, root in self._roots.items() if name in names}
+
+    def tidy(self) -> None:
+        """Forget the strings that no table needs any more, and number the others anew."""
+        stores = [running for memory in self.memories for running in memory.detector.running.values()]
+        seen = {id(one): one for memory in self.memories for one in memory.delivered().values()}.values()
+        pasts = [memory.past for memory in self.memories if memory.past]
+        lives = {id(life): life for memory in self.memories for life in memory.lives.values()}.values()
+        told = [(life, life.told) for life in lives if life.told is not None]
+        tables = [table for store in stores for table in store.tables().values()]
+        tables += [distinct.seen for distinct in seen] + [table for past in pasts for table in past.found]
+        renumbered = self.names.keep([*tables, *(table for _, table in told)])
+        for store in stores:
+            due = store.due
+            store.load({name: renumbered(table) for name, table in store.tables().items()})
+            store.due = due
+        for distinct in seen:
+            distinct.seen = renumbered(distinct.seen)
+        for past in pasts:
+            past.found = list(map(renumbered, past.found))
+        for life, table in told:
+            life.told = renumbered(table)

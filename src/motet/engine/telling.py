@@ -1,0 +1,157 @@
+"""Who is told of what nodes have found: notifications come of it, and derived events for the leaves these feed.
+
+Subscriptions that wait for the same node and want neither graphs nor constructs are told together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from motet.engine.detect.construct import Derived, as_records, solutions
+from motet.engine.detect.deliver import Told, alone, notifications, with_constructs, with_graphs
+from motet.engine.detect.frontier import Frontier
+from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, Ints, Occurrences, concatenated
+from motet.engine.detect.operator import Now
+from motet.engine.lives import Life
+from motet.engine.memory import Memory
+from motet.engine.sharing import Sharing
+from motet.engine.work import Work
+from motet.language.syntax import Events
+from motet.model.tables import notification_rows
+from motet.plan.feeding import Feed
+
+Found = dict[int, Occurrences]  # by node
+
+
+@dataclass
+class Telling:
+    """What a stretch of records makes known, along which the frontier moves."""
+
+    memory: Memory
+    sharing: Sharing
+    work: Work
+    frontier: Frontier
+    _finished: list[pa.RecordBatch] = field(default_factory=list)
+    _plain: list[Told] = field(default_factory=list)  # will be notifications, all at once
+
+    def notifications(self) -> list[pa.RecordBatch]:
+        """All that was told."""
+        return [*self._finished, notifications(self._plain, self.sharing.names)] if self._plain else self._finished
+
+    def at(self, id_: int, table: Occurrences) -> Found:
+        """Tell those who wait at a node of what it has found; what their derived events mean to leaves is returned."""
+        now = Now(self.frontier, self.sharing.names, lag=self.memory.detector.lag_of(id_))
+        audience = None if self.memory.past else self.work.waiting.audiences.get(id_)
+        if audience and (told := audience.told(table, now)):
+            self._plain.append(told)
+            return {}
+        fed: Found = {}
+        for life in self.work.waiting.at.get(id_, ()):
+            assert life.delivery is not None
+            add(fed, self.tell(life, life.delivery.advance(table, now)))
+        return fed
+
+    def tell(self, life: Life, table: Occurrences) -> Found:
+        """Deliver what a subscription has found; what its derived events mean to leaves is returned."""
+        past = self.memory.past
+        if not len(table):
+            return {}
+        if past and past.life is life:
+            past.found.append(table)
+            return {}
+        assert life.delivery is not None
+        if life.is_plain:
+            self._plain.append(alone(life.delivery, table))
+            return {}
+        names = self.sharing.names
+        batch = notifications([alone(life.delivery, table)], names)
+        if isinstance(life.subscription.delivery, Events):
+            batch = with_graphs(batch, table, names)
+        derived = self._derived(life, batch, table)
+        if life.templates is not None:
+            lines = [sorted({line for one in events for line in one.lines}) for events in derived]
+            batch = with_constructs(batch, lines)
+        self._finished.append(batch)
+        return self._feed(life, table, derived)
+
+    def _derived(self, life: Life, batch: pa.RecordBatch, table: Occurrences) -> list[list[Derived]]:
+        """The events that a subscription derives, for each of its notifications."""
+        if life.templates is None:
+            return []
+        assert life.delivery is not None
+        return [
+            life.templates.derived(notification.id, solutions(life.delivery.names, table, row, self.sharing.names))
+            for row, (notification, _) in enumerate(notification_rows(batch))
+        ]
+
+    def _feed(self, life: Life, table: Occurrences, derived: Sequence[Sequence[Derived]]) -> Found:
+        """Show derived events to those they feed."""
+        fed: Found = {}
+        for clause in sorted({event.clause for events in derived for event in events}):
+            rows = [(row, event) for row, events in enumerate(derived) for event in events if event.clause == clause]
+            if feeds := self.work.feeding.of(life.subscription.name, clause):
+                events, emitted = self._records(table, rows)
+                add(fed, self._seen(life, events, emitted, feeds))
+                self._finished += self._matched(life, events, emitted, feeds)
+        return fed
+
+    def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
+        """Derived events as records with numbers of their own, and the offsets they stand at."""
+        places = np.array([row for row, _ in rows], np.int64)
+        start, end, emitted = (table.columns[column][places] for column in (START, END, EMITTED))
+        records = as_records([event for _, event in rows], start, end, self.sharing.derived)
+        self.sharing.derived += len(rows)
+        return records, emitted
+
+    def _seen(self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]) -> Found:
+        """The leaves' occurrences of derived events, which stand where their notifications do."""
+        lives, past, names = self.memory.lives, self.memory.past, self.sharing.names
+        first = int(events.column("offset")[0].as_py())
+        consumers = {feed.node: lives[feed.consumer] for feed in fed if lives[feed.consumer].root}
+        seen, news = {}, []
+        for id_, table in self.work.leaves.occurrences(events, names, only=consumers).items():
+            places = emitted[table.events - first]
+            placed = table.with_column(EMITTED, places).with_column(FIRST, places)
+            if past and past.life is consumers[id_]:
+                placed = past.visible(id_, placed, names, always=True)
+            elif consumers[id_].offset < producer.offset:
+                placed = placed.take(placed.columns[END] >= producer.frontier)
+            ids = names.events.ids(placed.events).to_pylist()
+            seen[id_] = placed.take(~consumers[id_].has_seen(ids))
+            news.append((consumers[id_], dict(zip(ids, placed.columns[END].tolist(), strict=True))))
+        for life, ends in news:  # now that all its leaves have seen them
+            life.shown.update(ends)
+        return seen
+
+    def _matched(
+        self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]
+    ) -> list[pa.RecordBatch]:
+        """The notifications of subscriptions of a single EVENT that derived events feed."""
+        lives = self.memory.lives
+        consumers = [lives[feed.consumer] for feed in fed if not lives[feed.consumer].root]
+        if self.memory.past or not consumers:
+            return []
+        found = self.work.matcher.notify(events)
+        index = found.schema.get_field_index("offset")
+        places = emitted[np.asarray(found.column(index)) - int(events.column("offset")[0].as_py())]
+        found = found.set_column(index, found.schema.field(index), pa.array(places))
+        ends = np.asarray(found.column("end").cast(pa.int64()))
+        names = np.asarray(found.column("subscription").to_pylist(), object)
+        ids = found.column("events").flatten().to_pylist()
+        kept = np.zeros(len(found), np.bool_)
+        for life in consumers:
+            on_time = (ends >= producer.frontier) if life.offset < producer.offset else (places > life.offset)
+            own = (names == life.subscription.name) & on_time
+            kept |= own & ~life.has_seen(ids)
+            life.shown.update((ids[row], int(ends[row])) for row in np.flatnonzero(own))
+        return [found.filter(pa.array(kept))]
+
+
+def add(found: Found, more: Mapping[int, Occurrences]) -> None:
+    """What was found at some nodes, after what was found there before."""
+    for id_, table in more.items():
+        found[id_] = concatenated([found[id_], table]) if id_ in found else table
