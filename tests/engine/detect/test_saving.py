@@ -230,7 +230,7 @@ def rows(draw: st.DrawFn) -> Rows:
     starts = np.cumsum([0, *map(len, lists)]).astype(np.int64)
     flat = np.array([number for one in lists for number in one], np.int64)
     matrix[:, 3] = np.where(np.diff(starts) == 0, NO_OFFSET, matrix[:, 3])
-    table = Occurrences(np.column_stack([matrix, values]), starts, flat, members)
+    table = Occurrences(np.column_stack([matrix, values]).T, starts, flat, members)
     events = {number: EventText(f"urn:{number}", (("<s>", "<p>", str(number)),)) for number in range(4)}
     return Rows(terms, events, {"table": table})
 

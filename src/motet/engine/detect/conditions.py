@@ -22,17 +22,18 @@ class Condition:
         self._names = list(variables_in_order(expression))
 
     def holds(self, values: Ints, names: Dictionary) -> npt.NDArray[np.bool_]:
-        """For each row of values, by variable."""
+        """For each row; values are given by variable and row."""
         known = [(variable_number(name), name) for name in self._names]
-        used = [(column, name) for column, name in known if column < values.shape[1]]
-        if not len(values):
+        used = [(column, name) for column, name in known if column < len(values)]
+        count = values.shape[1]
+        if not count:
             return np.zeros(0, np.bool_)
         columns = np.array([column for column, _ in used], np.int64)
-        zeros = np.zeros(len(values) + 1, np.int64)
+        zeros = np.zeros(count + 1, np.int64)
         first = first_equal(values, columns, zeros, np.empty(0, np.int64))
-        truth = np.zeros(len(values), np.bool_)
+        truth = np.zeros(count, np.bool_)
         for row in np.unique(first).tolist():
-            truth[row] = self._test(_bindings(values[row], used, names))
+            truth[row] = self._test(_bindings(values[:, row], used, names))
         return truth[first]
 
 

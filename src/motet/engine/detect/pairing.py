@@ -139,14 +139,13 @@ class Pairing:
             columns += _EQUAL_TIMES.get(relation, ())
         return np.array(columns, np.int64).reshape(len(columns), 2).T.copy()
 
-    def _result_columns(self) -> list[tuple[Ints, Ints]]:
+    def _result_columns(self) -> list[Ints]:
         """For either side, the columns of a pair that are taken from there, and from which."""
         left, right = self._mappings
-        of_left = [(VALUES + at, VALUES + source) for at, source in enumerate(left) if source >= 0]
+        of_left = [(column, column) for column in _PROGRESS]
+        of_left += [(VALUES + at, VALUES + source) for at, source in enumerate(left) if source >= 0]
         of_right = [(VALUES + at, VALUES + source) for at, source in enumerate(right) if left[at] < 0]
-        both = [(column, column) for column in _PROGRESS.tolist()]
-        left_columns, right_columns = np.array(both + of_left).T.copy(), np.array(of_right).reshape(-1, 2).T.copy()
-        return [(left_columns[0], left_columns[1]), (right_columns[0], right_columns[1])]
+        return [np.array(side, np.int64).reshape(-1, 2).T.copy() for side in (of_left, of_right)]
 
     def _read(self, inputs: Sequence[Occurrences], now: Now) -> Batch:
         """What is open, and what completes now; the rest waits."""
@@ -234,13 +233,13 @@ class Pairing:
         if self._condition is None:
             later, earlier, _ = kernels.pair_all(rows, self._unchecked, order, last, before, 0, ALL_PAIRS)
             return later, earlier
-        values = batch.values(range(len(self._node.variables)), self._mappings)
+        values = batch.values(range(len(self._node.variables)), self._mappings).T.copy()
         found, next_place = [(order[:0], order[:0])], 0
         while next_place < len(order):
             later, earlier, next_place = kernels.pair_all(
                 rows, self._unchecked, order, last, before, next_place, MANY_PAIRS
             )
-            joint = np.maximum(values[later], values[earlier])  # unbound is less than every value
+            joint = np.maximum(values[:, later], values[:, earlier])  # unbound is less than every value
             true = self._condition.holds(joint, now.names)
             found.append((later[true], earlier[true]))
         return np.concatenate([later for later, _ in found]), np.concatenate([earlier for _, earlier in found])

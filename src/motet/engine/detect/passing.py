@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from motet.engine.detect.conditions import Condition
-from motet.engine.detect.occurrences import END, START, Occurrences, concatenated
+from motet.engine.detect.occurrences import END, START, VALUES, Occurrences, concatenated
 from motet.engine.detect.operator import NEVER, Now, Tables
 from motet.plan.nodes import Node
 
@@ -48,4 +48,4 @@ class Filter(_Passing):
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         (table,) = inputs
-        return table.take(self._condition.holds(table.values, now.names))
+        return table.take(self._condition.holds(table.columns[VALUES:], now.names))
