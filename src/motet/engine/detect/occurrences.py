@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from motet.engine.detect.taking_kernels import taken
+
 Ints = npt.NDArray[np.int64]
 
 # The columns. What a pair's sides leave free between them is only asked for by WITHOUT.
@@ -61,9 +63,9 @@ class Occurrences:
             if chosen.all():
                 return self
             chosen = np.flatnonzero(chosen)
-        starts, places = lists_of(self.starts, chosen)
         members = None if self.members is None else self.members[chosen]
-        return Occurrences(self.columns.take(chosen, axis=1), starts, self.events[places], members)
+        columns, starts, events = taken(self.columns, self.starts, self.events, chosen.astype(np.uint32))
+        return Occurrences(columns, starts, events, members)
 
     def with_column(self, column: int, values: npt.NDArray[Any] | int) -> Occurrences:
         columns = self.columns.copy()
@@ -141,14 +143,3 @@ def with_values(table: Occurrences, changed: Callable[[Ints], Ints]) -> Occurren
         frozenset(tuple((name, values[value]) for name, value in member) for member in found) for found in table.members
     ]
     return replace(table, columns=columns, members=member_sets(members))
-
-
-def lists_of(starts: Ints, chosen: npt.NDArray[Any]) -> tuple[Ints, Ints]:
-    """Where the chosen lists begin when they stand one behind the other, and the places of their elements."""
-    begin = starts[chosen]
-    sizes = starts[chosen + 1] - begin
-    found = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
-    if found[-1] == len(chosen) and (len(sizes) == 0 or sizes.min() == 1):
-        return found, begin
-    return found, np.repeat(begin - found[:-1], sizes) + np.arange(found[-1])

@@ -36,7 +36,7 @@ from motet.engine.detect.occurrences import (
 )
 from motet.engine.detect.operator import NEVER, Now, Tables
 from motet.engine.detect.order import with_ties
-from motet.engine.detect.pairing_rows import LEFT, RIGHT, Batch
+from motet.engine.detect.pairing_rows import LEFT, RIGHT, TABLES, Batch
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.plan.nodes import LEFT_FIRST, Kind, Node, variable_number
@@ -132,12 +132,12 @@ class Pairing:
         return none(len(self._node.variables), with_members=self._node.with_members)
 
     def _key_columns(self) -> Ints:
-        """The columns of the left and of the right side that are equal in every pair."""
+        """The columns that are equal in every pair, for each table of the left and of the right side."""
         node, relation = self._node, self._node.operator.relation
         columns = [tuple(VALUES + side[variable_number(name)] for side in self._mappings) for name in node.keys]
         if relation is not None and node.context is not Context.RECENT:
             columns += _EQUAL_TIMES.get(relation, ())
-        return np.array(columns, np.int64).reshape(len(columns), 2).T.copy()
+        return np.array(columns, np.int64).reshape(len(columns), 2).T.repeat(TABLES, axis=0)
 
     def _result_columns(self) -> list[Ints]:
         """For either side, the columns of a pair that are taken from there, and from which."""
@@ -170,7 +170,9 @@ class Pairing:
         return found
 
     def _still_useful(self, batch: Batch, rows: Numbers, side: int, now: Now) -> Occurrences:
-        return batch.table(side, rows[self._is_useful(batch.start[rows], batch.end[rows], side, now)])
+        if len(rows):
+            rows = rows[self._is_useful(batch.start[rows], batch.end[rows], side, now)]
+        return batch.table(side, rows)
 
     def _pairs(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
         """The rows, perhaps in another order; pairs (later, earlier); and what stays open, in the order of the ends."""

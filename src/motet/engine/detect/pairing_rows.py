@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate
 
 import numpy as np
 
 from motet.engine.detect.gathering_kernels import gather
 from motet.engine.detect.key_kernels import Numbers, key_numbers
-from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences, concatenated, lists_of
+from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences, concatenated, none
 from motet.engine.detect.pairing_kernels import Flags, Rows, Span, in_order
+from motet.engine.detect.taking_kernels import taken
 
 LEFT, RIGHT = 0, 1
 
-_TABLES = 3  # of a side: what is open, what has waited, what is new
-_NO_LISTS = np.empty(0, np.int64), np.empty(0, np.int64)
+TABLES = 3  # of a side: what is open, what has waited, what is new
+_NO_LISTS, _NO_COLUMNS = (np.empty(0, np.int64), np.empty(0, np.int64)), np.empty((0, 0), np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Of either side first what is open, then what completes, by end and start, then what does not complete yet."""
 
@@ -34,24 +35,25 @@ class Batch:
 
     @classmethod
     def of(cls, tables: Sequence[Occurrences], keys: Ints) -> Batch:
-        """All rows of the left side's tables and of the right one's; ``keys`` are the columns that make up the key."""
+        """All rows of the left side's tables and of the right one's; ``keys`` are the columns of each that are its key."""
         columns = tuple(table.columns for table in tables)
         start, end = (np.concatenate([table[column] for table in columns]) for column in (START, END))
-        bounds = np.cumsum([0, *map(len, tables)]).tolist()
-        left, right = (Span(bounds[first], bounds[first + 1], bounds[first + _TABLES]) for first in (0, _TABLES))
-        key, count = key_numbers(columns, np.repeat(keys, _TABLES, axis=0))
+        bounds = [0, *accumulate(map(len, tables))]
+        left, right = (Span(bounds[first], bounds[first + 1], bounds[first + TABLES]) for first in (0, TABLES))
+        key, count = key_numbers(columns, keys)
         return cls(tables, start, end, key, count, (left, right))
 
     def completing(self, limit: int) -> Batch:
         """Only what ends before a limit takes part, and in order."""
         batch = self
-        for side, (first, new, last) in enumerate(self.spans):
+        for side, (_, new, last) in enumerate(self.spans):
             start, end = self.start[new:last], self.end[new:last]
             if not in_order(start, end):
                 batch = batch.arranged(side, new + np.lexsort([start, end]))
-            stop = new + int(np.searchsorted(batch.end[new:last], limit))
-            batch = replace(batch, spans=_with(batch.spans, side, Span(first, new, stop)))
-        return batch
+        left, right = (
+            Span(first, new, new + int(batch.end[new:last].searchsorted(limit))) for first, new, last in self.spans
+        )
+        return replace(batch, spans=(left, right))
 
     def arranged(self, side: int, rows: Numbers | Ints) -> Batch:
         """With those of a side that come first after what is open in another order."""
@@ -87,8 +89,8 @@ class Batch:
         starts, events = np.concatenate([*begins, ends[-1:]]), np.concatenate([table.events for table in self.tables])
         if self.source is None:
             return starts, events
-        starts, places = lists_of(starts, self.source)
-        return starts, events[places]
+        _, starts, events = taken(_NO_COLUMNS, starts, events, self.source)
+        return starts, events
 
     def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
         """Some variables of the result, of all rows; ``mappings`` say where either side has them."""
@@ -96,7 +98,7 @@ class Batch:
         for at, variable in enumerate(variables):
             columns = [
                 table.columns[VALUES + mapping[variable]] if mapping[variable] >= 0 else np.full(len(table), UNBOUND)
-                for mapping, table in zip(np.repeat(mappings, _TABLES, axis=0), self.tables, strict=True)
+                for mapping, table in zip(np.repeat(mappings, TABLES, axis=0), self.tables, strict=True)
             ]
             found[:, at] = np.concatenate(columns)
         return found if self.source is None else found[self.source]
@@ -107,6 +109,8 @@ class Batch:
 
     def table(self, side: int, rows: Numbers) -> Occurrences:
         """Some rows of one side, in its own variables."""
+        if not len(rows):
+            return none(self._of(side)[0].width, with_members=self._of(side)[0].members is not None)
         places = self._places(side, rows)
         if (places[1:] > places[:-1]).all():
             return self._at(side, places)
@@ -115,14 +119,14 @@ class Batch:
 
     def _at(self, side: int, places: Numbers) -> Occurrences:
         """What is at some places, in their order, of a side's tables."""
-        bounds = np.cumsum([0, *map(len, self._of(side))], dtype=np.uint32)
-        cuts = np.searchsorted(places, bounds).tolist()
-        found = [
-            table.take(places[low:high] - first)
-            for table, first, (low, high) in zip(self._of(side), bounds, pairwise(cuts), strict=False)
-            if low < high
-        ]
-        return concatenated(found) if found else self._of(side)[0].take(places)
+        found, first, low = [], 0, 0
+        for table in self._of(side):
+            high = int(places.searchsorted(np.uint32(first + len(table))))
+            if low < high:
+                is_whole = high - low == len(table)
+                found.append(table if is_whole else table.take(places[low:high] - np.uint32(first)))
+            first, low = first + len(table), high
+        return concatenated(found)
 
     def rest(self, side: int) -> Occurrences:
         """What does not complete yet."""
@@ -137,13 +141,9 @@ class Batch:
         return concatenated(sides).take(order)
 
     def _of(self, side: int) -> Sequence[Occurrences]:
-        return self.tables[side * _TABLES : (side + 1) * _TABLES]
+        return self.tables[side * TABLES : (side + 1) * TABLES]
 
     def _places(self, side: int, rows: Numbers) -> Numbers:
         """Where rows of a side are in its tables, if those are numbered through."""
         places = rows if self.source is None else self.source[rows]
         return places - np.uint32(self.spans[side].first)
-
-
-def _with(spans: tuple[Span, Span], side: int, span: Span) -> tuple[Span, Span]:
-    return (spans[LEFT], span) if side else (span, spans[RIGHT])
