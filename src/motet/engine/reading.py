@@ -34,7 +34,8 @@ class Course:
     @classmethod
     def of(cls, records: pa.RecordBatch, lateness: int | None) -> Course:
         """``lateness`` is the log's. Of the records only the columns of COURSE are read."""
-        is_event, is_tick = _is_kind(records, "event"), _is_kind(records, "tick")
+        is_event = _is_kind(records, "event")
+        is_tick = ~is_event if is_event.all() else _is_kind(records, "tick")
         late = records.column("late")
         return cls(
             _numbers(records.column("offset")),
@@ -106,6 +107,8 @@ def _is_kind(records: pa.RecordBatch, kind: str) -> Flags:
 
 def _reached(records: pa.RecordBatch, is_event: Flags, is_tick: Flags, lateness: int | None) -> Ints:
     frontier, end = _numbers(records.column("frontier")), _numbers(records.column("end"))
+    if lateness is not None and is_event.all():
+        return np.maximum(frontier, end - lateness)
     moved = np.where(is_tick, end, NOWHERE)
     if lateness is not None:
         moved = np.where(is_event, end - lateness, moved)

@@ -50,11 +50,9 @@ class Run:
 
     def may_hold(self, hashes: Hashes) -> bool:
         """Whether one of a few hashes occurs here."""
-        places, count = self.hashes.searchsorted(hashes).tolist(), len(self.hashes)
-        return any(
-            place < count and int(self.hashes[place]) == hash_
-            for place, hash_ in zip(places, hashes.tolist(), strict=True)
-        )
+        places = self.hashes.searchsorted(hashes).tolist()
+        found = [self.hashes.item(place) for place in places if place < len(self.hashes)]
+        return not set(found).isdisjoint(hashes.tolist())
 
     def suspects(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
         """For each hash that occurs here: its position in ``hashes``, and an offset; one pair per entry."""

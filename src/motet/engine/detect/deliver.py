@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -93,7 +94,16 @@ class Audience:
             return None
         if self._distinct and (not now.facts["comes once"] or any(len(one.seen) for one in self._distinct)):
             return None
-        return Told(found, self._deliveries, self._sources)
+        return Told(_in_order(found), self._deliveries, self._sources)
+
+
+def _in_order(found: Occurrences) -> Occurrences:
+    """By the records that made them final, as most are already: numbers are quicker to sort than notifications."""
+    emitted, end, start = keys = [found.columns[column] for column in (EMITTED, END, START)]
+    if not (emitted[1:] >= emitted[:-1]).all():
+        return found.take(np.lexsort(keys[::-1]))
+    falls = (emitted[1:] == emitted[:-1]) & ~_rising(end, start)
+    return found.take(_within(emitted, falls, lambda some: [start[some], end[some]])) if falls.any() else found
 
 
 def delivery(root: Root, node: Node, offset: int) -> Delivery:
@@ -178,10 +188,18 @@ def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
     falls = np.asarray(pc.greater(ids.slice(0, len(ids) - 1), ids.slice(1))) & (row[1:] == row[:-1])
     if not falls.any():
         return ids
-    some = np.flatnonzero(np.isin(row, row[1:][falls]))
-    places = np.arange(len(ids))
-    places[some] = some[np.lexsort([ranks(ids.take(pa.array(some))), row[some]])]
-    return ids.take(pa.array(places))
+    return ids.take(pa.array(_within(row, falls, lambda some: [ranks(ids.take(pa.array(some)))])))
+
+
+def _within(group: Ints, falls: npt.NDArray[np.bool_], keys: Callable[[Ints], Sequence[Ints]]) -> Ints:
+    """The places of rows that come by group; a group in which one ``falls`` behind the next is sorted by some keys."""
+    number = np.cumsum(np.append(False, group[1:] != group[:-1]))
+    is_mixed = np.zeros(len(group), np.bool_)
+    is_mixed[number[1:][falls]] = True
+    some = np.flatnonzero(is_mixed[number])
+    places = np.arange(len(group))
+    places[some] = some[np.lexsort([*keys(some), number[some]])]
+    return places
 
 
 def _bindings(table: Occurrences, found: Sequence[Told], row: Ints, which: Ints, names: Dictionary) -> pa.ListArray:
@@ -199,16 +217,9 @@ def _bindings(table: Occurrences, found: Sequence[Told], row: Ints, which: Ints,
         starts = _from_sizes(bound)[starts]
         label, cell = label[bound], cell[bound]
     pairs = pa.StructArray.from_arrays(
-        [labels.take(pa.array(label)), _strings(values, cell, names)], fields=list(BINDING)
+        [labels.take(pa.array(label)), names.strings(values[cell])], fields=list(BINDING)
     )
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pairs, type=NOTIFICATIONS.field("bindings").type)
-
-
-def _strings(values: Ints, cell: Ints, names: Dictionary) -> pa.Array:
-    """The terms in some cells; one that many are told is looked up once."""
-    is_shown = np.zeros(len(values), np.bool_)
-    is_shown[cell] = True
-    return names.strings(values[is_shown]).take(pa.array((np.cumsum(is_shown) - 1)[cell]))
 
 
 def with_graphs(batch: pa.RecordBatch, table: Occurrences, names: Dictionary) -> pa.RecordBatch:
@@ -249,15 +260,16 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _is_sorted(batch: pa.RecordBatch) -> bool:
-    return _rise(*(np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start")))
+    keys = (np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start"))
+    return bool(_rising(*keys).all())
 
 
-def _rise(*keys: Ints) -> bool:
-    """Whether rows are in the order of some columns."""
+def _rising(*keys: Ints) -> npt.NDArray[np.bool_]:
+    """Which rows do not come after the next one, by some columns."""
     rises = np.ones(max(0, len(keys[0]) - 1), np.bool_)
     for key in reversed(keys):
         rises = (key[:-1] < key[1:]) | ((key[:-1] == key[1:]) & rises)
-    return bool(rises.all())
+    return rises
 
 
 _NOTHING = pa.RecordBatch.from_pylist([], schema=NOTIFICATIONS)

@@ -7,16 +7,21 @@ rebuilt from what is still in use now and then, so that they do not outgrow the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from motet.engine.detect.dictionary_kernels import number_terms, write_terms
 from motet.engine.detect.occurrences import EVENT, Ints, Occurrences, values_in, with_values
+from motet.engine.match.texts import Scalar, slots, texts
 from motet.model.schemas import TRIPLE
 from motet.model.terms import iri
 
+_GAPS = 8  # as many numbers as events for each of which a place is kept
+_NONE = pa.array([], pa.string())
 _TRIPLES = pa.list_(pa.field("item", TRIPLE, nullable=False))
 
 
@@ -29,41 +34,97 @@ class Terms:
     '<urn:b>'
     """
 
-    def __init__(self, strings: Iterable[str] = ()) -> None:
-        self.strings = list(strings)
-        self._numbers = {string: number for number, string in enumerate(self.strings)}
-        self._column = pa.array([], pa.string())  # of the strings, as far as they were asked for
+    _FEW, _SHORT = 64, 64  # terms there is always room for when room is made, and bytes for each
+
+    def __init__(self, strings: pa.Array = _NONE) -> None:
+        self._size = 0
+        self._offsets = np.zeros(1, np.int64)  # of each term in the data
+        self._data = np.empty(0, np.uint8)
+        self._codes = np.empty(0, np.uint64)
+        self._slots = np.empty(0, np.int32)
+        self._make_room(len(strings), len(texts(strings).data))
+        self.numbers(strings)
 
     def __len__(self) -> int:
-        return len(self.strings)
+        return self._size
 
     def __getitem__(self, number: int) -> str:
-        return self.strings[number]
+        return self._data[self._offsets[number] : self._offsets[number + 1]].tobytes().decode()
 
-    def number(self, string: str) -> int:
-        found = self._numbers.setdefault(string, len(self.strings))
-        if found == len(self.strings):
-            self.strings.append(string)
-        return found
+    def strings(self) -> pa.Array:
+        """All of them, by number."""
+        return written(np.arange(self._size), self, _NONE)
 
-    def taken(self, numbers: Ints) -> pa.Array:
-        """The terms with these numbers."""
-        known = len(self._column)
-        if known < len(self.strings):
-            self._column = pa.concat_arrays([self._column, pa.array(self.strings[known:], pa.string())])
-        return self._column.take(pa.array(numbers))
+    def texts(self) -> tuple[Ints, npt.NDArray[np.uint8]]:
+        """Where each term begins and the last one ends in which bytes; there may be room behind."""
+        return self._offsets, self._data
 
-    def numbers(self, strings: pa.Array) -> Ints:
-        """The numbers of a column of terms."""
-        encoded = strings.dictionary_encode()
-        distinct = np.fromiter(map(self.number, encoded.dictionary.to_pylist()), np.int64)
-        return distinct[np.asarray(encoded.indices)] if len(distinct) else np.empty(0, np.int64)
+    def numbers(self, strings: pa.Array, wanted: Ints | None = None) -> Ints:
+        """The numbers of a column of terms, or of some places in it; -1 for the place -1."""
+        places = np.arange(len(strings)) if wanted is None else wanted
+        found, done, given = np.empty(len(places), np.int64), 0, texts(strings)
+        while True:
+            own = self._offsets, self._data, self._codes, self._slots
+            done, self._size = number_terms(*given, places, found, done, self._size, *own)
+            if done == len(places):
+                return found
+            length = int(given.offsets[places[done] + 1] - given.offsets[places[done]])
+            self._make_room(self._size, int(self._offsets[self._size]) + length)
+
+    def _make_room(self, count: int, length: int) -> None:
+        """For so many more terms, and bytes of them."""
+        size, used = self._size, int(self._offsets[self._size])
+        self._offsets = _larger(self._offsets, size + 1, size + 1 + count + self._FEW)
+        self._data = _larger(self._data, used, used + length + self._FEW * self._SHORT)
+        self._codes = _larger(self._codes, size, size + count + self._FEW)
+        self._slots = slots(self._codes[:size], 2 * len(self._codes))
 
 
-class _Chunk(NamedTuple):
+def _larger(array: npt.NDArray[Scalar], used: int, room: int) -> npt.NDArray[Scalar]:
+    found = np.empty(room, array.dtype)
+    found[:used] = array[:used]
+    return found
+
+
+def written(places: Ints, terms: Terms, ids: pa.Array) -> pa.Array:
+    """The terms of some numbers, and where those are below 0 the IRIs of some ids, the first of which has the place -1.
+
+    >>> written(np.array([-2, 0]), Terms(pa.array(["<urn:a>"])), pa.array(["urn:b", "urn:c"])).to_pylist()
+    ['<urn:c>', '<urn:a>']
+    """
+    offsets, data = write_terms(places, *terms.texts(), *texts(ids))
+    column = pa.LargeStringArray.from_buffers(len(places), pa.py_buffer(offsets), pa.py_buffer(data))
+    return column.cast(pa.string())
+
+
+@dataclass(frozen=True)
+class _Chunk:
     numbers: Ints  # ascending
     ids: pa.Array
     triples: pa.Array | None
+
+    def places(self, numbers: Ints) -> Ints:
+        """Where some numbers are; that of another one where one is not."""
+        if self._by_number is None:
+            places = np.searchsorted(self.numbers, numbers)
+            places[places == len(self.numbers)] = 0
+            return places
+        return self._by_number[np.clip(numbers - self.numbers[0], 0, len(self._by_number) - 1)]
+
+    def taken(self, places: Ints) -> _Chunk:
+        rows = pa.array(places)
+        triples = None if self.triples is None else self.triples.take(rows)
+        return _Chunk(self.numbers[places], self.ids.take(rows), triples)
+
+    @cached_property
+    def _by_number(self) -> Ints | None:
+        """The places by how far numbers are from the first one, unless there are large gaps."""
+        numbers = self.numbers - self.numbers[0]
+        if numbers[-1] > _GAPS * len(numbers):
+            return None
+        found = np.zeros(numbers[-1] + 1, np.int64)
+        found[numbers] = np.arange(len(numbers))
+        return found
 
 
 class EventNames:
@@ -94,15 +155,18 @@ class EventNames:
             self._chunks[-2:] = [_merged(self._chunks[-2:])]
 
     def ids(self, numbers: Ints) -> pa.Array:
-        parts, rows = [pa.array([], pa.string())], [np.empty(0, np.int64)]
-        for chunk, wanted, places in self._found(numbers):
-            parts.append(chunk.ids.take(pa.array(places)))
-            rows.append(wanted)
-        if len(parts) == 2 and len(rows[1]) == len(numbers):
-            return parts[1]
-        order = np.argsort(np.concatenate(rows))
+        ids, places = self.placed(numbers)
+        return ids.take(pa.array(places))
+
+    def placed(self, numbers: Ints) -> tuple[pa.Array, Ints]:
+        """Ids, and the places of those that events with these numbers have."""
+        found = list(self._found(numbers))
+        if len(found) == 1 and len(found[0][1]) == len(numbers):
+            return found[0][0].ids, found[0][2]
+        parts = [_NONE, *(chunk.ids.take(pa.array(places)) for chunk, _, places in found)]
+        order = np.argsort(np.concatenate([np.empty(0, np.int64), *(wanted for _, wanted, _ in found)]))
         assert len(order) == len(numbers), "the events of occurrences are known"
-        return pa.concat_arrays(parts).take(pa.array(order))
+        return pa.concat_arrays(parts), order
 
     def graphs(self, numbers: Ints) -> list[list[dict[str, str]]]:
         """The triples of events."""
@@ -115,15 +179,7 @@ class EventNames:
 
     def kept(self, numbers: Ints) -> None:
         """Forget all events but these."""
-        chunks = [(chunk, np.sort(places)) for chunk, _, places in self._found(np.unique(numbers))]
-        taken = [
-            _Chunk(
-                chunk.numbers[places],
-                chunk.ids.take(pa.array(places)),
-                None if chunk.triples is None else chunk.triples.take(pa.array(places)),
-            )
-            for chunk, places in chunks
-        ]
+        taken = [chunk.taken(_marked(places, len(chunk.numbers))) for chunk, _, places in self._found(numbers)]
         by_kind = ([chunk for chunk in taken if (chunk.triples is None) == bare] for bare in (True, False))
         self._chunks = [_merged(chunks) for chunks in by_kind if chunks]
 
@@ -131,7 +187,8 @@ class EventNames:
         """All of them, in the order of their numbers."""
         if not self._chunks:
             return np.empty(0, np.int64), pa.array([], pa.string()), None
-        return _merged(self._chunks)
+        whole = _merged(self._chunks)
+        return whole.numbers, whole.ids, whole.triples
 
     def _found(self, numbers: Ints) -> Iterable[tuple[_Chunk, Ints, Ints]]:
         """For each chunk that has some: which of the numbers, and their places in it."""
@@ -141,8 +198,7 @@ class EventNames:
         for chunk in self._chunks:
             if most < chunk.numbers[0] or chunk.numbers[-1] < least:
                 continue
-            places = np.searchsorted(chunk.numbers, numbers)
-            places[places == len(chunk.numbers)] = 0
+            places = chunk.places(numbers)
             wanted = np.flatnonzero(chunk.numbers[places] == numbers)
             if len(wanted):
                 yield chunk, wanted, places[wanted]
@@ -170,27 +226,30 @@ class Dictionary:
 
     def keep(self, tables: Sequence[Occurrences]) -> Callable[[Occurrences], Occurrences]:
         """Forget what does not occur in these tables, which are all there are; how to write them anew is returned."""
-        values = _distinct([values_in(table) for table in tables])
-        numbers = values[(values >= 0) & (values < EVENT)]
-        self.events.kept(_distinct([*(table.events for table in tables), values[values >= EVENT] ^ EVENT]))
-        self.terms = Terms([self.terms[number] for number in numbers.tolist()])
+        values = _joined([values_in(table) for table in tables])
+        self.events.kept(_joined([*(table.events for table in tables), values[values >= EVENT] ^ EVENT]))
+        is_used = np.zeros(len(self.terms), np.bool_)
+        is_used[values[(values >= 0) & (values < EVENT)]] = True
+        self.terms = Terms(written(np.flatnonzero(is_used), self.terms, _NONE))
         self.settle(len(tables))
+        number = np.cumsum(is_used) - 1
 
         def renumbered(found: Ints) -> Ints:
-            plain = (found >= 0) & (found < EVENT)
-            return np.where(plain, np.searchsorted(numbers, found), found)
+            changed, plain = found.copy(), (found >= 0) & (found < EVENT)
+            changed[plain] = number[found[plain]]
+            return changed
 
         return lambda table: with_values(table, renumbered) if len(table) else table
 
     def strings(self, values: Ints) -> pa.Array:
         """The terms that bound values stand for."""
-        own = (values & EVENT) != 0
-        plain = self.terms.taken(values[~own])
+        own = values >= EVENT
         if not own.any():
-            return plain
-        events = pc.binary_join_element_wise("<", self.events.ids(values[own] ^ EVENT), ">", "")
-        order = np.where(own, len(plain) + np.cumsum(own), np.cumsum(~own)) - 1
-        return pa.concat_arrays([plain, events]).take(pa.array(order))
+            return written(values, self.terms, _NONE)
+        ids, places = self.events.placed(values[own] ^ EVENT)
+        numbers = values.copy()
+        numbers[own] = ~places
+        return written(numbers, self.terms, ids)
 
     def string(self, value: int) -> str:
         """The term one value stands for."""
@@ -213,14 +272,22 @@ def _should_merge(before: _Chunk, last: _Chunk) -> bool:
 def _merged(chunks: Sequence[_Chunk]) -> _Chunk:
     if len(chunks) == 1:
         return chunks[0]
-    numbers = np.concatenate([chunk.numbers for chunk in chunks])
-    order = np.argsort(numbers, kind="stable")
-    ids = pa.concat_arrays([chunk.ids for chunk in chunks]).take(pa.array(order))
-    if all(chunk.triples is None for chunk in chunks):
-        return _Chunk(numbers[order], ids, None)
+    numbers, ids = (
+        np.concatenate([chunk.numbers for chunk in chunks]),
+        pa.concat_arrays([chunk.ids for chunk in chunks]),
+    )
     lists = [pa.nulls(len(c.numbers), _TRIPLES) if c.triples is None else c.triples.cast(_TRIPLES) for c in chunks]
-    return _Chunk(numbers[order], ids, pa.concat_arrays(lists).take(pa.array(order)))
+    triples = None if all(chunk.triples is None for chunk in chunks) else pa.concat_arrays(lists)
+    merged = _Chunk(numbers, ids, triples)
+    return merged if (numbers[1:] > numbers[:-1]).all() else merged.taken(np.argsort(numbers, kind="stable"))
 
 
-def _distinct(arrays: Sequence[Ints]) -> Ints:
-    return np.unique(np.concatenate([np.empty(0, np.int64), *arrays]))
+def _joined(arrays: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *arrays])
+
+
+def _marked(places: Ints, count: int) -> Ints:
+    """The places below some number, in order and each once."""
+    is_marked = np.zeros(count, np.bool_)
+    is_marked[places] = True
+    return np.flatnonzero(is_marked)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
 from motet.engine.detect.occurrences import (
     EMITTED,
     END,
@@ -28,7 +29,8 @@ from motet.engine.detect.occurrences import (
 )
 from motet.engine.match import index
 from motet.engine.match.matcher import Matcher, Part
-from motet.engine.match.solutions import Solutions, Sources
+from motet.engine.match.solutions import Batch, Solutions, Sources
+from motet.engine.match.texts import frozen
 from motet.language.syntax import Event, Leaf, Select, Subscription
 from motet.model.tables import Triple
 from motet.plan.dag import Builder
@@ -118,56 +120,40 @@ class _Ways:
         self._event = np.array([_event_column(leaf) for leaf in own], np.int64)
 
     def tables(self, found: Solutions, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
-        """By leaf; the rows of all leaves of one width are made at once."""
-        batch = found.batch
+        """By leaf."""
+        ways = self._first, self._columns, self._event
+        terms = plain_terms(found.leaf, found.starts, found.term, *ways)
+        numbers = names.terms.numbers(found.terms(terms), terms)
+        times = (frozen(np.asarray(column.cast(pa.int64()))) for column in _times(found.batch))
         small = found.leaf.astype(np.int16) if len(self._own) < 2**15 else found.leaf  # sorted several times faster
         order = np.argsort(small, kind="stable")
-        leaf, event = found.leaf[order], found.event[order]
-        offsets = np.asarray(batch.offsets, np.int64)[event]
-        values = self._values(found, names)[order]
-        times = [np.asarray(batch.events.column(name).cast(pa.int64()))[event] for name in ("start", "end")]
-        row_width = self._width[leaf]
-        for width in np.unique(row_width).tolist():
-            chosen = np.flatnonzero(row_width == width)
-            columns = np.full((VALUES + width, len(chosen)), UNBOUND, np.int64)
-            columns[START], columns[END] = (column[chosen] for column in times)
-            columns[EMITTED] = columns[FIRST] = offsets[chosen]
-            columns[VALUES:] = values[chosen, :width].T
-            self._put_events(columns, leaf[chosen])
-            yield from self._cut(columns, leaf[chosen])
-
-    def _values(self, found: Solutions, names: Dictionary) -> Ints:
-        """By solution and variable: the numbers of terms, but not of events that are told from terms."""
-        sizes = np.diff(found.starts)
-        row = np.repeat(np.arange(len(sizes)), sizes)
-        within = np.arange(len(row)) - np.repeat(found.starts[:-1], sizes)
-        leaf = found.leaf[row]
-        column = self._columns[self._first[leaf] + within]
-        is_term = column != self._event[leaf]
-        values = np.full((len(sizes), int(self._width.max(initial=0))), UNBOUND, np.int64)
-        values[row[is_term], column[is_term]] = names.terms.numbers(found.strings(found.term[is_term]))
-        return values
-
-    def _put_events(self, columns: Ints, leaf: Ints) -> None:
-        column = self._event[leaf]
-        has = np.flatnonzero(column >= 0)
-        columns[VALUES + column[has], has] = columns[FIRST, has] | EVENT
+        columns = leaf_columns(order, found.event, found.leaf, found.starts, numbers, *times, self._width, *ways)
+        return self._cut(columns, found.leaf[order])
 
     def _cut(self, columns: Ints, leaf: Ints) -> Iterator[tuple[LeafNode, Occurrences]]:
         cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
+        begin = 0
         for first, last in pairwise(cuts):
-            own = self._own[leaf[first]]
+            own, width = self._own[leaf[first]], VALUES + int(self._width[leaf[first]])
+            end = begin + (last - first) * width
             if own is not None:
-                part = columns[:, first:last].copy()  # else a row that stays would keep all of them
+                part = columns[begin:end].reshape(width, -1).copy()  # else a row that stays would keep all of them
                 members = member_sets([_member(own, row) for row in part.T]) if own.node.with_members else None
                 yield own, Occurrences(part, np.arange(last - first + 1), part[FIRST].copy(), members)
+            begin = end
+
+
+def _times(batch: Batch) -> tuple[pa.Array, pa.Array, pa.Array]:
+    return batch.offsets, batch.events.column("start"), batch.events.column("end")
 
 
 def _learn(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:
     """Only events that somebody found can be asked for."""
     offsets = np.asarray(events.column("offset"), np.int64)
     is_found = np.zeros(len(offsets), np.bool_)
-    is_found[np.searchsorted(offsets, np.concatenate([offsets[:0], *(table.events for table in found)]))] = True
+    is_dense = len(offsets) > 0 and offsets[-1] - offsets[0] == len(offsets) - 1
+    for table in found:
+        is_found[table.events - offsets[0] if is_dense else np.searchsorted(offsets, table.events)] = True
     ids, triples = events.column("id"), events.column("triples") if names.events.with_triples else None
     if not is_found.all():
         places = pa.array(np.flatnonzero(is_found))

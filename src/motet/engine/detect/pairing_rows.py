@@ -35,7 +35,7 @@ class Batch:
 
     @classmethod
     def of(cls, tables: Sequence[Occurrences], keys: Ints) -> Batch:
-        """All rows of the left side's tables and of the right one's; ``keys`` are the columns of each that are its key."""
+        """All rows of the tables of both sides; ``keys`` are the columns of each table that make up its key."""
         columns = tuple(table.columns for table in tables)
         start, end = (np.concatenate([table[column] for table in columns]) for column in (START, END))
         bounds = [0, *accumulate(map(len, tables))]

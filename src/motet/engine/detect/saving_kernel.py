@@ -32,7 +32,7 @@ def saved_rows(tables: Mapping[str, Occurrences], names: Dictionary) -> Rows:
         number: EventText(id_, None if graph is None else tuple(tuple(map(triple.get, _FIELDS)) for triple in graph))
         for number, id_, graph in zip(numbers.tolist(), ids.to_pylist(), graphs, strict=True)
     }
-    return Rows(names.terms.strings, events, tables)
+    return Rows(names.terms.strings().to_pylist(), events, tables)
 
 
 def fill(names: Dictionary, rows: Rows, *, with_triples: bool) -> None:

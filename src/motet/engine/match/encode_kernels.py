@@ -52,6 +52,15 @@ def _move(row: Numbers, codes: Codes, at: int, rows: Numbers, more: Codes, to: i
 
 
 @inner
+def _rise(row: Numbers, begin: int, end: int) -> bool:
+    """Whether each of an event's rows has a later predicate than the one before: then they are in order, each once."""
+    at = begin + 1
+    while at < end and row[at - 1, _PREDICATE] < row[at, _PREDICATE]:
+        at += 1
+    return at >= end
+
+
+@inner
 def _order(row: Numbers, codes: Codes, begin: int, end: int) -> None:
     """Sort an event's rows by predicate, then code: by insertion, in ever smaller steps (Shell's sort)."""
     step = 1
@@ -136,6 +145,17 @@ def _begun(
 
 
 @inner
+def _predicate(predicates: Texts, triple: int, before: int, numbers: Numbers, known: Table) -> int:
+    """The number of a triple's predicate, or -1; most likely it is that of the same place in the event before."""
+    start, end = predicates.offsets[triple], predicates.offsets[triple + 1]
+    if before >= 0:
+        first, last = predicates.offsets[before], predicates.offsets[before + 1]
+        if same(predicates.data, start, end, predicates.data, first, last):
+            return numbers[before]
+    return lookup(known, code(predicates.data, start, end), predicates.data, start, end)
+
+
+@inner
 def _length(found: Lists, at: int) -> int:
     return found.starts[at + 1] - found.starts[at]
 
@@ -172,12 +192,14 @@ def _sorted_rows(
     count = objects.offsets.size - 1
     starts = np.zeros(events.size, np.int64)
     row, codes = np.empty((2 * count + 64, 3), np.int32), np.empty(2 * count + 64, np.uint64)
+    numbers = np.empty(count, np.int32)  # of the predicates
     size = 0
     for event in range(events.size - 1):
         begin = size
         for triple in range(events[event], events[event + 1]):
-            start, end = predicates.offsets[triple], predicates.offsets[triple + 1]
-            number = lookup(known.predicates, code(predicates.data, start, end), predicates.data, start, end)
+            before = triple - events[event] + events[event - 1] if event else triple
+            number = _predicate(predicates, triple, before if before < events[event] else -1, numbers, known.predicates)
+            numbers[triple] = number
             if number < 0:
                 continue
             about, types = _is_event(ids, event, subjects, triple), _length(known.ranges, number)
@@ -203,8 +225,9 @@ def _sorted_rows(
                 size = _put_classes(row, codes, size, known.ranges, number, known.classes, count)
         if known.beginnings.values.size:
             row, codes, size = _begun(row, codes, begin, size, objects, known)
-        _order(row, codes, begin, size)
-        size = _distinct(row, codes, begin, size, objects, known.classes.strings)
+        if not _rise(row, begin, size):
+            _order(row, codes, begin, size)
+            size = _distinct(row, codes, begin, size, objects, known.classes.strings)
         starts[event + 1] = size
     return starts, row, codes
 

@@ -74,7 +74,7 @@ def encode_few(records: Sequence[RecordRow], known: Tables) -> Encoded:
 def _notifications(
     records: Sequence[RecordRow], objects: Sequence[str], found: Bound, group: Group
 ) -> list[tuple[int, Notification]]:
-    labels, names = found.sources.labels, group.leaves.names
+    labels, name = found.sources.labels, group.leaves.name
     starts, binding, term = found.starts.tolist(), found.binding.tolist(), found.term.tolist()
     pairs = [(labels[at], _string(number, objects, records)) for at, number in zip(binding, term, strict=True)]
     told = []
@@ -82,7 +82,7 @@ def _notifications(
         record = records[event]
         assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
         bindings = tuple(pairs[starts[place] : starts[place + 1]])
-        told.append((event, Notification(names[leaf].as_py(), record.start, record.end, (record.id,), bindings)))
+        told.append((event, Notification(name(leaf), record.start, record.end, (record.id,), bindings)))
     return told
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from motet.engine.match.leaf import Entry, Form, Shape, entry
 from motet.engine.match.segment import Block, Segment, blocks_of, build
+from motet.engine.match.texts import Texts, texts
 from motet.language.syntax import Subscription
 from motet.model.terms import RDF_TYPE
 
@@ -24,7 +26,7 @@ ANY_LENGTH = np.iinfo(np.int64).max
 VERIFIED = -1  # the form of a leaf that has none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leaves:
     """The leaves of a segment, by number."""
 
@@ -36,6 +38,15 @@ class Leaves:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def name(self, leaf: int) -> str:
+        """One of the names; Arrow would take as long for it as the search for the leaf."""
+        offsets, data = self._texts
+        return data[offsets[leaf] : offsets[leaf + 1]].tobytes().decode()
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return texts(self.names)
 
 
 @dataclass(frozen=True, slots=True)

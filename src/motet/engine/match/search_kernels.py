@@ -40,6 +40,7 @@ _OF_EVENT, _OF_SHAPE, _IS_CROWDED, _KEY, _AT, _BUCKET, _NEAR = range(7)
 _FLAGS = 2**FLAG_BITS - 1
 _HALF, _PLACE = np.uint64(32), np.uint64(2**32 - 1)
 _ENOUGH = 256  # probes whose memory fits into the nearest cache
+_NEAR_BY = 1024  # slots of a plan that stays in the nearest cache
 _RUN = 16  # entries that are looked at one after the other sooner than by halves
 
 
@@ -443,7 +444,8 @@ def search(
     stack = np.empty((130, 2), np.int64)
     while event < rows.starts.size - 1:
         count, event = _foresee(rows, plan, starts, anchored, event, probes, works)
-        _approach(plan, probes, count)
+        if plan.slots.size > _NEAR_BY:
+            _approach(plan, probes, count)
         first = size
         for probe in range(count):
             own = probes[probe, _OF_EVENT]

@@ -62,6 +62,10 @@ class Hits(NamedTuple):
     witness: npt.NDArray[np.int32]
 
 
+_NOTHING = np.empty(0, np.int32)
+NO_HITS = Hits(_NOTHING, _NOTHING, np.empty(0, np.bool_), np.empty((0, 0), np.int32))
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Searchable arrays; a shape's number is its place in ``shapes``."""
@@ -81,7 +85,7 @@ class Segment:
             if event == len(rows.starts) - 1:
                 break
             table = _with_room(table, size)
-        return _hits(table[:size])
+        return _hits(table[:size]) if size else NO_HITS
 
     def blocks(self) -> list[Block]:
         """The tables the segment was made of, in its own order."""

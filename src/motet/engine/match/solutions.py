@@ -44,15 +44,15 @@ class Solutions:
 
     def notifications(self, names: pa.Array) -> pa.RecordBatch:
         """As NOTIFICATIONS; ``names`` are the leaves'."""
-        bindings = _bindings(self.starts, _taken(self.sources.names, self.binding), self.strings(self.term))
+        variables, terms = _taken(self.sources.names, self.binding), _taken(self.terms(self.term), self.term)
+        bindings = _bindings(self.starts, variables, terms)
         return _notifications(self.batch, _taken(names, self.leaf), self.event, bindings)
 
-    def strings(self, terms: Ints) -> pa.Array:
-        """The strings of some terms."""
+    def terms(self, wanted: Ints) -> pa.Array:
+        """The terms by number, at least as far as some are wanted."""
         objects = self.batch.encoded.terms
-        if terms.max(initial=0) < len(objects):
-            return _taken(_strings(objects), terms)
-        return _taken(_terms(self.batch, self.sources), terms)
+        is_enough = wanted.max(initial=0) < len(objects)
+        return _strings(objects) if is_enough else _terms(self.batch, self.sources)
 
 
 class Bound(NamedTuple):

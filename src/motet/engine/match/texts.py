@@ -132,14 +132,14 @@ class Table(NamedTuple):
 def table(strings: Texts) -> Table:
     """A table of distinct strings."""
     found = codes(strings)
-    return Table(strings, frozen(found), frozen(slots(found)))
+    return Table(strings, frozen(found), frozen(slots(found, 2 * found.size)))
 
 
 @compiled
-def slots(keys: Codes) -> Numbers:
-    """Open addressing: where to look for each key."""
+def slots(keys: Codes, room: int) -> Numbers:
+    """Open addressing: where to look for each key, in at least so many slots."""
     size = 4
-    while size < 2 * keys.size:
+    while size < room:
         size *= 2
     found = np.full(size, -1, np.int32)
     for number in range(keys.size):
