@@ -50,14 +50,14 @@ MUTANTS = (
     # Which partners a context takes
     Mutant(
         _PAIRING_KERNELS,
-        "                    if context != RECENT:\n",
-        "                    if context not in (RECENT, CHRONICLE):\n",
+        "            if context != RECENT:\n",
+        "            if context not in (RECENT, CHRONICLE):\n",
         "chronicle consumes nothing",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "                    if context in (CHRONICLE, RECENT):\n",
-        "                    if context == RECENT:\n",
+        "            if context in (CHRONICLE, RECENT):\n",
+        "            if context == RECENT:\n",
         "chronicle takes every candidate",
     ),
     Mutant(
@@ -68,8 +68,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "if context != RECENT and found == had and opens[lane[x] & 1]:",
-        "if context != RECENT and opens[lane[x] & 1]:",
+        "if context != RECENT and found == had and opens[_side(rows, x)]:",
+        "if context != RECENT and opens[_side(rows, x)]:",
         "who has found a partner opens too",
     ),
     Mutant(
@@ -92,32 +92,32 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "return _agree(loose, x, y) and _disjoint(lists, x, y)",
-        "return _agree(loose, x, y)",
+        "return _agree(rows.loose, x, y) and _disjoint(rows, x, y)",
+        "return _agree(rows.loose, x, y)",
         "pairs share events",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "min(start[x], start[y]) > bound:",
-        "min(start[x], start[y]) >= bound:",
+        "if (0 <= asked.bound < span) or not",
+        "if (0 <= asked.bound <= span) or not",
         "the hull of a pair must be less than the bound",
     ),
     Mutant(
-        _PAIRING_KERNELS,
-        "found[pair, RIGHT_START] = rights[b, START]",
-        "found[pair, RIGHT_START] = rights[b, END]",
+        _PAIRING,
+        "found[LEFT_END], found[RIGHT_START] = found[END], other[START]",
+        "found[LEFT_END], found[RIGHT_START] = found[END], other[END]",
         "WITHOUT looks into the right side",
     ),
     Mutant(
         _GROUPING_KERNELS,
-        "found[group, column] = value if found[group, column] == UNBOUND else _DISAGREED",
-        "found[group, column] = value",
+        "found[column, group] = value if found[column, group] == UNBOUND else _DISAGREED",
+        "found[column, group] = value",
         "cumulative takes the last of several values",
     ),
     Mutant(
         _PAIRING,
-        "limit = now.frontier.now - max(now.lags)",
-        "limit = now.frontier.now",
+        "batch.completing(frontier - max(now.lags) if frontier < PASSED_ALL else PASSED_ALL)",
+        "batch.completing(frontier)",
         "pairs do not wait for sides that lag behind",
     ),
     Mutant(
@@ -128,9 +128,40 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "now.frontier.known(found.rows[:, END] + max(now.lags))",
-        "now.frontier.known(found.rows[:, END])",
+        "now.frontier.known(found.columns[END] + max(now.lags))",
+        "now.frontier.known(found.columns[END])",
         "says a pair was final before its sides were known",
+    ),
+    # Who is taken by the next one
+    Mutant(
+        _PAIRING_KERNELS,
+        "in_reach = (found < nobody) & (ends[near] - start[y] <= reach)",
+        "in_reach = (found < nobody) & (ends[near] - start[y] < reach)",
+        "who is taken by the next one must be less than the bound away",
+    ),
+    Mutant(
+        _PAIRING_KERNELS,
+        "is_short = other_end - other_start <= reach",
+        "is_short = True",
+        "who takes the one before may itself exceed the bound",
+    ),
+    Mutant(
+        _PAIRING_KERNELS,
+        "if in_reach and not (fits and (is_plain or",
+        "if in_reach and not (fits or (is_plain or",
+        "only the very next one is asked",
+    ),
+    Mutant(
+        _PAIRING_KERNELS,
+        "ends[np.uint32(x - 1)] >= end[y]:",
+        "ends[np.uint32(x - 1)] > end[y]:",
+        "who ends at the same instant takes nothing",
+    ),
+    Mutant(
+        _PAIRING_KERNELS,
+        "    return are_tied\n",
+        "    return False\n",
+        "the first in the log takes, not the first by id",
     ),
     # Absence
     Mutant(
@@ -165,21 +196,21 @@ MUTANTS = (
     ),
     Mutant(
         _ABSENCE_KERNELS,
-        "others[middle, START] <= instant",
-        "others[middle, START] < instant",
+        "others[START, middle] <= instant",
+        "others[START, middle] < instant",
         "contradicted by what starts at the first instant",
     ),
     Mutant(
         _ABSENCE_KERNELS,
-        "if others[at, END] <= high[row] and",
-        "if others[at, END] < high[row] and",
+        "if others[END, at] <= high[row] and",
+        "if others[END, at] < high[row] and",
         "not contradicted by what ends at the last instant",
     ),
     # Iterations
     Mutant(
         _ITERATION_KERNELS,
-        "rows[following, END] - rows[previous, END] > gap",
-        "rows[following, END] - rows[previous, END] >= gap",
+        "table[END, following] - table[END, previous] > gap",
+        "table[END, following] - table[END, previous] >= gap",
         "EVERY is broken by a gap of exactly its length",
     ),
     Mutant(
@@ -187,13 +218,13 @@ MUTANTS = (
     ),
     Mutant(
         _ITERATION_KERNELS,
-        "return rows[last, END] - start <= bound",
-        "return rows[last, END] - start < bound",
+        "return table[END, last] - start <= bound",
+        "return table[END, last] - start < bound",
         "a window must be less than the bound",
     ),
     Mutant(
         _ITERATION_KERNELS,
-        "        if longer:\n            start = min(start, rows[row, START])\n",
+        "        if longer:\n            start = min(start, table[START, row])\n",
         "        if longer:\n            start = min(start, start)\n",
         "a run forgets that its latest member may start first",
     ),
@@ -212,8 +243,8 @@ MUTANTS = (
     # Time, the log, the plan
     Mutant(
         _FRONTIER,
-        "first_above(self.instants, instants)",
-        "first_above(self.instants, instants - 1)",
+        "self.before, self.first, instants)",
+        "self.before, self.first, instants - 1)",
         "an instant counts as passed when it is reached: the offset",
     ),
     Mutant(
@@ -225,13 +256,13 @@ MUTANTS = (
     Mutant(_DISTINCT, "        fresh[: len(self.seen)] = False\n", "", "finds again what it has seen"),
     Mutant(
         _DISTINCT,
-        "~now.frontier.passed(table.rows[:, END] + now.lag)",
-        "~now.frontier.passed(table.rows[:, END])",
+        "~now.frontier.passed(table.columns[END] + now.lag)",
+        "~now.frontier.passed(table.columns[END])",
         "forgets although it may come again",
     ),
     Mutant(
         _DETECTOR,
-        "seen = table if start is None else table.take(table.rows[:, FIRST] > start.offset)",
+        "seen = table if start is None else table.take(table.columns[FIRST] > start.offset)",
         "seen = table",
         "a subscription sees what began before it",
     ),

@@ -322,9 +322,10 @@ def _fit(
     relation: int, left_first: bool, start: int, end: int, other_start: int, other_end: int, reach: int
 ) -> bool:  # fmt: skip
     """Whether an interval that ends first, and begins in reach, and one that does too, are related."""
+    is_short = other_end - other_start <= reach
     if left_first:
-        return _related(relation, start, end, other_start, other_end) & (other_end - other_start <= reach)
-    return _related(relation, other_start, other_end, start, end) & (other_end - other_start <= reach)
+        return _related(relation, start, end, other_start, other_end) & is_short
+    return _related(relation, other_start, other_end, start, end) & is_short
 
 
 @compiled
