@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from motet.engine.detect.construct import Derived, as_records, solutions
-from motet.engine.detect.deliver import Told, alone, notifications, with_constructs, with_graphs
+from motet.engine.detect.deliver import Told, alone, in_turn, notifications, with_constructs, with_graphs
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, Ints, Occurrences, concatenated
 from motet.engine.detect.operator import Now
@@ -40,7 +40,9 @@ class Telling:
 
     def notifications(self) -> list[pa.RecordBatch]:
         """All that was told."""
-        return [*self._finished, notifications(self._plain, self.sharing.names)] if self._plain else self._finished
+        if not self._plain:
+            return self._finished
+        return [*self._finished, notifications(in_turn(self._plain), self.sharing.names)]
 
     def at(self, id_: int, table: Occurrences) -> Found:
         """Tell those who wait at a node of what it has found; what their derived events mean to leaves is returned."""

@@ -94,11 +94,16 @@ class Audience:
             return None
         if self._distinct and (not now.facts["comes once"] or any(len(one.seen) for one in self._distinct)):
             return None
-        return Told(_in_order(found), self._deliveries, self._sources)
+        return Told(found, self._deliveries, self._sources)
+
+
+def in_turn(found: Sequence[Told]) -> Sequence[Told]:
+    """A single table in order, as several will be when they are put together: numbers are quicker to sort."""
+    return found if len(found) > 1 else [told._replace(table=_in_order(told.table)) for told in found]
 
 
 def _in_order(found: Occurrences) -> Occurrences:
-    """By the records that made them final, as most are already: numbers are quicker to sort than notifications."""
+    """By the records that made them final, as most are already."""
     emitted, end, start = keys = [found.columns[column] for column in (EMITTED, END, START)]
     if not (emitted[1:] >= emitted[:-1]).all():
         return found.take(np.lexsort(keys[::-1]))
@@ -217,9 +222,18 @@ def _bindings(table: Occurrences, found: Sequence[Told], row: Ints, which: Ints,
         starts = _from_sizes(bound)[starts]
         label, cell = label[bound], cell[bound]
     pairs = pa.StructArray.from_arrays(
-        [labels.take(pa.array(label)), names.strings(values[cell])], fields=list(BINDING)
+        [labels.take(pa.array(label)), _strings(values, cell, names)], fields=list(BINDING)
     )
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pairs, type=NOTIFICATIONS.field("bindings").type)
+
+
+def _strings(values: Ints, cell: Ints, names: Dictionary) -> pa.Array:
+    """The terms in some cells; one that many are told is looked up once."""
+    if len(cell) <= len(values):
+        return names.strings(values[cell])
+    is_shown = np.zeros(len(values), np.bool_)
+    is_shown[cell] = True
+    return names.strings(values[is_shown]).take(pa.array((np.cumsum(is_shown) - 1)[cell]))
 
 
 def with_graphs(batch: pa.RecordBatch, table: Occurrences, names: Dictionary) -> pa.RecordBatch:
