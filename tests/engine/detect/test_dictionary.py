@@ -10,9 +10,9 @@ from motet.engine.detect.occurrences import EVENT, UNBOUND, VALUES, Occurrences
 
 
 def _table(values: list[list[int]], events: list[int]) -> Occurrences:
-    rows = np.zeros((len(values), VALUES + len(values[0])), np.int64)
-    rows[:, VALUES:] = values
-    return Occurrences(rows, np.arange(len(events) + 1), np.array(events))
+    columns = np.zeros((VALUES + len(values[0]), len(values)), np.int64)
+    columns[VALUES:] = np.transpose(values)
+    return Occurrences(columns, np.arange(len(events) + 1), np.array(events))
 
 
 def test_terms_are_numbered_as_they_come() -> None:
@@ -50,7 +50,7 @@ def test_what_is_kept_means_the_same() -> None:
     numbers = names.terms.numbers(pa.array(["<a>", "<b>", "<c>"]))
     names.events.add(np.array([4, 6, 9]), pa.array(["urn:4", "urn:6", "urn:9"]), None)
     table = _table([[numbers[2], 6 | EVENT], [numbers[1], UNBOUND]], [9, 6])
-    kept = names.keep([table])(table).rows[:, VALUES:]
+    kept = names.keep([table])(table).values
     assert names.strings(kept.ravel()[:3]).to_pylist() == ["<c>", "<urn:6>", "<b>"]
     assert (kept[1, 1], len(names.terms), len(names.events)) == (UNBOUND, 2, 2)
 
