@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.compiled import compiled, inner, making
-from motet.engine.match.texts import Codes, Ints, Numbers, Table, Texts, code, lookup, same
+from motet.engine.match.texts import Codes, Ints, Numbers, Table, Texts, code, lookup, same, span
 from motet.engine.match.vocabulary import Lists, Vocabulary
 
 Bytes = npt.NDArray[np.uint8]
@@ -31,9 +31,11 @@ _MONTHS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 @inner
 def _is_event(ids: Texts, event: int, terms: Texts, row: int) -> bool:
     """Whether a term is the event's IRI."""
-    start, end = terms.offsets[row], terms.offsets[row + 1]
-    begin, stop = ids.offsets[event], ids.offsets[event + 1]
-    if end - start != stop - begin + 2 or terms.data[start] != _LESS or terms.data[end - 1] != _MORE:
+    start, end = span(terms, row)
+    begin, stop = span(ids, event)
+    if end - start != stop - begin + 2:
+        return False
+    if terms.data[np.uint64(start)] != _LESS or terms.data[np.uint64(end - 1)] != _MORE:
         return False
     return same(terms.data, start + 1, end - 1, ids.data, begin, stop)
 
@@ -48,14 +50,14 @@ def _grown(row: Numbers, codes: Codes, room: int) -> tuple[Numbers, Codes]:
 
 @inner
 def _move(row: Numbers, codes: Codes, at: int, rows: Numbers, more: Codes, to: int) -> None:
-    rows[to, _PREDICATE], rows[to, _REF], more[to] = row[at, _PREDICATE], row[at, _REF], codes[at]
+    _put(rows, more, to, row[at, _PREDICATE], codes[at], row[at, _REF])
 
 
 @inner
 def _rise(row: Numbers, begin: int, end: int) -> bool:
     """Whether each of an event's rows has a later predicate than the one before: then they are in order, each once."""
     at = begin + 1
-    while at < end and row[at - 1, _PREDICATE] < row[at, _PREDICATE]:
+    while at < end and row[np.uint64(at - 1), _PREDICATE] < row[np.uint64(at), _PREDICATE]:
         at += 1
     return at >= end
 
@@ -86,7 +88,7 @@ def _equal_terms(objects: Texts, classes: Texts, left: int, right: int) -> bool:
     count = objects.offsets.size - 1
     one, other = (objects if left < count else classes), (objects if right < count else classes)
     i, j = (left if left < count else left - count), (right if right < count else right - count)
-    return same(one.data, one.offsets[i], one.offsets[i + 1], other.data, other.offsets[j], other.offsets[j + 1])
+    return same(one.data, *span(one, i), other.data, *span(other, j))
 
 
 @inner
@@ -111,7 +113,8 @@ def _distinct(row: Numbers, codes: Codes, begin: int, end: int, objects: Texts, 
 
 @inner
 def _put(row: Numbers, codes: Codes, size: int, predicate: int, code_: np.uint64, ref: int) -> int:
-    row[size, _PREDICATE], row[size, _REF], codes[size] = predicate, ref, code_
+    at = np.uint64(size)
+    row[at, _PREDICATE], row[at, _REF], codes[at] = predicate, ref, code_
     return size + 1
 
 
@@ -133,7 +136,7 @@ def _begun(
         ref, predicate = row[at, _REF], row[at, _PREDICATE]
         found, terms = known.beginnings, objects if ref < count else known.classes.strings
         place = ref if ref < count else ref - count
-        first, last = terms.offsets[place], terms.offsets[place + 1]
+        first, last = span(terms, place)
         if size + _length(found, predicate) > codes.size:
             row, codes = _grown(row, codes, 2 * (size + _length(found, predicate)))
         for spec in range(found.starts[predicate], found.starts[predicate + 1], 3):
@@ -147,17 +150,15 @@ def _begun(
 @inner
 def _predicate(predicates: Texts, triple: int, before: int, numbers: Numbers, known: Table) -> int:
     """The number of a triple's predicate, or -1; most likely it is that of the same place in the event before."""
-    start, end = predicates.offsets[triple], predicates.offsets[triple + 1]
-    if before >= 0:
-        first, last = predicates.offsets[before], predicates.offsets[before + 1]
-        if same(predicates.data, start, end, predicates.data, first, last):
-            return numbers[before]
+    start, end = span(predicates, triple)
+    if before >= 0 and same(predicates.data, start, end, predicates.data, *span(predicates, before)):
+        return numbers[np.uint64(before)]
     return lookup(known, code(predicates.data, start, end), predicates.data, start, end)
 
 
 @inner
 def _length(found: Lists, at: int) -> int:
-    return found.starts[at + 1] - found.starts[at]
+    return found.starts[np.uint64(at + 1)] - found.starts[np.uint64(at)]
 
 
 @compiled
@@ -199,13 +200,13 @@ def _sorted_rows(
         for triple in range(events[event], events[event + 1]):
             before = triple - events[event] + events[event - 1] if event else triple
             number = _predicate(predicates, triple, before if before < events[event] else -1, numbers, known.predicates)
-            numbers[triple] = number
+            numbers[np.uint64(triple)] = number
             if number < 0:
                 continue
             about, types = _is_event(ids, event, subjects, triple), _length(known.ranges, number)
             if not about and types == 0:
                 continue
-            start, end = objects.offsets[triple], objects.offsets[triple + 1]
+            start, end = span(objects, triple)
             own = code(objects.data, start, end)
             class_ = -1
             if about and number == _TYPE and known.classes.codes.size:
@@ -359,7 +360,7 @@ def _values(row: Numbers, objects: Texts, compared: npt.NDArray[np.bool_]) -> Fl
         row[at, _KIND] = 0
         if not compared[row[at, _PREDICATE]] or ref >= offsets.size - 1:
             continue
-        start, end = offsets[ref], offsets[ref + 1]
+        start, end = span(objects, ref)
         name = _datatype(data, start, end) if data[start] == _QUOTE and data[end - 1] == _MORE else -1
         if name < 0:
             continue

@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.int32]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _SEED, _STEP, _LAST = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
-_HALF, _TURN = np.uint64(32), np.uint64(29)
+_HALF, _TURN, _ONE = np.uint64(32), np.uint64(29), np.uint64(1)
 _S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(shift) for shift in range(8, 64, 8))
 
 
@@ -48,6 +48,12 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     array = np.ascontiguousarray(array).view()
     array.flags.writeable = False
     return array
+
+
+@inner
+def span(strings: Texts, at: int) -> tuple[int, int]:
+    """Where a string begins and ends. Of a place without a sign nobody asks whether it counts from the end."""
+    return strings.offsets[np.uint64(at)], strings.offsets[np.uint64(at + 1)]
 
 
 @inner
@@ -153,12 +159,12 @@ def slots(keys: Codes, room: int) -> Numbers:
 @inner
 def lookup(known: Table, key: np.uint64, data: npt.NDArray[np.uint8], start: int, end: int) -> int:
     """The number of a string, or -1."""
-    size = known.slots.size
-    at = np.int64(key & np.uint64(size - 1))
+    mask = np.uint64(known.slots.size - 1)
+    at = key & mask
     while known.slots[at] >= 0:
         number = known.slots[at]
-        begin, stop = known.strings.offsets[number], known.strings.offsets[number + 1]
-        if known.codes[number] == key and same(data, start, end, known.strings.data, begin, stop):
+        begin, stop = span(known.strings, number)
+        if known.codes[np.uint64(number)] == key and same(data, start, end, known.strings.data, begin, stop):
             return number
-        at = (at + 1) & (size - 1)
+        at = (at + _ONE) & mask
     return -1
