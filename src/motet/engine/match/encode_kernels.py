@@ -19,10 +19,10 @@ _PREDICATE, _REF, _KIND = range(3)  # columns of a row
 _LESS, _MORE, _QUOTE, _HASH, _PLUS, _MINUS, _DOT, _COLON = 60, 62, 34, 35, 43, 45, 46, 58
 _NUMBER, _INSTANT, _INEXACT, _SLOW = np.uint8(1), np.uint8(2), np.uint8(4), np.uint8(255)
 _XSD = np.frombuffer(b'"^^<http://www.w3.org/2001/XMLSchema#', np.uint8)
-_INTEGER = np.frombuffer(b"integer>", np.uint8)
-_DECIMAL = np.frombuffer(b"decimal>", np.uint8)
-_DOUBLE = np.frombuffer(b"double>", np.uint8)
-_DATETIME = np.frombuffer(b"dateTime>", np.uint8)
+_INTEGER = np.frombuffer(_XSD.tobytes() + b"integer>", np.uint8)
+_DECIMAL = np.frombuffer(_XSD.tobytes() + b"decimal>", np.uint8)
+_DOUBLE = np.frombuffer(_XSD.tobytes() + b"double>", np.uint8)
+_DATETIME = np.frombuffer(_XSD.tobytes() + b"dateTime>", np.uint8)
 _TENS = np.array([10.0**power for power in range(23)])
 _FIVES = np.array([5**power for power in range(19)], np.int64)
 _MONTHS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
@@ -234,25 +234,18 @@ def _sorted_rows(
 
 
 @inner
-def _follows(data: Bytes, at: int, end: int, text: Bytes) -> bool:
-    if end - at != text.size:
-        return False
-    place = 0
-    while place < text.size and data[at + place] == text[place]:
-        place += 1
-    return place == text.size
+def _has_type(data: Bytes, start: int, end: int, ending: Bytes) -> bool:
+    """Whether a literal ends so."""
+    return end - start > ending.size and same(data, end - ending.size, end, ending, 0, ending.size)
 
 
 @inner
-def _datatype(data: Bytes, start: int, end: int) -> int:
-    """Where the name of an XML Schema datatype begins, or -1."""
+def _is_schema_typed(data: Bytes, start: int, end: int) -> bool:
+    """Whether a literal has an XML Schema datatype."""
     at = end - 2
-    while at > start and data[at] != _HASH and end - at < 24:
+    while at > start and data[np.uint64(at)] != _HASH and end - at < 24:
         at -= 1
-    begin = at + 1 - _XSD.size
-    if begin <= start or not _follows(data, begin, at + 1, _XSD):
-        return -1
-    return at + 1
+    return _has_type(data, start, at + 1, _XSD)
 
 
 @inner
@@ -260,7 +253,7 @@ def _digits(data: Bytes, at: int, count: int) -> np.int64:
     """A number of so many digits, or -1."""
     value = np.int64(0)
     for place in range(at, at + count):
-        digit = np.int64(data[place]) - 48
+        digit = np.int64(data[np.uint64(place)]) - 48
         if digit < 0 or digit > 9:
             return np.int64(-1)
         value = value * 10 + digit
@@ -270,17 +263,17 @@ def _digits(data: Bytes, at: int, count: int) -> np.int64:
 @inner
 def _decimal(data: Bytes, at: int, end: int, exponents: bool, fractions: bool) -> tuple[float, np.uint8]:
     """A number of up to 15 digits; the rest is slow."""
-    negative = at < end and data[at] == _MINUS
-    if at < end and (data[at] == _MINUS or data[at] == _PLUS):
-        at += 1
+    sign = data[np.uint64(at)] if at < end else 0
+    negative = sign == _MINUS
+    at += negative or sign == _PLUS
     value, digits, power, fraction = np.int64(0), 0, 0, False
     while at < end:
-        digit = np.int64(data[at]) - 48
+        digit = np.int64(data[np.uint64(at)]) - 48
         if 0 <= digit <= 9:
             value = value * 10 + digit
             digits += 1
             power -= 1 if fraction else 0
-        elif data[at] == _DOT and fractions and not fraction:
+        elif digit == _DOT - 48 and fractions and not fraction:
             fraction = True
         else:
             break
@@ -361,18 +354,16 @@ def _values(row: Numbers, objects: Texts, compared: npt.NDArray[np.bool_]) -> Fl
         if not compared[row[at, _PREDICATE]] or ref >= offsets.size - 1:
             continue
         start, end = span(objects, ref)
-        name = _datatype(data, start, end) if data[start] == _QUOTE and data[end - 1] == _MORE else -1
-        if name < 0:
+        if data[np.uint64(start)] != _QUOTE or data[np.uint64(end - 1)] != _MORE:
             continue
-        stop = name - _XSD.size
-        if _follows(data, name, end, _INTEGER):
-            values[at], row[at, _KIND] = _decimal(data, start + 1, stop, False, False)
-        elif _follows(data, name, end, _DECIMAL):
-            values[at], row[at, _KIND] = _decimal(data, start + 1, stop, False, True)
-        elif _follows(data, name, end, _DOUBLE):
-            values[at], row[at, _KIND] = _decimal(data, start + 1, stop, True, True)
-        elif _follows(data, name, end, _DATETIME):
-            values[at], row[at, _KIND] = _instant(data, start + 1, stop)
-        else:
+        if _has_type(data, start, end, _INTEGER):
+            values[at], row[at, _KIND] = _decimal(data, start + 1, end - _INTEGER.size, False, False)
+        elif _has_type(data, start, end, _DECIMAL):
+            values[at], row[at, _KIND] = _decimal(data, start + 1, end - _DECIMAL.size, False, True)
+        elif _has_type(data, start, end, _DOUBLE):
+            values[at], row[at, _KIND] = _decimal(data, start + 1, end - _DOUBLE.size, True, True)
+        elif _has_type(data, start, end, _DATETIME):
+            values[at], row[at, _KIND] = _instant(data, start + 1, end - _DATETIME.size)
+        elif _is_schema_typed(data, start, end):
             row[at, _KIND] = _SLOW
     return values
