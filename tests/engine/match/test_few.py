@@ -30,7 +30,7 @@ def by_event(found: Told) -> Told:
 
 
 def plain(matcher: Matcher, rows: list[RecordRow]) -> Told | None:
-    return tell_few(rows, matcher._index.groups, matcher._tables, matcher._predicates)
+    return tell_few(rows, matcher._index.groups, matcher._vocabulary, matcher._predicates)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))

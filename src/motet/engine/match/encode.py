@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.match.encode_kernels import encode_rows
+from motet.engine.match.encode_kernels import Vocabulary, encode_rows
 from motet.engine.match.search_kernels import KIND, REF, Rows
 from motet.engine.match.texts import Codes, Ints, Numbers, Texts, frozen, texts
 from motet.engine.match.values import comparable
-from motet.engine.match.vocabulary import Vocabulary, class_names, tables
+from motet.engine.match.vocabulary import class_names
 
 SLOW = 255
 
@@ -46,11 +46,12 @@ def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
     offsets, subjects, predicates, objects = _columns(events.column("triples"))
     strings = texts(objects)
     columns = (*texts(events.column("id")), *texts(subjects), *texts(predicates), *strings)
-    starts, row, code, value = encode_rows(offsets, *columns, *tables(known))
+    starts, row, code, value = encode_rows(offsets, *columns, *known)
     settle_slow(row, value, lambda ref: objects[ref].as_py())
-    if not known.classes.codes.size:
+    classes = class_names(known)
+    if not len(classes):
         return Encoded(starts, row, code, value, objects, strings)
-    terms = pa.concat_arrays([objects, class_names(known)])
+    terms = pa.concat_arrays([objects, classes])
     return Encoded(starts, row, code, value, terms, texts(terms))
 
 

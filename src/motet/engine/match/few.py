@@ -12,13 +12,12 @@ from itertools import accumulate
 import numpy as np
 
 from motet.engine.match.encode import SLOW, Encoded, settle_slow
-from motet.engine.match.encode_kernels import encode_rows
+from motet.engine.match.encode_kernels import Vocabulary, encode_rows
 from motet.engine.match.index import Group
 from motet.engine.match.search_kernels import KIND
 from motet.engine.match.solutions import Bound, bound
 from motet.engine.match.texts import Texts
 from motet.engine.match.verify import instant
-from motet.engine.match.vocabulary import Tables
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow
 from motet.model.terms import iri
@@ -29,11 +28,11 @@ Told = list[tuple[Notification, int]]
 
 
 def tell_few(
-    records: Sequence[RecordRow], groups: Sequence[Group], known: Tables, predicates: Mapping[str, int]
+    records: Sequence[RecordRow], groups: Sequence[Group], known: Vocabulary, predicates: Mapping[str, int]
 ) -> Told | None:
     """The notifications of stamped events with their offsets, in order; None when columns are needed.
 
-    Only over the tables of a vocabulary without classes, since their terms are not among the events'.
+    Only over a vocabulary without classes, since their terms are not among the events'.
     """
     encoded = encode_few(records, known)
     found: list[tuple[int, Notification]] = []
@@ -50,7 +49,7 @@ def tell_few(
     return [(notification, records[event].offset) for event, notification in found]
 
 
-def encode_few(records: Sequence[RecordRow], known: Tables) -> Encoded:
+def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
     """As `encode`; the terms are a list."""
     triples = [triple for record in records for triple in record.triples]
     count = len(triples)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from motet.engine.match.asked import Asked
 from motet.engine.match.closing import Background, Closing, background_of
 from motet.engine.match.encode import encode
+from motet.engine.match.encode_kernels import Vocabulary
 from motet.engine.match.few import tell_few
 from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
 from motet.engine.match.needs import needs_nobody
@@ -26,7 +27,7 @@ from motet.engine.match.segment import Hits
 from motet.engine.match.solutions import Batch, Solutions, solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import Verifier, leaf_of
-from motet.engine.match.vocabulary import Tables, Vocabulary, tables, vocabulary
+from motet.engine.match.vocabulary import class_names, vocabulary
 from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow, Triple, notification_batch, notification_rows, record_batch
@@ -92,7 +93,7 @@ class Matcher:
 
     def tell(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]]:
         """As `notify`, from event records in Python values to such: quicker for a few events."""
-        told = tell_few(records, self._index.groups, self._tables, self._predicates) if self._is_simple else None
+        told = tell_few(records, self._index.groups, self._vocabulary, self._predicates) if self._is_simple else None
         return list(notification_rows(self.notify(record_batch(records)))) if told is None else told
 
     def solve(self, events: pa.RecordBatch) -> Iterator[Part]:
@@ -138,7 +139,7 @@ class Matcher:
     def _is_simple(self) -> bool:
         """Whether events mean just what they say."""
         background = self._background
-        has_classes = self._vocabulary.classes.codes.size > 0
+        has_classes = len(class_names(self._vocabulary)) > 0
         return not len(background.subjects) and needs_nobody(background.reasoner) and not has_classes
 
     @cached_property
@@ -157,10 +158,6 @@ class Matcher:
     def _vocabulary(self) -> Vocabulary:
         schema = self._background.reasoner.schema
         return vocabulary(self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties)
-
-    @cached_property
-    def _tables(self) -> Tables:
-        return tables(self._vocabulary)
 
     @cached_property
     def _verifier(self) -> Callable[[Subscription], Verifier]:

@@ -135,12 +135,6 @@ class Table(NamedTuple):
     slots: Numbers  # a power of two of them; -1 is free
 
 
-def table(strings: Texts) -> Table:
-    """A table of distinct strings."""
-    found = codes(strings)
-    return Table(strings, frozen(found), frozen(slots(found, 2 * found.size)))
-
-
 @compiled
 def slots(keys: Codes, room: int) -> Numbers:
     """Open addressing: where to look for each key, in at least so many slots."""

@@ -7,19 +7,17 @@ for, and that implies nothing, has no number, and its triples are passed over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from motet.engine.match.encode_kernels import COMPARED, IMPLIES, Vocabulary
 from motet.engine.match.prefixes import Beginning, named_beginning
-from motet.engine.match.texts import Ints, Table, frozen, table, texts
+from motet.engine.match.texts import Codes, Ints, Numbers, codes, frozen, slots, texts
 from motet.model.terms import RDF_TYPE
 from motet.ontology.schema import Above, Properties
-
-Tables = tuple[npt.NDArray[Any], ...]
 
 
 class Lists(NamedTuple):
@@ -27,19 +25,6 @@ class Lists(NamedTuple):
 
     starts: Ints
     values: Ints
-
-
-class Vocabulary(NamedTuple):
-    """Predicate 0 is rdf:type."""
-
-    predicates: Table
-    compared: npt.NDArray[np.bool_]  # by predicate: whether its values are compared as numbers or instants
-    classes: Table
-    superclasses: Lists  # by class
-    superproperties: Lists  # by predicate
-    domains: Lists  # by predicate: classes of its subjects
-    ranges: Lists  # by predicate: classes of its objects
-    beginnings: Lists  # by predicate, in threes: the number of a beginning, its length, whether of all values
 
 
 def vocabulary(
@@ -54,36 +39,39 @@ def vocabulary(
     names = list(dict.fromkeys([*asked, *sorted(wanted), *implying]))
     classes = list(dict.fromkeys(_classes(superclasses, properties)))
     number, class_number = _numbers(names), _numbers(classes)
-    return Vocabulary(
-        _table(names),
-        frozen(np.array([name in compared for name in names], np.bool_)),
-        _table(classes),
-        _lists([_plain(superclasses.get(name, ())) for name in classes], class_number),
-        _lists([above.get(name, []) for name in names], number),
-        _lists([_plain(properties[name][1]) if name in properties else [] for name in names], class_number),
-        _lists([_plain(properties[name][2]) if name in properties else [] for name in names], class_number),
-        _beginnings(names, beginnings, number),
-    )
+    begun = _begun(beginnings, number)
+    listed = [_listed(_plain(superclasses.get(name, ())), class_number) for name in classes]
+    traits = []
+    for name in names:
+        _, subjects, objects = properties.get(name, ((), (), ()))
+        implied = [above.get(name, []), _plain(subjects), _plain(objects)]
+        follows = any(implied) or (name == RDF_TYPE and len(classes) > 0)
+        traits.append(COMPARED * (name in compared) | IMPLIES * follows)
+        listed += (_listed(part, of) for part, of in zip(implied, (number, class_number, class_number), strict=True))
+        listed.append(begun.get(name, []))
+    return Vocabulary(*_tables(names, classes), frozen(np.array(traits, np.uint8)), *lists(listed))
 
 
-def tables(known: Vocabulary) -> Tables:
-    """All arrays of a vocabulary, one after the other."""
-    predicates, compared, classes, *lists_ = known
-    both = (*predicates.strings, predicates.codes, predicates.slots, compared)
-    return (*both, *classes.strings, classes.codes, classes.slots, *chain.from_iterable(lists_))
+def _tables(names: list[str], classes: list[str]) -> tuple[Numbers, npt.NDArray[np.uint8], Codes, Numbers, Numbers]:
+    strings = texts(pa.array([*names, *classes], pa.string()))
+    keys = codes(strings)
+    predicate, class_ = (slots(part, 2 * len(part)) for part in (keys[: len(names)], keys[len(names) :]))
+    class_[class_ >= 0] += len(names)
+    return *strings, frozen(keys), frozen(predicate), frozen(class_)
 
 
-def _beginnings(names: list[str], beginnings: Mapping[str, Beginning], number: Mapping[str, int]) -> Lists:
+def _begun(beginnings: Mapping[str, Beginning], number: Mapping[str, int]) -> Mapping[str, list[int]]:
+    """What is kept of the first bytes of a predicate's values."""
     found: dict[str, list[int]] = {}
     for name, (predicate, length, through_str) in beginnings.items():
         found.setdefault(predicate, []).extend((number[name], length, int(through_str)))
-    return lists([found.get(name, []) for name in names])
+    return found
 
 
 def class_names(known: Vocabulary) -> pa.Array:
     """The classes' terms, by number."""
-    offsets, data = known.classes.strings
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    names = pa.StringArray.from_buffers(len(known.codes), pa.py_buffer(known.offsets), pa.py_buffer(known.data))
+    return names.slice(len(known.traits))
 
 
 def _classes(superclasses: Above, properties: Properties) -> Iterable[str]:
@@ -102,12 +90,8 @@ def _numbers(names: list[str]) -> Mapping[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def _table(names: list[str]) -> Table:
-    return table(texts(pa.array(names, pa.string())))
-
-
-def _lists(names: list[list[str]], number: Mapping[str, int]) -> Lists:
-    return lists([[number[name] for name in part] for part in names])
+def _listed(names: Iterable[str], number: Mapping[str, int]) -> list[int]:
+    return [number[name] for name in names]
 
 
 def lists(parts: Sequence[Sequence[int]]) -> Lists:
