@@ -16,7 +16,7 @@ import numpy.typing as npt
 from motet.engine.compiled import compiled, inner
 from motet.engine.match.plan_kernels import FREE
 from motet.engine.match.prefixes import MARK
-from motet.engine.match.texts import Codes, Ints, Numbers, mixed, same
+from motet.engine.match.texts import Codes, Ints, Numbers, Texts, mixed, same, span
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -76,14 +76,14 @@ def run(row: Numbers, begin: int, end: int, wanted: int) -> tuple[int, int]:
         last = end
         while first < last:
             middle = (first + last) // 2
-            if row[middle, PREDICATE] < wanted:
+            if row[np.uint64(middle), PREDICATE] < wanted:
                 first = middle + 1
             else:
                 last = middle
-    while first < end and row[first, PREDICATE] < wanted:
+    while first < end and row[np.uint64(first), PREDICATE] < wanted:
         first += 1
     last = first
-    while last < end and row[last, PREDICATE] == wanted:
+    while last < end and row[np.uint64(last), PREDICATE] == wanted:
         last += 1
     return first, last
 
@@ -115,9 +115,9 @@ def _inside(value: float, kind: int, low: float, high: float, flags: int) -> int
 @inner
 def _is_term(rows: Rows, plan: Plan, term: int, row: int) -> bool:
     """Whether a constant is the object of a row, or what it begins with, byte by byte."""
-    ref, start, end = rows.row[row, REF], plan.offsets[term], plan.offsets[term + 1]
-    begin, stop = rows.offsets[ref], rows.offsets[ref + 1]
-    if plan.data[start] == _MARK:
+    start, end = span(Texts(plan.offsets, plan.data), term)
+    begin, stop = span(Texts(rows.offsets, rows.data), rows.row[np.uint64(row), REF])
+    if plan.data[np.uint64(start)] == _MARK:
         return begin + end - start < stop and same(plan.data, start + 1, end, rows.data, begin + 1, begin + end - start)
     return same(plan.data, start, end, rows.data, begin, stop)
 
@@ -126,7 +126,9 @@ def _is_term(rows: Rows, plan: Plan, term: int, row: int) -> bool:
 def _is_bucket(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool:
     """Whether a bucket's constants are the objects of the chosen rows."""
     place = 0
-    while place < arity and _is_term(rows, plan, plan.bucket[bucket + 1 + place], work[place, _CHOSEN]):
+    while place < arity and _is_term(
+        rows, plan, plan.bucket[np.uint64(bucket + 1 + place)], work[np.uint64(place), _CHOSEN]
+    ):
         place += 1
     return place == arity
 
@@ -136,7 +138,7 @@ def _key(rows: Rows, shape: int, arity: int, work: Ints) -> np.uint64:
     """The key of the bucket the chosen rows' terms would have."""
     key = np.uint64(shape) + np.uint64(1)
     for place in range(arity):
-        key = mixed(key, rows.code[work[place, _CHOSEN]])
+        key = mixed(key, rows.code[np.uint64(work[np.uint64(place), _CHOSEN])])
     return key
 
 
@@ -144,19 +146,21 @@ def _key(rows: Rows, shape: int, arity: int, work: Ints) -> np.uint64:
 def _slot(plan: Plan, key: np.uint64, at: int) -> int:
     """From slot ``at`` on, the first that may be the key's, or the free one that says there is none."""
     mask = plan.slots.size - 1
-    while plan.slots[at] != FREE and plan.slots[at] >> _HALF != key >> _HALF:
+    while True:
+        slot = plan.slots[np.uint64(at)]
+        if slot == FREE or slot >> _HALF == key >> _HALF:
+            return at
         at = (at + 1) & mask
-    return at
 
 
 @inner
 def _find(rows: Rows, plan: Plan, shape: int, key: np.uint64, at: int, work: Ints) -> int:
     """The bucket of the chosen rows' terms, or -1; it is not in the slots of the key before ``at``."""
-    arity, begin, end = plan.shape[shape, ARITY], plan.shape[shape, BUCKET], plan.shape[shape, LAST_BUCKET]
-    mask = plan.slots.size - 1
+    own, mask = plan.shape[np.uint64(shape)], plan.slots.size - 1
+    arity, begin, end = own[ARITY], own[BUCKET], own[LAST_BUCKET]
     at = _slot(plan, key, at)
-    while plan.slots[at] != FREE:
-        bucket: int = np.int64(plan.slots[at] & _PLACE)  # type: ignore[assignment]
+    while plan.slots[np.uint64(at)] != FREE:
+        bucket: int = np.int64(plan.slots[np.uint64(at)] & _PLACE)  # type: ignore[assignment]
         if begin <= bucket < end and _is_bucket(rows, plan, bucket, arity, work):
             return bucket
         at = _slot(plan, key, (at + 1) & mask)
@@ -188,10 +192,11 @@ def _narrow(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool
 def _next(work: Ints, first: int, last: int) -> bool:
     """Turn to the next combination of rows; False after the last one."""
     for place in range(first, last):
-        work[place, _CHOSEN] += 1
-        if work[place, _CHOSEN] < work[place, _LAST]:
+        own = work[np.uint64(place)]
+        own[_CHOSEN] += 1
+        if own[_CHOSEN] < own[_LAST]:
             return True
-        work[place, _CHOSEN] = work[place, _FIRST]
+        own[_CHOSEN] = own[_FIRST]
     return False
 
 
@@ -200,15 +205,16 @@ def _put(hits: Numbers, size: int, event: int, leaf: np.int64, is_open: bool, wo
     """One more hit; -1 when there is no room."""
     if size >= hits.shape[0]:
         return -1
-    hits[size, EVENT], hits[size, HIT_LEAF], hits[size, IS_OPEN] = event, leaf, is_open
+    hit = hits[np.uint64(size)]
+    hit[EVENT], hit[HIT_LEAF], hit[IS_OPEN] = event, leaf, is_open
     for place in range(slots):
-        hits[size, WITNESS + place] = work[place, _CHOSEN]
+        hit[np.uint64(WITNESS + place)] = work[np.uint64(place), _CHOSEN]
     return size + 1
 
 
 @inner
 def _leaf(plan: Plan, entry: int) -> np.int64:
-    return np.int64(plan.entry[entry, PACKED]) >> FLAG_BITS
+    return np.int64(plan.entry[np.uint64(entry), PACKED]) >> FLAG_BITS
 
 
 @inner
@@ -242,26 +248,28 @@ def _meet_rest(
 def _stab(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
     """The hits of the entries on the stack whose first range holds the value of the row chosen for it, in order."""
     event, shape, crowded = probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
-    arity, ranges = plan.shape[shape, ARITY], plan.shape[shape, RANGES]
-    value, kind = rows.value[work[arity, _CHOSEN]], rows.row[work[arity, _CHOSEN], KIND]
+    arity, ranges = plan.shape[np.uint64(shape), ARITY], plan.shape[np.uint64(shape), RANGES]
+    row = np.uint64(work[np.uint64(arity), _CHOSEN])
+    value, kind = rows.value[row], rows.row[row, KIND]
     slack = _slack(value, kind)
     depth = 1
     while depth:
         depth -= 1
-        begin, end = stack[depth, 0], stack[depth, 1]
-        middle = (begin + end) // 2
-        if begin >= end or plan.entry[middle, FARTHEST] < value - slack:
+        begin, end = stack[np.uint64(depth), 0], stack[np.uint64(depth), 1]
+        middle = (begin + end) >> 1
+        if begin >= end or plan.entry[np.uint64(middle), FARTHEST] < value - slack:
             continue
         if end - begin > _RUN:
-            if plan.entry[middle, LOW] <= value + slack:
+            if plan.entry[np.uint64(middle), LOW] <= value + slack:
                 stack[depth, 0], stack[depth, 1] = middle + 1, end
                 stack[depth + 1, 0], stack[depth + 1, 1] = middle, middle + 1
                 depth += 2
             stack[depth, 0], stack[depth, 1] = begin, middle
             depth += 1
             continue
-        while begin < end and plan.entry[begin, LOW] <= value + slack:
-            low, high, packed = plan.entry[begin, LOW], plan.entry[begin, HIGH], np.int64(plan.entry[begin, PACKED])
+        while begin < end and plan.entry[np.uint64(begin), LOW] <= value + slack:
+            entry = plan.entry[np.uint64(begin)]
+            low, high, packed = entry[LOW], entry[HIGH], np.int64(entry[PACKED])
             answer = _inside(value, kind, low, high, packed & _FLAGS)
             if answer != _NO:
                 is_open = answer == _OPEN or crowded
@@ -281,18 +289,19 @@ def _meet_bucket(
 ) -> int:
     """The hits of a bucket whose constants are met; -1 when there is no room for them."""
     event, shape, crowded = probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
-    arity, ranges, reads = plan.shape[shape, ARITY], plan.shape[shape, RANGES], plan.shape[shape, READS]
-    begin, end = np.int64(plan.bucket[bucket]), np.int64(plan.bucket[bucket + arity + 1])
+    own = plan.shape[np.uint64(shape)]
+    arity, ranges, reads = own[ARITY], own[RANGES], own[READS]
+    begin, end = np.int64(plan.bucket[np.uint64(bucket)]), np.int64(plan.bucket[np.uint64(bucket + arity + 1)])
     if ranges == 0:
         for entry in range(begin, end):
             size = _put(hits, size, event, _leaf(plan, entry), crowded, work, arity)
             if size < 0:
                 return -1
         return size
-    kind = plan.shape[shape, ASKED + arity + ranges + reads]
-    for row in range(work[arity, _FIRST], work[arity, _LAST]):
-        if rows.row[row, KIND] & _KIND == kind:
-            work[arity, _CHOSEN] = row
+    kind, first = own[np.uint64(ASKED + arity + ranges + reads)], work[np.uint64(arity)]
+    for row in range(first[_FIRST], first[_LAST]):
+        if rows.row[np.uint64(row), KIND] & _KIND == kind:
+            first[_CHOSEN] = row
             stack[0, 0], stack[0, 1] = begin, end
             size = _stab(rows, plan, hits, size, probe, work, stack)
             if size < 0:
@@ -319,12 +328,12 @@ def _meet_buckets(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints,
 def _meet(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
     """The hits of all leaves of a probe's shape; -1 when there is no room for them."""
     shape = probe[_OF_SHAPE]
-    arity = plan.shape[shape, ARITY]
+    arity = plan.shape[np.uint64(shape), ARITY]
     if probe[_AT] < 0:
         return _meet_buckets(rows, plan, hits, size, probe, work, stack)
     key, at = np.uint64(probe[_KEY]), probe[_AT]
     for place in range(arity):
-        work[place, _CHOSEN] = work[place, _FIRST]
+        work[np.uint64(place), _CHOSEN] = work[np.uint64(place), _FIRST]
     while True:
         bucket = _find(rows, plan, shape, key, at, work)
         if bucket >= 0:
@@ -338,20 +347,23 @@ def _meet(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: I
 @inner
 def _foresee_shape(rows: Rows, plan: Plan, event: int, shape: int, probe: Ints, work: Ints) -> bool:
     """Prepare a probe; False when the event has not all predicates of the shape, or the shape no leaves."""
-    if plan.shape[shape, BUCKET] == plan.shape[shape, LAST_BUCKET]:
+    own = plan.shape[np.uint64(shape)]
+    buckets = own[LAST_BUCKET] - own[BUCKET]
+    if not buckets:
         return False
-    arity, begin, end = plan.shape[shape, ARITY], rows.starts[event], rows.starts[event + 1]
+    arity, begin, end = own[ARITY], rows.starts[np.uint64(event)], rows.starts[np.uint64(event + 1)]
     combinations = every = 1.0
-    for place in range(arity + plan.shape[shape, RANGES] + plan.shape[shape, READS]):
-        first, last = run(rows.row, begin, end, plan.shape[shape, ASKED + place])
+    for place in range(arity + own[RANGES] + own[READS]):
+        first, last = run(rows.row, begin, end, own[np.uint64(ASKED + place)])
         if first == last:
             return False
-        work[place, _FIRST] = work[place, _CHOSEN] = work[place, _ALL_FIRST] = first
-        work[place, _LAST] = work[place, _ALL_LAST] = last
+        choice = work[np.uint64(place)]
+        choice[_FIRST] = choice[_CHOSEN] = choice[_ALL_FIRST] = first
+        choice[_LAST] = choice[_ALL_LAST] = last
         every *= last - first
         combinations *= last - first if place < arity else 1
     key = _key(rows, shape, arity, work)
-    few = combinations * (arity + 1) <= plan.shape[shape, LAST_BUCKET] - plan.shape[shape, BUCKET]
+    few = combinations * (arity + 1) <= buckets
     probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] = event, shape, every > _CROWDED
     probe[_KEY], probe[_AT] = np.int64(key), np.int64(key & np.uint64(plan.slots.size - 1)) if few else -1
     return True
@@ -367,16 +379,17 @@ def _foresee(
     """
     size = 0
     while size < _ENOUGH and event < rows.starts.size - 1:
-        row, end = rows.starts[event], rows.starts[event + 1]
+        row, end = rows.starts[np.uint64(event)], rows.starts[np.uint64(event + 1)]
         tried = np.int64(0)
         while True:
             if tried + 1 < starts.size:
-                for at in range(starts[tried], starts[tried + 1]):
-                    size += _foresee_shape(rows, plan, event, anchored[at], probes[size], works[size])
+                for at in range(starts[np.uint64(tried)], starts[np.uint64(tried + 1)]):
+                    probe, work = probes[np.uint64(size)], works[np.uint64(size)]
+                    size += _foresee_shape(rows, plan, event, anchored[np.uint64(at)], probe, work)
             if row == end:
                 break
-            tried = np.int64(rows.row[row, PREDICATE]) + 1
-            while row < end and rows.row[row, PREDICATE] + 1 == tried:
+            tried = np.int64(rows.row[np.uint64(row), PREDICATE]) + 1
+            while row < end and rows.row[np.uint64(row), PREDICATE] + 1 == tried:
                 row += 1
         event += 1
     return size, event
@@ -411,7 +424,7 @@ def _approach(plan: Plan, probes: Ints, size: int) -> None:
 def _order(hits: Numbers, begin: int, end: int) -> None:
     """Sort an event's hits by leaf: by insertion, in ever smaller steps (Shell's sort). Most are in order already."""
     place = begin + 1
-    while place < end and hits[place - 1, HIT_LEAF] <= hits[place, HIT_LEAF]:
+    while place < end and hits[np.uint64(place - 1), HIT_LEAF] <= hits[np.uint64(place), HIT_LEAF]:
         place += 1
     if place >= end:
         return
@@ -448,11 +461,11 @@ def search(
             _approach(plan, probes, count)
         first = size
         for probe in range(count):
-            own = probes[probe, _OF_EVENT]
-            size = _meet(rows, plan, hits, size, probes[probe], works[probe], stack)
+            own = probes[np.uint64(probe), _OF_EVENT]
+            size = _meet(rows, plan, hits, size, probes[np.uint64(probe)], works[np.uint64(probe)], stack)
             if size < 0:
                 return first, own
-            if probe + 1 == count or probes[probe + 1, _OF_EVENT] != own:
+            if probe + 1 == count or probes[np.uint64(probe + 1), _OF_EVENT] != own:
                 _order(hits, first, size)
                 first = size
     return size, event
