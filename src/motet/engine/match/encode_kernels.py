@@ -286,7 +286,7 @@ def encode_rows(events: Ints, *tables: npt.NDArray[Any]) -> tuple[Ints, Numbers,
     )  # fmt: skip
     count = objects.offsets.size - 1
     starts, numbers = np.zeros(events.size, np.int64), np.empty(count, np.int32)  # numbers of the predicates
-    row, codes = np.empty((2 * count + 64, 3), np.int32), np.empty(2 * count + 64, np.uint64)
+    row, codes = np.empty((count + 64, 3), np.int32), np.empty(count + 64, np.uint64)
     done = _put_events(row, codes, starts, 0, triples, numbers, known)
     while done < events.size - 1:
         row, codes = _grown(row, codes, starts[done])
