@@ -38,9 +38,9 @@ def tell_few(
     found: list[tuple[int, Notification]] = []
     for group in groups:
         hits = group.segment.search(encoded)
-        if not len(hits.event):
+        if not len(hits.table):
             continue
-        if len(hits.event) > MOST_HITS or not group.is_plain or True in hits.is_open.tolist():
+        if len(hits.table) > MOST_HITS or not group.is_plain or hits.is_open.any():
             return None
         decided = bound(encoded, hits, group.leaves.forms, group.leaves.form, predicates)
         found += _notifications(records, encoded.terms, decided, group)

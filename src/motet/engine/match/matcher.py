@@ -103,7 +103,7 @@ class Matcher:
         batch = Batch(events, offsets, encode(closing.closed, self._vocabulary))
         for group in self._index.groups:
             hits = group.segment.search(batch.encoded)
-            if len(hits.event):
+            if len(hits.table):
                 yield self._part(batch, closing, group, hits)
 
     def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> Part:
@@ -117,7 +117,7 @@ class Matcher:
         decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
         return Part(
             leaves,
-            solutions(batch, decided, leaves.forms, leaves.form, self._predicates) if len(decided.event) else None,
+            solutions(batch, decided, leaves.forms, leaves.form, self._predicates) if len(decided.table) else None,
             self._verified(batch, closing, group, doubtful) if len(doubtful) else None,
         )
 
@@ -165,7 +165,7 @@ class Matcher:
 
 
 def _chosen(hits: Hits, rows: npt.NDArray[np.bool_]) -> Hits:
-    return hits if rows.all() else Hits(hits.event[rows], hits.leaf[rows], hits.is_open[rows], hits.witness[rows])
+    return hits if rows.all() else Hits(hits.table[rows])
 
 
 def _short_enough(events: pa.RecordBatch, hits: Hits, leaves: Leaves) -> npt.NDArray[np.bool_]:

@@ -54,16 +54,22 @@ class Block:
 
 
 class Hits(NamedTuple):
-    """An event meets a leaf; ``witness`` are the rows that met its parts and ranges."""
+    """Events that meet leaves, as the search has written them down."""
 
-    event: npt.NDArray[np.int32]
-    leaf: npt.NDArray[np.int32]
-    is_open: npt.NDArray[np.bool_]  # only the verifier can tell
-    witness: npt.NDArray[np.int32]
+    table: npt.NDArray[np.int32]  # also the rows that met the leaf's parts and ranges
 
+    @property
+    def event(self) -> npt.NDArray[np.int32]:
+        return self.table[:, EVENT]
 
-_NOTHING = np.empty(0, np.int32)
-NO_HITS = Hits(_NOTHING, _NOTHING, np.empty(0, np.bool_), np.empty((0, 0), np.int32))
+    @property
+    def leaf(self) -> npt.NDArray[np.int32]:
+        return self.table[:, HIT_LEAF]
+
+    @property
+    def is_open(self) -> npt.NDArray[np.bool_]:
+        """Only the verifier can tell."""
+        return np.not_equal(self.table[:, IS_OPEN], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Segment:
             if event == len(rows.starts) - 1:
                 break
             table = _with_room(table, size)
-        return _hits(table[:size]) if size else NO_HITS
+        return Hits(table[:size])
 
     def blocks(self) -> list[Block]:
         """The tables the segment was made of, in its own order."""
@@ -105,12 +111,6 @@ class Segment:
         intervals = np.concatenate([first[:, None], more], axis=1)[:, : len(shape.ranges)]
         found = tuple(self.dictionary.take(pa.array(repeated[:, part])) for part in range(parts))
         return Block(shape, found, intervals, leaf.astype(np.int32))
-
-
-def _hits(table: npt.NDArray[np.int32]) -> Hits:
-    """In columns of their own: kernels are compiled for those."""
-    columns = table[:, :WITNESS].T.copy()
-    return Hits(columns[EVENT], columns[HIT_LEAF], columns[IS_OPEN] != 0, table[:, WITNESS:].copy())
 
 
 def _with_room(table: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:

@@ -78,7 +78,7 @@ def bound(
 ) -> Bound:
     sources = _sources(forms, predicates)
     event, leaf, starts, binding, term = fill_solutions(
-        hits.event, hits.leaf, hits.witness, form, sources.starts, sources.kind, sources.number,
+        hits.table, form, sources.starts, sources.kind, sources.number,
         encoded.starts, encoded.row, len(encoded.terms),
     )  # fmt: skip
     kept = _distinct(event, leaf, starts, term)
