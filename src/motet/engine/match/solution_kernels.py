@@ -25,7 +25,7 @@ def _counts(hits: Numbers, form: Numbers, starts: Ints, kind: Ints, number: Ints
 
 
 @compiled
-def fill_solutions(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+def fill_solutions(
     hits: Numbers, form: Numbers, starts: Ints, kind: Ints, number: Ints, rows: Ints, row: Numbers, terms: int,
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:  # fmt: skip
     """By solution its event, its leaf and where its bindings begin; by binding its place among the forms' and its term.
