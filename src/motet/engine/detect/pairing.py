@@ -100,9 +100,8 @@ class Pairing:
         self._is_taken = self._context in _TAKING_ALL and not self._opens.all()
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
         self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
-        self._none = [none(width, with_members=node.with_members) for width in widths]
-        self._waiting = [*self._none]
-        self._opened = [*self._none]
+        self._waiting = [none(width, with_members=node.with_members) for width in widths]
+        self._opened = [*self._waiting]
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         batch = self._read(inputs, now)
