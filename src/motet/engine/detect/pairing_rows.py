@@ -84,9 +84,12 @@ class Batch:
     @cached_property
     def lists(self) -> tuple[Ints, Ints]:
         """The events of all rows: where those of each begin, and all."""
-        ends = np.cumsum([0, *(len(table.events) for table in self.tables)])
-        begins = [table.starts[:-1] + end for table, end in zip(self.tables, ends, strict=False)]
-        starts, events = np.concatenate([*begins, ends[-1:]]), np.concatenate([table.events for table in self.tables])
+        starts, events = np.zeros(len(self.start) + 1, np.int64), np.concatenate([one.events for one in self.tables])
+        first = 0
+        for table in self.tables:
+            last = first + len(table)
+            np.add(table.starts, starts[first], out=starts[first : last + 1])
+            first = last
         if self.source is None:
             return starts, events
         _, starts, events = taken(_NO_COLUMNS, starts, events, self.source)
