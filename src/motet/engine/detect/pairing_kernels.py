@@ -55,7 +55,7 @@ class Related(NamedTuple):
     relation: int
     bound: int
     checked: bool
-    allowed: Ints  # sorted, see `pair_code`
+    allowed: Ints  # by number, sorted: the later row's times how many rows there are, and the earlier one's
 
 
 @inner
@@ -265,7 +265,7 @@ def pair_next(
     takers = other.stop - other.new
     taker = np.full(own.stop - own.first, takers, np.uint32)  # of each row: a number, or that of all of them for nobody
     counts = np.zeros(takers + 2, np.uint32)
-    are_tied = _find_takers(rows, asked, own, other, np.full(keys, takers, np.uint32), taker)
+    are_tied = _find_takers(rows, asked, own, other, not is_right, np.full(keys, takers, np.uint32), taker)
     for row in range(len(taker)):
         counts[taker[row] + 1] += np.uint32(1)
     for number in range(takers + 1):
@@ -284,7 +284,9 @@ def pair_next(
 
 
 @making
-def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numbers, taker: Numbers) -> bool:
+def _find_takers(
+    rows: Rows, asked: Related, own: Span, other: Span, left_first: bool, next_: Numbers, taker: Numbers
+) -> bool:
     """From the last row to the first. ``next_`` has, by key, the one of the other side that comes next.
 
     Most rows are taken by the next one or, for the bound, by nobody: which it is, is no branch to be guessed.
@@ -294,7 +296,7 @@ def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numb
     keys, following = rows.key[other.new : other.stop], np.empty(len(ends), np.uint32)
     nobody, last = np.uint32(len(ends)), np.uint32(len(ends) - 1)
     reach = asked.bound if asked.bound >= 0 else _EVER
-    left_first, is_plain = own.first < other.new, not (asked.checked or rows.may_share or rows.loose.shape[1])
+    is_plain = not (asked.checked or rows.may_share or rows.loose.shape[1])
     x, are_tied = nobody, False
     y = np.uint32(len(start)) if len(ends) else np.uint32(0)
     while y > 0:
@@ -325,7 +327,7 @@ def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numb
 def _fit(
     relation: int, left_first: bool, start: int, end: int, other_start: int, other_end: int, reach: int
 ) -> bool:  # fmt: skip
-    """Whether an interval that ends first, and begins in reach, and one that does too, are related."""
+    """Whether an interval that ends first is related to another one, which is no longer than the reach."""
     is_short = other_end - other_start <= reach
     if left_first:
         return _related(relation, start, end, other_start, other_end) & is_short
