@@ -117,11 +117,11 @@ class Batch:
         places = self._places(side, rows)
         if (places[1:] > places[:-1]).all():
             return self._at(side, places)
-        order = np.argsort(places)
-        return self._at(side, places[order]).take(np.argsort(order))
+        distinct, order = np.unique(places, return_inverse=True)
+        return self._at(side, distinct).take(order)
 
     def _at(self, side: int, places: Numbers) -> Occurrences:
-        """What is at some places, in their order, of a side's tables."""
+        """What is at some places, which rise, of a side's tables."""
         found, first, low = [], 0, 0
         for table in self._of(side):
             high = int(places.searchsorted(np.uint32(first + len(table))))
