@@ -20,9 +20,7 @@ from motet.engine.detect.occurrences import EMITTED, END, EVENT, FIRST, START, V
 from motet.language.syntax import Subscription
 from motet.model.times import END_OF_TIME
 from motet.plan.dag import Builder
-from motet.plan.lags import lags
 from motet.plan.nodes import Kind, Node, Start
-from motet.plan.repeats import repeating
 
 
 class Batch(NamedTuple):
@@ -48,7 +46,7 @@ class Detection:
         names.events.add(np.arange(len(self._ids)), self._ids, None)
         names.terms.numbers(self._terms)
         detector = Detector(names)
-        detector.change(self._nodes, repeating(self._nodes), lags(self._nodes))
+        detector.change(self._nodes, (), {node.id: node for node in self._nodes})
         return lambda: self._run(detector, found)
 
     def _run(self, detector: Detector, found: list[Occurrences] | None) -> int:

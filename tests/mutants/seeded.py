@@ -122,8 +122,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "useful &= start >= partners_end - self._bound",
-        "useful &= start > partners_end - self._bound",
+        "return (start >= first_start) & (end >= first_end)",
+        "return (start > first_start) & (end >= first_end)",
         "forgets an open occurrence an instant too early",
     ),
     Mutant(
@@ -147,8 +147,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "if in_reach and not (fits and (is_plain or",
-        "if in_reach and not (fits or (is_plain or",
+        "if in_reach & (not (fits & is_plain)):",
+        "if in_reach & (not (fits | is_plain)):",
         "only the very next one is asked",
     ),
     Mutant(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.plan.dag import Builder
-from motet.plan.nodes import Root, Start
+from motet.plan.nodes import Node, Root, Start
+from motet.plan.uses import Uses
 
 Write = Callable[..., Subscription]
 CYCLES = 10_000
@@ -37,13 +38,20 @@ SUBSCRIPTIONS = tuple(written(number, pattern) for number, pattern in enumerate(
 def test_who_comes_and_goes_leaves_the_plan_of_those_who_stay(asked: list[Subscription]) -> None:
     """Whoever went in between, a builder knows what one knows that never saw them; and numbers stay."""
     builder = Builder()
+    uses = Uses(builder.nodes)
     roots: dict[str, Root] = {}
     for subscription in asked:  # who is there goes
-        if roots.pop(subscription.name, None) is None:
-            roots[subscription.name] = builder.root(subscription, Start(0))
-        before = {id_: builder.nodes[id_] for id_ in builder.below(roots.values())}
-        builder.keep(roots.values())
-        assert builder.nodes == before
+        gone: list[Node] = []
+        if root := roots.pop(subscription.name, None):
+            gone = uses.end(root.node)
+        else:
+            root = roots[subscription.name] = builder.root(subscription, Start(0))
+            others = builder.below(other for other in roots.values() if other is not root)
+            new = [node.id for node in uses.begin(root.node)]
+            assert (sorted(new), new[-1:]) == (sorted(builder.below([root]) - others), [root.node] if new else [])
+        needed = {id_: builder.nodes[id_] for id_ in builder.below(roots.values())}
+        builder.forget([node.id for node in gone], uses)
+        assert (builder.nodes, set(uses)) == (needed, set(needed))
     fresh = Builder()
     expected = fresh.plan(fresh.root(root.subscription, root.start) for root in roots.values())
     found = builder.plan(roots.values())
@@ -57,7 +65,7 @@ def test_a_number_is_never_given_again(write: Write) -> None:
     """What comes back is another node to those who may still remember the first one."""
     builder, one = Builder(), write("a:A; b:B", "a BEFORE b")
     first = builder.root(one, Start(0))
-    builder.keep([])
+    builder.forget([], ())
     again = builder.root(one, Start(0))
     assert (first.node, again.node, sorted(builder.nodes)) == (2, 5, [3, 4, 5])
 
@@ -68,7 +76,7 @@ def test_what_is_alive_is_found_and_shared(write: Write) -> None:
     one, two = (write("a:A; b:B; c:C", f"(a BEFORE b) {rest}") for rest in ("UNLESS c WITHIN 2 s", "OR c"))
     builder.root(one, Start(0))
     stays = builder.root(two, Start(0))
-    builder.keep([stays])
+    builder.forget([], builder.below([stays]))
     count = len(builder.nodes)
     assert (builder.root(two, Start(0)).node, len(builder.nodes)) == (stays.node, count)
 
@@ -79,7 +87,7 @@ def test_a_plan_has_no_gaps(write: Write) -> None:
     builder.root(write("x:X; y:Y", "x BEFORE y"), Start(0))
     stays = write("a:A; b:B", "a BEFORE b")
     roots = [builder.root(stays, Start(0))]
-    builder.keep(roots)
+    builder.forget([], builder.below(roots))
     fresh = Builder()
     assert builder.plan(roots) == fresh.plan([fresh.root(stays, Start(0))])
     assert builder.plan(roots).ids == (3, 4, 5)
@@ -90,7 +98,7 @@ def test_a_copy_goes_its_own_way(write: Write) -> None:
     builder = Builder()
     root = builder.root(write("a:A; b:B", "a BEFORE b"), Start(0))
     other = builder.copy()
-    builder.keep([])
+    builder.forget([], ())
     other.root(write("a:A; c:C", "a BEFORE c"), Start(0))
     assert (builder.nodes, sorted(other.nodes), other.below([root])) == ({}, [0, 1, 2, 3, 4], {0, 1, 2})
 
@@ -100,10 +108,11 @@ def test_ten_thousand_that_came_and_went_leave_nothing(write: Write) -> None:
     builder = Builder()
     like = write("a:A; b:B", "a BEFORE b")
     stays = builder.root(write("a:A; c:C", "a AND c", name="stays"), Start(0))
+    builder.forget([], builder.below([stays]))
     before = repr(builder).partition("_next_id")[0]
     for number in range(CYCLES):
         events = (replace(like.events[0], class_iri=f"urn:{number}"), like.events[1])
         gone = builder.root(replace(like, name=f"s{number}", events=events), Start(number))
         assert gone.node in builder.nodes
-        builder.keep([stays])
+        builder.forget([], builder.below([stays]))
     assert repr(builder).partition("_next_id")[0] == before

@@ -28,6 +28,10 @@ class Feeding:
                 own = replace(feed, node=plan.ids[feed.node])
                 self._feeds.setdefault((feed.producer, feed.clause), []).append(own)
 
+    @property
+    def is_somebody_fed(self) -> bool:
+        return bool(self._feeds)
+
     def of(self, producer: str, clause: int) -> Sequence[Feed]:
         """Whom the events of a clause feed."""
         return self._feeds.get((producer, clause), ())

@@ -82,14 +82,14 @@ class Kernel:
         self._reaching_back: set[str] = set()  # whose derived events may be too late for some and not for others
         self._told: list[Life] = []  # that have been shown the past and are to be told of it
         self._only: set[int] | None = None  # of the past: the subscriptions that matter
-        self._is_changed = False  # and the subscriptions in force are not yet at work
+        self._changed: dict[str, None] = {}  # names of subscriptions that have come or gone, the latest last
+        self._is_changed = False  # and what is in force is not yet at work
         self._work = Work(self._backgrounds, self._shared)
 
     def begin(self, subscriptions: Iterable[Subscription]) -> None:
         """Subscriptions that are in force before the first record."""
         for subscription in subscriptions:
             self._subscribe(subscription, -1)
-        self._is_changed = True
 
     def skip_to(self, offset: int) -> None:
         """Go on at an offset; the events before it are of no interest, but may have been there."""
@@ -120,7 +120,7 @@ class Kernel:
         seen = [record for record in records if not record.late]
         self._memory.has_events = self._memory.has_events or bool(seen)
         self._memory.last = records[-1].offset
-        return self._work.matcher.tell(seen) if seen and self._work.matcher.subscriptions else []
+        return self._work.matcher.tell(seen) if seen and self._work.matcher else []
 
     def spread(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
         """What some more records mean to those who wait for single EVENTs; and the offsets of events that may combine
@@ -135,7 +135,7 @@ class Kernel:
             if not len(part.events):
                 continue
             self._put_to_work()
-            if self._work.matcher.subscriptions:
+            if self._work.matcher:
                 told.append(self._work.matcher.notify(part.events))
             for id_, table in self._work.leaves.occurrences(part.events, self.names).items():
                 numbers = self._buckets_of(self._buckets, id_, table)
@@ -157,6 +157,7 @@ class Kernel:
                 return
             case "unsubscribe" if not self._is_shown_to(name):
                 self._memory.lives.pop(str(name), None)
+                self._touch(str(name))
                 self._reaching_back.discard(str(name))
             case "background":
                 self._backgrounds.change(record)
@@ -195,13 +196,25 @@ class Kernel:
         return not self._buckets.has(self._bucket, subscription)
 
     def _begin(self, life: Life) -> None:
-        self._memory.lives[life.subscription.name] = life
+        self._put(life)
         if isinstance(life.subscription.delivery, Construct):
             life.templates = Templates(life.subscription.delivery.templates)
             if life.subscription.since is not None:
                 self._reaching_back.add(life.subscription.name)
         if not is_single(life.subscription):
             self._root(life)
+
+    def _put(self, life: Life) -> None:
+        """Let a subscription be in force, behind all others."""
+        name = life.subscription.name
+        self._memory.lives.pop(name, None)
+        self._memory.lives[name] = life
+        self._touch(name)
+
+    def _touch(self, name: str) -> None:
+        self._changed.pop(name, None)
+        self._changed[name] = None
+        self._is_changed = True
 
     def _root(self, life: Life) -> None:
         life.root = self._shared.root(life, self._buckets)
@@ -225,18 +238,18 @@ class Kernel:
         past._backgrounds.reasoner, past._only = self._backgrounds.reasoner, self._memory.deriving
         life.told = past._shown(life, self._history(life.offset), self._memory.retracted)
         self._told.append(life)
-        self._memory.detector.running.update(past._memory.detector.running)
         self._shared.memories.remove(past._memory)
         if is_matched:
             life.root = None
+        else:
+            self._memory.detector.running.update(past._memory.detector.running)
 
     def _shown(self, life: Life, history: Iterable[pa.RecordBatch | Extract], retracted: dict[str, int]) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
         assert life.subscription.since is not None and life.root is not None and life.delivery is not None
         own = self._shared.builder.below([life.root])
         self._memory.past = Past(life, life.subscription.since, retracted, own)
-        self._memory.lives[life.subscription.name] = life
-        self._is_changed = True
+        self._put(life)
         for read in history:
             self.advance(*((read.records, read.course) if isinstance(read, Extract) else (read,)))
         self._memory.detector.running = {id_: one for id_, one in self._memory.detector.running.items() if id_ in own}
@@ -251,7 +264,7 @@ class Kernel:
             return []
         self._put_to_work()
         is_matching = self._bucket is None and len(part.events) > 0
-        found = [self._work.matcher.notify(part.events)] if is_matching and self._work.matcher.subscriptions else []
+        found = [self._work.matcher.notify(part.events)] if is_matching and self._work.matcher else []
         if self._work.waiting.at or told:
             frontier = Frontier.along(part.offsets, part.reached, before)
             memory.frontier = frontier.now
@@ -266,8 +279,8 @@ class Kernel:
     def _put_to_work(self) -> None:
         """Let changes take effect on what is done."""
         if self._is_changed:
-            self._is_changed = False
-            self._work.change(self._memory, self._shared, self._backgrounds)
+            changed, self._changed, self._is_changed = self._changed, {}, False
+            self._work.change(changed, self._memory, self._shared, self._backgrounds)
 
     def _detected(self, events: pa.RecordBatch, frontier: Frontier, told: Sequence[Life]) -> list[pa.RecordBatch]:
         if self.names.is_crowded:

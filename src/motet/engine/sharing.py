@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from motet.engine.buckets import Buckets
@@ -22,6 +22,7 @@ class Sharing:
     memories: list[Memory] = field(default_factory=list)
     derived: int = 0  # how many events were derived so far
     _roots: dict[str, tuple[Hashable, Root]] = field(default_factory=dict)  # by name: of what, and what was built
+    _built: set[str] = field(default_factory=set)  # names whose roots are new
 
     @property
     def is_past_shown(self) -> bool:
@@ -30,7 +31,7 @@ class Sharing:
 
     def with_plan(self) -> Sharing:
         """For a kernel that goes on from elsewhere: what was built for these."""
-        return Sharing(self.builder.copy(), _roots=dict(self._roots))
+        return Sharing(self.builder.copy(), _roots=dict(self._roots), _built=set(self._roots))
 
     def root(self, life: Life, buckets: Buckets | None) -> Root:
         """Where a subscription's notifications come from; what was built for it is used again."""
@@ -40,13 +41,21 @@ class Sharing:
         if root is None or known != of:
             root = self.builder.root(life.subscription, life.start, alone=life.is_alone, routes=routes)
             self._roots[life.subscription.name] = of, root
+            self._built.add(life.subscription.name)
         return root
 
-    def keep(self, roots: Sequence[Root]) -> None:
-        """Forget what was built for others than these."""
-        self.builder.keep(roots)
-        names = {root.subscription.name for root in roots}
-        self._roots = {name: root for name, root in self._roots.items() if name in names}
+    def forget(
+        self, names: Iterable[str], lives: Mapping[str, Life], gone: Iterable[int], used: Container[int]
+    ) -> None:
+        """Forget what was built for others than these lives, of those of some names, of some nodes, and of all that was
+        built since this was last said.
+        """
+        self.builder.forget(gone, used)
+        for name in self._built.union(names):
+            life, (_, root) = lives.get(name), self._roots.get(name, (None, None))
+            if root is not None and (life is None or life.root is not root):
+                del self._roots[name]
+        self._built.clear()
 
     def tidy(self) -> None:
         """Forget the strings that no table needs any more, and number the others anew."""
@@ -59,9 +68,7 @@ class Sharing:
         tables += [distinct.seen for distinct in seen] + [table for past in pasts for table in past.found]
         renumbered = self.names.keep([*tables, *(table for _, table in told)])
         for store in stores:
-            due = store.due
             store.load({name: renumbered(table) for name, table in store.tables().items()})
-            store.due = due
         for distinct in seen:
             distinct.seen = renumbered(distinct.seen)
         for past in pasts:

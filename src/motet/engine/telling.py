@@ -47,12 +47,12 @@ class Telling:
     def at(self, id_: int, table: Occurrences) -> Found:
         """Tell those who wait at a node of what it has found; what their derived events mean to leaves is returned."""
         now = Now(self.frontier, self.sharing.names, lag=self.memory.detector.lag_of(id_))
-        audience = None if self.memory.past else self.work.waiting.audiences.get(id_)
+        audience = None if self.memory.past else self.work.waiting.audience(id_)
         if audience and (told := audience.told(table, now)):
             self._plain.append(told)
             return {}
         fed: Found = {}
-        for life in self.work.waiting.at.get(id_, ()):
+        for life in self.work.waiting.at.get(id_, {}).values():
             assert life.delivery is not None
             add(fed, self.tell(life, life.delivery.advance(table, now)))
         return fed
@@ -135,7 +135,7 @@ class Telling:
         """The notifications of subscriptions of a single EVENT that derived events feed."""
         lives = self.memory.lives
         consumers = [lives[feed.consumer] for feed in fed if not lives[feed.consumer].root]
-        if self.memory.past or not consumers:
+        if self.memory.past or not consumers or self.work.matcher is None:
             return []
         found = self.work.matcher.notify(events)
         index = found.schema.get_field_index("offset")

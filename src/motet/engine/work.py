@@ -2,67 +2,119 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 
 from motet.engine.backgrounds import Backgrounds
 from motet.engine.detect.deliver import Audience
-from motet.engine.detect.leaves import Leaves, leaf_nodes
+from motet.engine.detect.leaves import Leaves
 from motet.engine.feeding import Feeding
 from motet.engine.lives import Life
 from motet.engine.match.matcher import Matcher
+from motet.engine.match.registered import Registered
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
+from motet.plan.dag import Builder
 from motet.plan.lags import lags
-from motet.plan.repeats import repeating
+from motet.plan.nodes import Node
+from motet.plan.uses import Uses
 
 
 class Waiting:
     """Who waits at which node; where all are told in the same way, as one audience."""
 
-    def __init__(self, lives: Iterable[Life]) -> None:
-        self.at: dict[int, list[Life]] = {}
-        for life in lives:
-            if life.root is not None:
-                self.at.setdefault(life.root.node, []).append(life)
-        self.audiences = {
-            id_: Audience([life.delivery for life in lives if life.delivery is not None])
-            for id_, lives in self.at.items()
-            if all(life.is_plain for life in lives)
-        }
+    def __init__(self) -> None:
+        self.at: dict[int, dict[str, Life]] = {}  # by node and name
+        self._audiences: dict[int, Audience | None] = {}  # where somebody was told since the last change
+
+    def begin(self, node: int, life: Life) -> None:
+        self.at.setdefault(node, {})[life.subscription.name] = life
+        self._audiences.pop(node, None)
+
+    def end(self, node: int, life: Life) -> None:
+        del self.at[node][life.subscription.name]
+        if not self.at[node]:
+            del self.at[node]
+        self._audiences.pop(node, None)
+
+    def audience(self, node: int) -> Audience | None:
+        """All who wait at a node, if they are told in the same way."""
+        if node not in self._audiences:
+            lives = self.at.get(node, {}).values()
+            deliveries = [life.delivery for life in lives if life.delivery is not None]
+            is_one = bool(deliveries) and all(life.is_plain for life in lives)
+            self._audiences[node] = Audience(deliveries) if is_one else None
+        return self._audiences[node]
 
 
 class Work:
     """For nobody, until it is told for whom."""
 
     def __init__(self, backgrounds: Backgrounds, sharing: Sharing) -> None:
-        self.matcher = Matcher((), backgrounds.current, backgrounds.entailment)  # of those of a single EVENT
-        self.leaves = Leaves(backgrounds.current, backgrounds.entailment)  # of all others
+        self.leaves = Leaves(backgrounds.current, backgrounds.entailment)  # of all but those of a single EVENT
         self.feeding = Feeding({}, sharing.builder, None)
-        self.waiting = Waiting(())
+        self.waiting = Waiting()
+        self._singles = Registered(backgrounds.current, backgrounds.entailment)  # of a single EVENT
+        self._lives: dict[str, Life] = {}
+        self._deriving: set[str] = set()
+        self._uses = Uses(sharing.builder.nodes)
+        self._fed: set[int] = set()  # nodes that are kept for the sake of feeding
+
+    @property
+    def matcher(self) -> Matcher | None:
+        """Of those of a single EVENT, if there are any."""
+        return self._singles.matcher if self._singles else None
 
     def compile_as(self, other: Work) -> None:
         """Begin with what another one has compiled."""
-        self.matcher, self.leaves = other.matcher, copy.copy(other.leaves)
+        self._singles.borrow(other._singles)
+        self.leaves.compile_as(other.leaves)
 
-    def change(self, memory: Memory, sharing: Sharing, backgrounds: Backgrounds) -> None:
-        """Work for the subscriptions that are in force now; what was built for others is forgotten."""
-        lives, builder = memory.lives, sharing.builder
-        roots = [life.root for life in lives.values() if life.root is not None]
-        self._change_matcher(lives.values(), backgrounds)
-        self.waiting = Waiting(lives.values())
-        self.feeding = Feeding(lives, builder, backgrounds.reasoner)
-        nodes = self.feeding.ordered(builder.below(roots))
-        memory.detector.change(nodes, repeating(nodes), lags(nodes, self.feeding.leaf_lag))
-        self.leaves.change(leaf_nodes(nodes, builder), backgrounds.current, backgrounds.entailment)
+    def change(self, names: Collection[str], memory: Memory, sharing: Sharing, backgrounds: Backgrounds) -> None:
+        """Work for the subscriptions that are in force now; of these names some may have come or gone.
+
+        What was built for those that are gone is forgotten.
+        """
+        before, now = self._lives, memory.lives
+        gone = [life for name in names if (life := before.get(name)) and life is not now.get(name)]
+        come = [life for name in names if (life := now.get(name)) and life is not before.get(name)]
+        background, builder = (backgrounds.current, backgrounds.entailment), sharing.builder
+        singles = [life.subscription for life in come if life.root is None]
+        self._singles.change(singles, {life.subscription.name for life in gone if life.root is None}, *background)
+        new, lost = self._exchange(come, gone)
+        memory.detector.change(new, lost, builder.nodes)
+        kept = self._feed(memory, builder, backgrounds)
+        self.leaves.change(new, lost, builder, *background)
         if not sharing.is_past_shown:
-            sharing.keep([*roots, *self.feeding.roots])
-            if not roots and all(life.told is None for life in lives.values()):
+            used = self._fed.union(self._uses) if self._fed else self._uses
+            sharing.forget(names, now, [*(node.id for node in lost), *kept], used)
+            has_names = len(sharing.names.terms) or len(sharing.names.events)
+            if has_names and not self._uses and all(life.told is None for life in now.values()):
                 sharing.names.keep(())
 
-    def _change_matcher(self, lives: Iterable[Life], backgrounds: Backgrounds) -> None:
-        singles = tuple(life.subscription for life in lives if life.root is None)
-        if (backgrounds.current, backgrounds.entailment) != (self.matcher.background, self.matcher.entailment):
-            self.matcher = Matcher(singles, backgrounds.current, backgrounds.entailment)
-        elif singles != self.matcher.subscriptions:
-            self.matcher = self.matcher.changed(singles)
+    def _exchange(self, come: Sequence[Life], gone: Sequence[Life]) -> tuple[list[Node], list[Node]]:
+        """Let some come and others go: the nodes that are new, and those nobody needs any more."""
+        for life in gone:
+            del self._lives[life.subscription.name]
+            self._deriving.discard(life.subscription.name)
+            if life.root is not None:
+                self.waiting.end(life.root.node, life)
+        for life in come:
+            self._lives[life.subscription.name] = life
+            if life.templates is not None:
+                self._deriving.add(life.subscription.name)
+            if life.root is not None:
+                self.waiting.begin(life.root.node, life)
+        new = [node for life in come if life.root is not None for node in self._uses.begin(life.root.node)]
+        lost = [node for life in gone if life.root is not None for node in self._uses.end(life.root.node)]
+        return new, lost
+
+    def _feed(self, memory: Memory, builder: Builder, backgrounds: Backgrounds) -> set[int]:
+        """Find out who feeds whom, if somebody derives events; the nodes that were kept for that until now."""
+        kept, was_fed = self._fed, self.feeding.is_somebody_fed
+        if self._deriving or kept:
+            self.feeding = Feeding(memory.lives if self._deriving else {}, builder, backgrounds.reasoner)
+            self._fed = builder.below(self.feeding.roots)
+        if self.feeding.is_somebody_fed or was_fed:
+            nodes = self.feeding.ordered(set(self._uses))
+            memory.detector.rank(nodes if self.feeding.is_somebody_fed else (), lags(nodes, self.feeding.leaf_lag))
+        return kept

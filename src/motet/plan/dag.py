@@ -15,7 +15,7 @@ condition and joined variables agree, and besides:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 
@@ -101,6 +101,8 @@ class Builder:
     leaves: dict[int, SharedLeaf] = field(default_factory=dict)
     _ids: dict[Node, int] = field(default_factory=dict)
     _matches: dict[LeafPredicates, int] = field(default_factory=dict)  # the numbers of leaves
+    _uses: dict[int, int] = field(default_factory=dict)  # by number of a leaf: how many nodes are
+    _new: set[int] = field(default_factory=set)  # the nodes of which it is not yet known whether they are used
     _next_id: int = 0
     _next_match: int = 0
 
@@ -130,19 +132,25 @@ class Builder:
                 waiting += (edge.child for edge in self.nodes[id_].children)
         return found
 
-    def keep(self, roots: Iterable[Root]) -> None:
-        """Forget the nodes that none of these roots needs."""
-        gone = self.nodes.keys() - self.below(roots)
-        for id_ in gone:
-            del self._ids[replace(self.nodes.pop(id_), id=_UNNUMBERED)], self.names[id_], self.digests[id_]
-        if gone:
-            used = {node.operator.match for node in self.nodes.values()}
-            for match in self.leaves.keys() - used:
-                del self._matches[self.leaves.pop(match).predicates]
+    def forget(self, gone: Iterable[int], used: Container[int]) -> None:
+        """Forget the nodes that are not used, of those that are gone and those built since this was last said."""
+        for id_ in {*gone, *self._new}:
+            if id_ not in used and id_ in self.nodes:
+                node = self.nodes.pop(id_)
+                del self._ids[replace(node, id=_UNNUMBERED)], self.names[id_], self.digests[id_]
+                self._forget_leaf(node)
+        self._new.clear()
+
+    def _forget_leaf(self, node: Node) -> None:
+        match = node.operator.match
+        if match is not None:
+            self._uses[match] -= 1
+            if not self._uses[match]:
+                del self._uses[match], self._matches[self.leaves.pop(match).predicates]
 
     def copy(self) -> Builder:
-        """One that knows the same nodes by the same numbers, and goes its own way from here."""
-        return Builder(*(copy(getattr(self, part.name)) for part in fields(self)))
+        """One that knows the same nodes by the same numbers, all of them new, and goes its own way from here."""
+        return replace(Builder(*(copy(getattr(self, part.name)) for part in fields(self))), _new=set(self.nodes))
 
     def plan(self, roots: Iterable[Root]) -> Plan:
         """The nodes that some roots need, in the same order but numbered without gaps."""
@@ -171,8 +179,12 @@ class Builder:
             return self.nodes[known]
         id_, self._next_id = self._next_id, self._next_id + 1
         self._ids[node] = id_
+        self._new.add(id_)
         self.nodes[id_], self.names[id_] = replace(node, id=id_), names
-        leaf = None if node.operator.match is None else self.leaves[node.operator.match].predicates
+        match = node.operator.match
+        if match is not None:
+            self._uses[match] = self._uses.get(match, 0) + 1
+        leaf = None if match is None else self.leaves[match].predicates
         self.digests[id_] = digest_of(node, leaf, [self.digests[edge.child] for edge in node.children])
         return self.nodes[id_]
 

@@ -6,7 +6,7 @@ exist, is known once the frontier has passed t + L.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from motet.plan.nodes import Kind, Node
 
@@ -23,11 +23,12 @@ def lags(nodes: Iterable[Node], of_leaf: Callable[[Node, Mapping[int, int]], int
     found: dict[int, int] = {}
     for node in nodes:
         below = [found[edge.child] for edge in node.children]
-        found[node.id] = of_leaf(node, found) if node.kind is Kind.LEAF else _lag(node, below)
+        found[node.id] = of_leaf(node, found) if node.kind is Kind.LEAF else lag(node, below)
     return found
 
 
-def _lag(node: Node, below: list[int]) -> int:
+def lag(node: Node, below: Sequence[int]) -> int:
+    """That of a node which is no leaf, given those of its operands."""
     window, gap = node.operator.window or 0, node.operator.gap
     match node.kind:
         case Kind.XOR:

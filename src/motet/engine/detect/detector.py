@@ -7,10 +7,12 @@ kept from those that began after one of their events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from motet.engine.detect.absence import Either, Guard, Silence
+from motet.engine.detect.agenda import Agenda
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Distinct
 from motet.engine.detect.frontier import Frontier
@@ -19,7 +21,9 @@ from motet.engine.detect.occurrences import FIRST, Occurrences, concatenated, no
 from motet.engine.detect.operator import NEVER, Now, Operator
 from motet.engine.detect.pairing import Pairing
 from motet.engine.detect.passing import Filter, Union, Within
+from motet.plan.lags import lag
 from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start, pair_bound
+from motet.plan.repeats import repeats
 
 Found = Mapping[int, Occurrences]  # by node
 
@@ -63,32 +67,60 @@ class Running:
         self.operator.load(tables)
         if self.distinct:
             self.distinct.seen = tables["distinct"]
-        self.due = -NEVER
 
 
 class Detector:
-    """Nodes are given in an order in which operands come first; those of leaves are not run but fed."""
+    """Nodes of leaves are not run but fed. Nodes run in the order of their numbers, unless they are ranked."""
 
     def __init__(self, names: Dictionary) -> None:
         self.names = names
         self.running: dict[int, Running] = {}
-        self._order: list[int] = []  # of all nodes, leaves included
-        self._lags: Mapping[int, int] = {}
+        self._above: dict[int, set[int]] = {}  # by node, leaves included: those it is an operand of
+        self._lags: dict[int, int] = {}
+        self._ranks: Mapping[int, int] = {}
+        self._agenda = Agenda()
 
-    def change(self, nodes: Sequence[Node], repeating: set[int], lags: Mapping[int, int]) -> None:
-        """Run these nodes from now on, and no others."""
-        known = {node.id: node for node in nodes}
-        before, self.running = self.running, {}
-        self._order, self._lags = [node.id for node in nodes], lags
-        for node in nodes:
-            if node.kind is Kind.LEAF:
-                continue
-            running = before.get(node.id) or _started(node, known, node.id in repeating)
-            below = [lags[edge.child] for edge in node.children]
-            if (running.lags, running.lag) != (below, lags[node.id]):
-                running.lags, running.lag = below, lags[node.id]
-                running.due = -NEVER  # something else may be due now
-            self.running[node.id] = running
+    def change(self, come: Iterable[Node], gone: Iterable[Node], nodes: Mapping[int, Node]) -> None:
+        """Run some more nodes, whose operands come first, and some no longer; ``nodes`` are all there are."""
+        for node in gone:
+            self.running.pop(node.id, None)
+            del self._above[node.id], self._lags[node.id]
+            for edge in node.children:
+                if edge.child in self._above:
+                    self._above[edge.child].discard(node.id)
+        for node in come:
+            self._above[node.id] = set()
+            self._lags[node.id] = 0 if node.kind is Kind.LEAF else lag(node, self._below(node))
+            if node.kind is not Kind.LEAF:
+                self._run(node, nodes)
+
+    def _run(self, node: Node, nodes: Mapping[int, Node]) -> None:
+        running = self.running.get(node.id)
+        if running is None:
+            running = self.running[node.id] = _started(node, nodes)
+        for edge in node.children:
+            self._above[edge.child].add(node.id)
+        self._agenda.put(node.id, running.due)
+        self._wait(running)
+
+    def rank(self, nodes: Sequence[Node], lags: Mapping[int, int]) -> None:
+        """Let all nodes have these lags, and run them in this order or, without one, in that of their numbers."""
+        self._ranks = {node.id: rank for rank, node in enumerate(nodes)}
+        self._lags = {**lags}
+        for id_ in lags:
+            if id_ in self.running:
+                self._wait(self.running[id_])
+
+    def _wait(self, running: Running) -> None:
+        """Wait as long as the lags say."""
+        below, own = self._below(running.node), self._lags[running.node.id]
+        if (running.lags, running.lag) != (below, own):
+            running.lags, running.lag = below, own
+            running.due = -NEVER  # something else may be due now
+            self._agenda.put(running.node.id, running.due)
+
+    def _below(self, node: Node) -> list[int]:
+        return [self._lags[edge.child] for edge in node.children]
 
     def advance(self, leaves: Found, frontier: Frontier, at: Callable[[int, Occurrences], Found]) -> None:
         """Given what the leaves have newly found, find what follows.
@@ -97,27 +129,34 @@ class Detector:
         what that adds to leaves further on.
         """
         found = dict(leaves)
-        for id_ in self._order:
-            running = self.running.get(id_)
-            if running is not None and self._has_work(running, found, frontier):
-                found[id_] = self._advanced(running, found, frontier)
-            if id_ in found and len(found[id_]):
+        turns = _Turns(self._ranks, [*leaves, *self._due(frontier)])
+        for id_ in turns:
+            if id_ in self.running:
+                found[id_] = self._advanced(self.running[id_], found, frontier)
+            if len(found[id_]):
                 for leaf, more in at(id_, found[id_]).items():
                     found[leaf] = concatenated([found[leaf], more]) if leaf in found else more
+                    turns.add(leaf)
+                for above in self._above[id_]:
+                    turns.add(above)
+
+    def _due(self, frontier: Frontier) -> Iterator[int]:
+        """The nodes that have something to do without input."""
+        for id_ in self._agenda.passed(frontier.now):
+            running = self.running.get(id_)
+            if running is not None and frontier.now > running.due:
+                yield id_
+            elif running is not None:
+                self._agenda.put(id_, running.due)
 
     def sweep(self, frontier: Frontier) -> None:
         """Let nodes that have nothing to do forget what cannot matter any more; the others will when they are run."""
         for running in self.running.values():
-            if not self._has_work(running, {}, frontier):
+            if frontier.now <= running.due:
                 self._advanced(running, {}, frontier)
 
     def lag_of(self, id_: int) -> int:
         return self._lags[id_]
-
-    def _has_work(self, running: Running, found: Found, frontier: Frontier) -> bool:
-        if frontier.now > running.due:
-            return True
-        return any(len(found[edge.child]) for edge in running.node.children if edge.child in found)
 
     def _advanced(self, running: Running, found: Found, frontier: Frontier) -> Occurrences:
         now = Now(frontier, self.names, running.lags, running.lag)
@@ -125,6 +164,7 @@ class Detector:
         if running.distinct is not None:
             result = running.distinct.advance(result, now)
         running.due = running.operator.due(now)
+        self._agenda.put(running.node.id, running.due)
         return result
 
     def _inputs(self, running: Running, found: Found) -> Iterable[Occurrences]:
@@ -139,9 +179,29 @@ class Detector:
                 yield none(width, with_members=running.node.with_members)
 
 
-def _started(node: Node, known: Mapping[int, Node], repeats: bool) -> Running:
+class _Turns:
+    """Nodes, each once and in the order of their ranks, some of which come up on the way."""
+
+    def __init__(self, ranks: Mapping[int, int], ids: Iterable[int]) -> None:
+        self._ranks = ranks
+        self._known: set[int] = set()
+        self._waiting: list[tuple[int, int]] = []
+        for id_ in ids:
+            self.add(id_)
+
+    def add(self, id_: int) -> None:
+        if id_ not in self._known:
+            self._known.add(id_)
+            heappush(self._waiting, (self._ranks.get(id_, id_), id_))
+
+    def __iter__(self) -> Iterator[int]:
+        while self._waiting:
+            yield heappop(self._waiting)[1]
+
+
+def _started(node: Node, known: Mapping[int, Node]) -> Running:
     width = len(node.variables)
-    distinct = Distinct(width, pairs=node.pairs, with_members=node.with_members) if repeats else None
+    distinct = Distinct(width, pairs=node.pairs, with_members=node.with_members) if repeats(node, known) else None
     children = [known[edge.child] for edge in node.children]
     mappings = [_mapping(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
     starts = [node.start if _may_reach_back(child) and node.owner is None else None for child in children]

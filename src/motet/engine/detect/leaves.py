@@ -5,8 +5,8 @@ Each leaf is matched as a subscription of its own that delivers the variables th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,7 +28,8 @@ from motet.engine.detect.occurrences import (
     member_sets,
 )
 from motet.engine.match import index
-from motet.engine.match.matcher import Matcher, Part
+from motet.engine.match.matcher import Part
+from motet.engine.match.registered import Registered
 from motet.engine.match.solutions import Batch, Solutions, Sources
 from motet.engine.match.texts import frozen
 from motet.language.syntax import Event, Leaf, Select, Subscription
@@ -53,20 +54,54 @@ class Leaves:
     """The leaves in use, indexed."""
 
     def __init__(self, background: frozenset[Triple], entailment: str) -> None:
-        self._matcher = Matcher((), background, entailment)
+        self._registered = Registered(background, entailment)
         self._leaves: dict[str, LeafNode] = {}
+        self._compared: dict[int, int] = {}  # by leaf: at how many nodes its event is compared with plain terms
         self._ways: dict[int, tuple[index.Leaves, _Ways]] = {}  # by identity of a group's leaves
 
-    def change(self, leaves: Sequence[LeafNode], background: frozenset[Triple], entailment: str) -> None:
-        """Match these from now on."""
-        self._leaves = {str(leaf.node.id): leaf for leaf in leaves}
-        self._ways = {}
-        wanted = tuple(map(_subscription, leaves))
-        if (background, entailment) == (self._matcher.background, self._matcher.entailment):
-            if wanted != self._matcher.subscriptions:
-                self._matcher = self._matcher.changed(wanted)
-        else:
-            self._matcher = Matcher(wanted, background, entailment)
+    def compile_as(self, other: Leaves) -> None:
+        """Begin with what another one has compiled."""
+        self._registered.borrow(other._registered)
+
+    def change(
+        self,
+        come: Sequence[Node],
+        gone: Sequence[Node],
+        builder: Builder,
+        background: frozenset[Triple],
+        entailment: str,
+    ) -> None:
+        """Match the leaves among some more nodes, and among some no longer."""
+        changed = self._compare(come, gone, builder.nodes)
+        lost = [str(node.id) for node in gone if node.kind is Kind.LEAF]
+        for name in lost:
+            del self._leaves[name]
+        new = [_leaf_node(node, builder, node.id in self._compared) for node in come if node.kind is Kind.LEAF]
+        self._registered.change(list(map(_subscription, new)), lost, background, entailment)
+        self._leaves.update((str(leaf.node.id), leaf) for leaf in new)
+        held = {id(leaves) for leaves in self._registered.matcher.leaves()}
+        self._ways = {key: ways for key, ways in self._ways.items() if key in held}
+        for leaf in (self._leaves[str(id_)] for id_ in changed if str(id_) in self._leaves):
+            self._replace(replace(leaf, is_plain=leaf.node.id in self._compared))
+
+    def _compare(self, come: Iterable[Node], gone: Iterable[Node], nodes: Mapping[int, Node]) -> set[int]:
+        """Take note of what is compared at nodes; the leaves that this may concern."""
+        changed: set[int] = set()
+        for some, step in ((come, 1), (gone, -1)):
+            for node in some:
+                for leaf in _compared_with_terms(node, nodes):
+                    self._compared[leaf] = self._compared.get(leaf, 0) + step
+                    changed.add(leaf)
+        for leaf in changed:
+            if not self._compared[leaf]:
+                del self._compared[leaf]
+        return changed
+
+    def _replace(self, leaf: LeafNode) -> None:
+        if self._leaves[str(leaf.node.id)] != leaf:
+            self._leaves[str(leaf.node.id)] = leaf
+            for _, ways in self._ways.values():
+                ways.replace(leaf)
 
     def occurrences(
         self, events: pa.RecordBatch, names: Dictionary, only: Collection[int] | None = None
@@ -75,7 +110,7 @@ class Leaves:
         if not self._leaves or not len(events):
             return {}
         found: dict[int, Occurrences] = {}
-        for part in self._matcher.solve(events):
+        for part in self._registered.matcher.solve(events):
             for leaf, table in self._tables(part, names):
                 if only is None or leaf.node.id in only:
                     found[leaf.node.id] = _both(found[leaf.node.id], table) if leaf.node.id in found else table
@@ -105,7 +140,8 @@ class _Ways:
     """The way from solutions to tables for the leaves of a group; those that are gone have none."""
 
     def __init__(self, own: Sequence[LeafNode | None], leaves: index.Leaves, sources: Sources) -> None:
-        self._own = own
+        self._own = list(own)
+        self._numbers = {leaf.node.id: number for number, leaf in enumerate(own) if leaf}
         self._width = np.array([len(leaf.node.variables) if leaf else 0 for leaf in own], np.int64)
         labels = sources.names.to_pylist()
         self._first = np.zeros(len(own) + 1, np.int64)  # of each leaf: where its columns begin
@@ -118,6 +154,13 @@ class _Ways:
             self._first[number + 1] = len(columns)
         self._columns = np.array(columns, np.int64)
         self._event = np.array([_event_column(leaf) for leaf in own], np.int64)
+
+    def replace(self, leaf: LeafNode) -> None:
+        """Go by a leaf that is the same but for what its event is compared with."""
+        number = self._numbers.get(leaf.node.id)
+        if number is not None:
+            self._own[number] = leaf
+            self._event[number] = _event_column(leaf)
 
     def tables(self, found: Solutions, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
         """By leaf."""
@@ -174,16 +217,10 @@ def _both(one: Occurrences, other: Occurrences) -> Occurrences:
     return table.take(np.argsort(table.columns[FIRST], kind="stable"))
 
 
-def leaf_nodes(nodes: Sequence[Node], builder: Builder) -> list[LeafNode]:
-    """The leaves among some nodes."""
-    plain = _compared_with_terms(nodes)
-    return [
-        LeafNode(
-            node, builder.leaves[match].event, builder.leaves[match].names, builder.names[node.id], node.id in plain
-        )
-        for node in nodes
-        if node.kind is Kind.LEAF and (match := node.operator.match) is not None
-    ]
+def _leaf_node(node: Node, builder: Builder, is_plain: bool) -> LeafNode:
+    assert node.operator.match is not None, "it is a leaf"
+    leaf = builder.leaves[node.operator.match]
+    return LeafNode(node, leaf.event, leaf.names, builder.names[node.id], is_plain)
 
 
 def _subscription(leaf: LeafNode) -> Subscription:
@@ -225,23 +262,24 @@ def _member(leaf: LeafNode, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]
     return frozenset({tuple(sorted((name, value) for name, value in shown.items() if value != UNBOUND))})
 
 
-def _compared_with_terms(nodes: Sequence[Node]) -> set[int]:
-    """The leaves whose event meets, in some variable above, what is not an event of a leaf."""
-    sources: dict[int, dict[str, tuple[frozenset[int], bool]]] = {}  # by node and variable: leaves, and whether others
-    plain: set[int] = set()
-    for node in nodes:
-        if node.kind is Kind.LEAF:
-            sources[node.id] = {
-                name: (frozenset({node.id}), False) if name == EVENT_VARIABLE else (frozenset(), True)
-                for name in node.variables
-            }
-            continue
-        found: dict[str, tuple[frozenset[int], bool]] = {}
-        for edge in node.children:
-            for child, parent in edge.names:
-                leaves, others = sources[edge.child][child]
-                known = found.get(parent, (frozenset(), False))
-                found[parent] = (known[0] | leaves, known[1] or others)
-        sources[node.id] = found
-        plain |= {leaf for leaves, others in found.values() if others for leaf in leaves}
-    return plain
+def _compared_with_terms(node: Node, nodes: Mapping[int, Node]) -> set[int]:
+    """The leaves whose event meets, in a variable of a node, what is not an event of a leaf."""
+    if node.kind is Kind.LEAF:
+        return set()
+    return {leaf for leaves, others in _sources(node, nodes).values() if others for leaf in leaves}
+
+
+def _sources(node: Node, nodes: Mapping[int, Node]) -> dict[str, tuple[frozenset[int], bool]]:
+    """By variable: the leaves whose event it is, and whether it may be something else."""
+    if node.kind is Kind.LEAF:
+        return {
+            name: (frozenset({node.id}), False) if name == EVENT_VARIABLE else (frozenset(), True)
+            for name in node.variables
+        }
+    found: dict[str, tuple[frozenset[int], bool]] = {}
+    for edge in node.children:
+        below = _sources(nodes[edge.child], nodes)
+        for child, parent in edge.names:
+            (leaves, others), known = below[child], found.get(parent, (frozenset(), False))
+            found[parent] = (known[0] | leaves, known[1] or others)
+    return found

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from motet.engine.detect import pairing_kernels as kernels
 from motet.engine.detect.conditions import Condition
-from motet.engine.detect.frontier import PASSED_ALL
+from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
 from motet.engine.detect.gathering_kernels import events_of_both
 from motet.engine.detect.grouping_kernels import merged
 from motet.engine.detect.key_kernels import Numbers
@@ -100,16 +100,15 @@ class Pairing:
         self._is_taken = self._context in _TAKING_ALL and not self._opens.all()
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
         self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
-        self._none = [none(width, with_members=node.with_members) for width in widths]
-        self._waiting = [*self._none]
-        self._opened = [*self._none]
+        self._waiting = [none(width, with_members=node.with_members) for width in widths]
+        self._opened = [*self._waiting]
 
     def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
         batch = self._read(inputs, now)
         if batch.is_new:
             return self._paired(batch, now)
         for side, table in enumerate(self._opened):
-            self._opened[side] = table.take(self._is_useful(table.columns[START], table.columns[END], side, now))
+            self._opened[side] = table.take(self._useful(table.columns[START], table.columns[END], side, now))
         return self._nothing()
 
     def due(self, now: Now) -> int:
@@ -171,7 +170,7 @@ class Pairing:
 
     def _still_useful(self, batch: Batch, rows: Numbers, side: int, now: Now) -> Occurrences:
         if len(rows):
-            rows = rows[self._is_useful(batch.start[rows], batch.end[rows], side, now)]
+            rows = rows[self._useful(batch.start[rows], batch.end[rows], side, now)]
         return batch.table(side, rows)
 
     def _pairs(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
@@ -189,14 +188,15 @@ class Pairing:
 
     def _taken(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
         """Where only one side is ever open."""
-        side = RIGHT if self._opens[LEFT] else LEFT
+        own, other = (LEFT, RIGHT) if self._opens[LEFT] else (RIGHT, LEFT)
+        oldest, _ = self._first_useful(own, now)
         rows = self._asked(batch)
-        *found, are_tied = kernels.pair_next(rows, self._related(batch, rows, now), batch.keys, side == LEFT)
+        *found, are_tied = kernels.pair_next(rows, self._related(batch, rows, now), batch.keys, own == RIGHT, oldest)
         if are_tied:
-            places = np.arange(batch.spans[side].new, batch.spans[side].stop, dtype=np.uint32)
-            batch = batch.arranged(side, self._completion_order(batch, rows, places, now)[0])
+            places = np.arange(batch.spans[other].new, batch.spans[other].stop, dtype=np.uint32)
+            batch = batch.arranged(other, self._completion_order(batch, rows, places, now)[0])
             rows = self._asked(batch)
-            *found, _ = kernels.pair_next(rows, self._related(batch, rows, now), batch.keys, side == LEFT)
+            *found, _ = kernels.pair_next(rows, self._related(batch, rows, now), batch.keys, own == RIGHT, oldest)
         return batch, *found
 
     def _asked(self, batch: Batch) -> kernels.Rows:
@@ -280,20 +280,23 @@ class Pairing:
         found.columns[LEFT_END], found.columns[RIGHT_START] = _sides(table, are_right, groups)
         return replace(found, members=_members(table, groups))
 
-    def _is_useful(self, start: Ints, end: Ints, side: int, now: Now) -> npt.NDArray[np.bool_]:
-        """Which open occurrences of a side may still find a partner.
+    def _useful(self, start: Ints, end: Ints, side: int, now: Now) -> kernels.Flags:
+        """Which open occurrences of a side may still find a partner."""
+        first_start, first_end = self._first_useful(side, now)
+        return (start >= first_start) & (end >= first_end)
+
+    def _first_useful(self, side: int, now: Now) -> tuple[int, int]:
+        """When open occurrences of a side have to start and to end at the earliest to find a partner yet.
 
         Whatever comes from now on ends no earlier than the frontier, less the lag of its side.
         """
+        if now.frontier.now >= PASSED_ALL:
+            return PASSED_ALL, PASSED_ALL
         lag = now.lags[1 - side] if self._context == kernels.UNRESTRICTED else max(now.lags)
         relation, first = self._node.operator.relation, _RIGHT_FIRST if side else LEFT_FIRST
-        partners_end = now.frontier.now - lag if now.frontier.now < PASSED_ALL else PASSED_ALL
-        useful = np.full(len(start), partners_end < PASSED_ALL)
-        if self._bound >= 0:
-            useful &= start >= partners_end - self._bound
-        if relation is not None and relation not in first:
-            useful &= end >= partners_end  # the partner is the one that ends first
-        return useful
+        partners_end = now.frontier.now - lag
+        is_second = relation is not None and relation not in first  # the partner is the one that ends first
+        return partners_end - self._bound if self._bound >= 0 else NOWHERE, partners_end if is_second else NOWHERE
 
 
 def _with_leader(later: Numbers, earlier: Numbers) -> tuple[Ints, Numbers]:

@@ -55,7 +55,7 @@ class Related(NamedTuple):
     relation: int
     bound: int
     checked: bool
-    allowed: Ints  # sorted, see `pair_code`
+    allowed: Ints  # by number, sorted: the later row's times how many rows there are, and the earlier one's
 
 
 @inner
@@ -252,17 +252,20 @@ def _pair_with_earlier(
 
 
 @compiled
-def pair_next(rows: Rows, asked: Related, keys: int, is_right: bool) -> tuple[Numbers, Numbers, Numbers, bool]:
+def pair_next(
+    rows: Rows, asked: Related, keys: int, is_right: bool, oldest: int
+) -> tuple[Numbers, Numbers, Numbers, bool]:
     """Pairs (later, earlier) where each row of one side, which completes first, is taken by the first one that may.
 
-    Those of one later row stand together, the later rows in their order. Then come the rows that nobody took, and
-    whether later rows of one key have equal times: which of them is first has to be known, and they have to stand so.
+    Those of one later row stand together, the later rows in their order. Then come the rows that nobody took, if they
+    start no earlier than some instant, and whether later rows of one key have equal times: which of them is first has
+    to be known, and they have to stand so.
     """
     own, other = (rows.right, rows.left) if is_right else (rows.left, rows.right)
     takers = other.stop - other.new
-    taker = np.empty(own.stop - own.first, np.uint32)  # of each row: a number, or that of all together for nobody
+    taker = np.full(own.stop - own.first, takers, np.uint32)  # of each row: a number, or that of all of them for nobody
     counts = np.zeros(takers + 2, np.uint32)
-    are_tied = _find_takers(rows, asked, own, other, np.full(keys, takers, np.uint32), taker)
+    are_tied = _find_takers(rows, asked, own, other, not is_right, np.full(keys, takers, np.uint32), taker)
     for row in range(len(taker)):
         counts[taker[row] + 1] += np.uint32(1)
     for number in range(takers + 1):
@@ -273,11 +276,17 @@ def pair_next(rows: Rows, asked: Related, keys: int, is_right: bool) -> tuple[Nu
         at = counts[taker[row]]
         counts[taker[row]] = at + 1
         later[at], earlier[at] = taker[row] + other.new, row + own.first
-    return later[:found].copy(), earlier[:found].copy(), earlier[found:].copy(), are_tied
+    kept = found
+    for at in range(found, len(earlier)):
+        earlier[kept] = earlier[at]
+        kept += rows.start[earlier[at]] >= oldest
+    return later[:found].copy(), earlier[:found].copy(), earlier[found:kept].copy(), are_tied
 
 
 @making
-def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numbers, taker: Numbers) -> bool:
+def _find_takers(
+    rows: Rows, asked: Related, own: Span, other: Span, left_first: bool, next_: Numbers, taker: Numbers
+) -> bool:
     """From the last row to the first. ``next_`` has, by key, the one of the other side that comes next.
 
     Most rows are taken by the next one or, for the bound, by nobody: which it is, is no branch to be guessed.
@@ -285,10 +294,11 @@ def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numb
     start, end, key = rows.start[own.first : own.stop], rows.end[own.first : own.stop], rows.key[own.first : own.stop]
     starts, ends = rows.start[other.new : other.stop], rows.end[other.new : other.stop]
     keys, following = rows.key[other.new : other.stop], np.empty(len(ends), np.uint32)
-    nobody, last = np.uint32(len(ends)), np.uint32(max(len(ends), 1) - 1)
+    nobody, last = np.uint32(len(ends)), np.uint32(len(ends) - 1)
     reach = asked.bound if asked.bound >= 0 else _EVER
-    left_first, is_plain = own.first < other.new, not (asked.checked or rows.may_share or rows.loose.shape[1])
-    y, x, are_tied = np.uint32(len(start)), nobody, False
+    is_plain = not (asked.checked or rows.may_share or rows.loose.shape[1])
+    x, are_tied = nobody, False
+    y = np.uint32(len(start)) if len(ends) else np.uint32(0)
     while y > 0:
         y = np.uint32(y - 1)
         while x > 0 and ends[np.uint32(x - 1)] >= end[y]:
@@ -298,14 +308,10 @@ def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numb
             are_tied |= (found < nobody) & (ends[near] == ends[x]) & (starts[near] == starts[x])
             following[x], next_[keys[x]] = found, x
         found = next_[key[y]]
-        if nobody == 0:
-            taker[y] = nobody
-            continue
         near = min(found, last)
         in_reach = (found < nobody) & (ends[near] - start[y] <= reach)
         fits = _fit(asked.relation, left_first, start[y], end[y], starts[near], ends[near], reach)
-        if in_reach and not (fits and (is_plain or _go_together(rows, asked, other.new + near, own.first + y))):
-            found = following[found]
+        if in_reach & (not (fits & is_plain)):
             while found < nobody and ends[found] - start[y] <= reach:
                 if _fit(asked.relation, left_first, start[y], end[y], starts[found], ends[found], reach) and (
                     is_plain or _go_together(rows, asked, other.new + found, own.first + y)
@@ -321,7 +327,7 @@ def _find_takers(rows: Rows, asked: Related, own: Span, other: Span, next_: Numb
 def _fit(
     relation: int, left_first: bool, start: int, end: int, other_start: int, other_end: int, reach: int
 ) -> bool:  # fmt: skip
-    """Whether an interval that ends first, and begins in reach, and one that does too, are related."""
+    """Whether an interval that ends first is related to another one, which is no longer than the reach."""
     is_short = other_end - other_start <= reach
     if left_first:
         return _related(relation, start, end, other_start, other_end) & is_short

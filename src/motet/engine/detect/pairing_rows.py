@@ -84,9 +84,12 @@ class Batch:
     @cached_property
     def lists(self) -> tuple[Ints, Ints]:
         """The events of all rows: where those of each begin, and all."""
-        ends = np.cumsum([0, *(len(table.events) for table in self.tables)])
-        begins = [table.starts[:-1] + end for table, end in zip(self.tables, ends, strict=False)]
-        starts, events = np.concatenate([*begins, ends[-1:]]), np.concatenate([table.events for table in self.tables])
+        starts, events = np.zeros(len(self.start) + 1, np.int64), np.concatenate([one.events for one in self.tables])
+        first = 0
+        for table in self.tables:
+            last = first + len(table)
+            np.add(table.starts, starts[first], out=starts[first : last + 1])
+            first = last
         if self.source is None:
             return starts, events
         _, starts, events = taken(_NO_COLUMNS, starts, events, self.source)
@@ -114,11 +117,11 @@ class Batch:
         places = self._places(side, rows)
         if (places[1:] > places[:-1]).all():
             return self._at(side, places)
-        order = np.argsort(places)
-        return self._at(side, places[order]).take(np.argsort(order))
+        distinct, order = np.unique(places, return_inverse=True)
+        return self._at(side, distinct).take(order)
 
     def _at(self, side: int, places: Numbers) -> Occurrences:
-        """What is at some places, in their order, of a side's tables."""
+        """What is at some places, which rise, of a side's tables."""
         found, first, low = [], 0, 0
         for table in self._of(side):
             high = int(places.searchsorted(np.uint32(first + len(table))))

@@ -7,8 +7,7 @@ subscription, over the event's closed graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -34,6 +33,11 @@ from motet.model.tables import RecordRow, Triple, notification_batch, notificati
 
 _VERIFIERS = 10_000
 
+# What a matcher has found for itself: by its subscriptions, and by the predicates these ask for. The rest it has by its
+# background alone.
+_OF_SUBSCRIPTIONS = ("subscriptions", "_asked")
+_OF_PREDICATES = ("_predicates", "_vocabulary", "_tables")
+
 
 class Verified(NamedTuple):
     """Notifications with their events."""
@@ -50,28 +54,48 @@ class Part(NamedTuple):
     verified: Verified | None
 
 
-@dataclass(frozen=True)
 class Matcher:
-    """Picklable: workers build what they need from the plain fields."""
+    """Does not change. Picklable: workers build what they need from the plain parts."""
 
-    subscriptions: tuple[Subscription, ...]
-    background: frozenset[Triple] = frozenset()
-    entailment: str = "owl-rl"
-
-    def __post_init__(self) -> None:
-        for subscription in self.subscriptions:
+    def __init__(
+        self,
+        subscriptions: tuple[Subscription, ...],
+        background: frozenset[Triple] = frozenset(),
+        entailment: str = "owl-rl",
+    ) -> None:
+        for subscription in subscriptions:
             leaf_of(subscription)
+        self.background = background
+        self.entailment = entailment
+        self.__dict__["subscriptions"] = subscriptions
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[object, ...]]:
         return Matcher, (self.subscriptions, self.background, self.entailment)
 
+    @cached_property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        """All; where some have come and gone, the index knows who is left."""
+        groups = self._index.groups
+        return tuple(
+            group.leaves.subscription(leaf) for group in groups for leaf in np.flatnonzero(group.alive).tolist()
+        )
+
     def changed(self, subscriptions: tuple[Subscription, ...]) -> Matcher:
         """The matcher of other subscriptions over the same background; what both have in common is kept."""
-        matcher = Matcher(subscriptions, self.background, self.entailment)
         known, wanted = set(self.subscriptions), set(subscriptions)
         gone = {subscription.name for subscription in known - wanted}
-        index = self._index.without(gone).plus([one for one in subscriptions if one not in known])
-        matcher.__dict__.update(_index=index, _background=self._background)
+        return self.exchanged([one for one in subscriptions if one not in known], gone)
+
+    def exchanged(self, come: Sequence[Subscription], gone: Collection[str]) -> Matcher:
+        """The matcher with some more subscriptions, and without those of some names, which others may take."""
+        for subscription in come:
+            leaf_of(subscription)
+        index = self._index.without(gone).plus(come)
+        asks_alike = (index.predicates, index.compared) == (self._index.predicates, self._index.compared)
+        lost = _OF_SUBSCRIPTIONS if asks_alike else {*_OF_SUBSCRIPTIONS, *_OF_PREDICATES}
+        matcher = object.__new__(Matcher)  # what the others ask for has been looked into before
+        matcher.__dict__.update({name: one for name, one in self.__dict__.items() if name not in lost})
+        matcher.__dict__["_index"] = index
         return matcher
 
     def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
@@ -105,6 +129,10 @@ class Matcher:
             hits = group.segment.search(batch.encoded)
             if len(hits.table):
                 yield self._part(batch, closing, group, hits)
+
+    def leaves(self) -> Iterator[Leaves]:
+        """Those of each group."""
+        return (group.leaves for group in self._index.groups)
 
     def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> Part:
         leaves = group.leaves

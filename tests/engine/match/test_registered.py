@@ -1,0 +1,42 @@
+"""Who is matched, as they come and go."""
+
+from __future__ import annotations
+
+from motet.engine.match.registered import Registered
+from motet.language.parse import parse
+from motet.language.syntax import Subscription
+from motet.model.tables import Triple
+
+NOTHING: frozenset[Triple] = frozenset()
+
+
+def on(class_iri: str, name: str) -> Subscription:
+    (found,) = parse(f"SUBSCRIPTION {name} EVENT e : <urn:{class_iri}> WHEN e")
+    return found
+
+
+def test_who_comes_again_is_another_one() -> None:
+    """A name that is gone can be taken at once."""
+    registered = Registered(NOTHING, "none")
+    registered.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
+    registered.change([on("B", "one")], {"one"}, NOTHING, "none")
+    assert (len(registered), registered.matcher.subscriptions) == (2, (on("A", "two"), on("B", "one")))
+
+
+def test_what_is_borrowed_is_for_those_who_come() -> None:
+    """Of another one's matcher remains what is asked for here, and the other one keeps all."""
+    other, registered = Registered(NOTHING, "none"), Registered(NOTHING, "none")
+    other.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
+    registered.borrow(other)
+    registered.change([on("A", "two"), on("B", "three")], (), NOTHING, "none")
+    assert registered.matcher.subscriptions == (on("A", "two"), on("B", "three"))
+    assert other.matcher.subscriptions == (on("A", "one"), on("A", "two"))
+
+
+def test_another_background_is_for_all() -> None:
+    """All who are there are matched over the graph in force."""
+    registered, background = Registered(NOTHING, "none"), frozenset({("<urn:s>", "<urn:p>", "<urn:o>")})
+    registered.change([on("A", "one")], (), NOTHING, "none")
+    registered.change([on("B", "two")], (), background, "owl-rl")
+    matcher = registered.matcher
+    assert (matcher.subscriptions, matcher.background) == ((on("A", "one"), on("B", "two")), background)

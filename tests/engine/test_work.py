@@ -1,0 +1,113 @@
+"""Subscriptions come and go: what is done follows from those in force, and what a change costs from the change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.engine.kernel import Kernel
+from motet.model.schemas import RECORDS
+
+DECLARED = "EVENT a : <urn:A> { ?a <urn:k> ?k } EVENT b : <urn:B> { ?b <urn:k> ?k } "
+TEXTS = (
+    DECLARED + "WHEN a BEFORE b WITHIN 5 s CONTEXT chronicle",
+    DECLARED + "EVENT c : <urn:C> WHEN (a BEFORE b WITHIN 5 s) UNLESS c WITHIN 2 s",
+    DECLARED + "WHEN a OR b SIGNAL",
+    "EVENT a : <urn:A> { ?a <urn:k> ?k } EVENT c { ?c <urn:cause> ?a } WHEN a BEFORE c WITHIN 5 s",
+    "EVENT d : <urn:D> EVENT c : <urn:C> WHEN d UNLESS c WITHIN 9 s",
+    "EVENT a : <urn:A> EVENT b : <urn:B> WHEN a UNLESS b WITHIN 3 s CONSTRUCT { ?this a <urn:D> }",
+    "EVENT a : <urn:A> WHEN a",
+    "EVENT b : <urn:B> WHEN b SIGNAL",
+)
+
+
+def record(kind: str, offset: int, name: str, text: str | None = None) -> pa.RecordBatch:
+    row = {"offset": offset, "kind": kind, "id": name, "late": False, "text": text, "triples": []}
+    return pa.RecordBatch.from_pylist([row], RECORDS)
+
+
+def subscribe(kernel: Kernel, number: int, offset: int) -> None:
+    kernel.advance(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
+
+
+def at_work(kernel: Kernel) -> dict[str, object]:
+    """What is done, by what does not depend on the numbers of nodes."""
+    kernel.saved()  # puts changes to work
+    work, detector, digests = kernel._work, kernel._memory.detector, kernel._shared.builder.digests
+    return {
+        "planned": sorted(digests.values()),
+        "running": {
+            digests[id_]: (one.lag, one.lags, one.distinct is not None) for id_, one in detector.running.items()
+        },
+        "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaves._leaves.values()},
+        "waiting": {digests[id_]: list(lives) for id_, lives in work.waiting.at.items()},
+        "matched": sorted(one.name for one in work.matcher.subscriptions) if work.matcher else [],
+        "fed": kernel.fed(),
+    }
+
+
+@given(st.lists(st.tuples(st.integers(0, len(TEXTS) - 1), st.booleans()), max_size=25))
+def test_what_is_done_follows_from_who_is_there(asked: list[tuple[int, bool]]) -> None:
+    """Whoever came and went, one by one or together, the kernel does what it does for those in force alone."""
+    kernel, there = Kernel(lateness=0), set[int]()
+    for offset, (number, is_seen) in enumerate(asked):
+        if number in there:
+            there.remove(number)
+            kernel.advance(record("unsubscribe", offset, f"s{number}"))
+        else:
+            there.add(number)
+            subscribe(kernel, number, offset)
+        if is_seen:
+            at_work(kernel)
+    fresh = Kernel(lateness=0)
+    for life in kernel._memory.lives.values():
+        fresh.skip_to(life.start.offset + 1)
+        subscribe(fresh, int(life.subscription.name[1:]), life.offset)
+    assert at_work(kernel) == at_work(fresh)
+
+
+def calls(do: Callable[[], object]) -> int:
+    """How many Python functions are called."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        do()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def living(count: int) -> Kernel:
+    """One with so many subscriptions of distinct parts, all at work."""
+    kernel = Kernel(lateness=0)
+    for number in range(count):
+        events = f"EVENT a : <urn:A{number}> EVENT b : <urn:B{number}>"
+        text = f"SUBSCRIPTION t{number} {events} WHEN a BEFORE b WITHIN 5 s CONTEXT continuous"
+        kernel.advance(record("subscribe", number, f"t{number}", text))
+    at_work(kernel)
+    return kernel
+
+
+def test_a_change_costs_the_same_among_few_and_many() -> None:
+    """One subscription that comes and goes calls as many functions among 20 others as among 200."""
+
+    def change(kernel: Kernel, offset: int) -> None:
+        subscribe(kernel, 1, offset)
+        kernel._put_to_work()
+        kernel.advance(record("unsubscribe", offset + 1, "s1"))
+
+    few, many = living(20), living(200)
+    for kernel in (few, many):  # what is looked into once for all
+        change(kernel, 1000)
+    assert calls(lambda: change(few, 2000)) == calls(lambda: change(many, 2000))
