@@ -412,12 +412,19 @@ def _approach(plan: Plan, probes: Ints, size: int) -> None:
         probes[probe, _BUCKET] = place if is_own else plan.shape[shape, BUCKET]
         probes[probe, _NEAR] = plan.bucket[probes[probe, _BUCKET]]
     for probe in range(size):
-        near = np.int64(plan.entry[probes[probe, _NEAR], PACKED])
-        bucket, arity = probes[probe, _BUCKET], plan.shape[probes[probe, _OF_SHAPE], ARITY]
+        near = np.int64(plan.entry[np.uint64(probes[probe, _NEAR]), PACKED])
+        bucket, arity = probes[probe, _BUCKET], plan.shape[np.uint64(probes[probe, _OF_SHAPE]), ARITY]
         for constant in range(bucket + 1, bucket + 1 + arity):
-            term = plan.bucket[constant]
-            near += plan.data[plan.offsets[term]] + plan.data[plan.offsets[term + 1] - 1]
-        probes[probe, _NEAR] = near + plan.bucket[bucket + 1 + arity]  # kept, so that no load is left out
+            near += plan.offsets[np.uint64(plan.bucket[np.uint64(constant)])]
+        probes[probe, _NEAR] = near + plan.bucket[np.uint64(bucket + 1 + arity)]  # kept, so that no load is left out
+    for probe in range(size):
+        near = probes[probe, _NEAR]
+        bucket, arity = probes[probe, _BUCKET], plan.shape[np.uint64(probes[probe, _OF_SHAPE]), ARITY]
+        for constant in range(bucket + 1, bucket + 1 + arity):
+            term = np.uint64(plan.bucket[np.uint64(constant)])
+            near += plan.data[np.uint64(plan.offsets[term])]
+            near += plan.data[np.uint64(plan.offsets[term + np.uint64(1)] - 1)]
+        probes[probe, _NEAR] = near
 
 
 @inner
