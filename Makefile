@@ -57,7 +57,7 @@ bench-kernel: $(READY)  ## matching, detection and the whole way against their g
 	@$(BIN)/python benchmarks/sharing.py --events 100000 --rounds 2
 	@$(BIN)/python benchmarks/memory.py
 	@$(BIN)/python benchmarks/end_to_end.py
-	@$(BIN)/python benchmarks/latency.py --events 1000
+	@mkdir -p build/bench && $(BIN)/python benchmarks/latency.py --events 1000 --directory build/bench
 
 docs: $(READY)  ## HTML documentation in build/docs
 	@$(BIN)/python docs/tour.py
