@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from motet.engine.buckets import bucket_of
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
+from motet.engine.detect.occurrences import Ints, Occurrences
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription
@@ -107,8 +107,8 @@ class Bucket:
 
     def __call__(self, leaf: int, table: Occurrences, names: Dictionary) -> Occurrences:
         variables = self.plan.nodes[leaf].variables
-        columns = [VALUES + variables.index(name) for name in self.component.keys[leaf]]
-        distinct, places = np.unique(table.rows[:, columns], axis=0, return_inverse=True)
+        columns = [variables.index(name) for name in self.component.keys[leaf]]
+        distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
         strings = [[names.string(value) for value in key] for key in distinct.tolist()]
         buckets = np.array([bucket_of(key, BUCKETS) for key in strings], np.int64)
         return table.take(buckets[places.ravel()] == self.number)
