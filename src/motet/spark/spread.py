@@ -106,8 +106,9 @@ class Bucket:
     number: int
 
     def __call__(self, leaf: int, table: Occurrences, names: Dictionary) -> Occurrences:
-        variables = self.plan.nodes[leaf].variables
-        columns = [variables.index(name) for name in self.component.keys[leaf]]
+        place = self.plan.ids.index(leaf)
+        variables = self.plan.nodes[place].variables
+        columns = [variables.index(name) for name in self.component.keys[place]]
         distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
         strings = [[names.string(value) for value in key] for key in distinct.tolist()]
         buckets = np.array([bucket_of(key, BUCKETS) for key in strings], np.int64)
