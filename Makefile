@@ -54,7 +54,7 @@ bench: $(READY)  ## every benchmark, each prints a ratio
 bench-kernel: $(READY)  ## matching, detection and the whole way against their goals, in some minutes
 	@$(BIN)/python benchmarks/match.py
 	@$(BIN)/python benchmarks/detect.py --rounds 3
-	@$(BIN)/python benchmarks/sharing.py --events 100000 --rounds 2
+	@$(BIN)/python benchmarks/sharing.py --events 100000 --rounds 5
 	@$(BIN)/python benchmarks/memory.py
 	@$(BIN)/python benchmarks/end_to_end.py
 	@mkdir -p build/bench && $(BIN)/python benchmarks/latency.py --events 1000 --directory build/bench
