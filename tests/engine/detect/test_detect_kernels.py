@@ -10,7 +10,7 @@ from motet.engine.detect.frontier import NOWHERE, Frontier
 from motet.engine.detect.gathering_kernels import events_of_both, gather
 from motet.engine.detect.key_kernels import key_numbers
 from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
-from motet.engine.detect.pairing_kernels import in_order
+from motet.engine.detect.order_kernels import in_order
 
 NUMBERS = st.integers(-3, 3)
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=3).map(sorted), min_size=1, max_size=6)

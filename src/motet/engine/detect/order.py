@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import END, START, UNBOUND, Ints, Occurrences
+from motet.engine.detect.order_kernels import in_order
 
 Sides = npt.NDArray[np.bool_]  # true for the right one
 
@@ -71,10 +72,7 @@ def with_ties(
 
 def _by_time(start: Ints, end: Ints) -> Ints:
     """Streams are mostly in order already."""
-    before, after = slice(None, -1), slice(1, None)
-    if np.all((end[before] < end[after]) | ((end[before] == end[after]) & (start[before] <= start[after]))):
-        return np.arange(len(end))
-    return np.lexsort([start, end])
+    return np.arange(len(end)) if in_order(start, end) else np.lexsort([start, end])
 
 
 def _tie_keys(table: Occurrences, names: Dictionary, is_right: Sides, variables: Sequence[Sequence[int]]) -> Ints:

@@ -165,16 +165,6 @@ def _admits(rows: Rows, asked: Related, x: int, y: int) -> bool:
 
 
 @compiled
-def in_order(start: Ints, end: Ints) -> bool:
-    """Whether rows stand by end and start."""
-    falls = 0
-    ends, last_ends, starts, last_starts = end[1:], end[:-1], start[1:], start[:-1]
-    for row in range(len(ends)):  # without a way out, which would be slower
-        falls += (ends[row] < last_ends[row]) | ((ends[row] == last_ends[row]) & (starts[row] < last_starts[row]))
-    return falls == 0
-
-
-@compiled
 def completing(rows: Rows) -> Numbers:
     """The rows of both sides that complete, in one order by end and start."""
     start, end, (_, one, one_stop), (_, other, other_stop) = rows.start, rows.end, rows.left, rows.right

@@ -12,7 +12,8 @@ import numpy as np
 from motet.engine.detect.gathering_kernels import gather
 from motet.engine.detect.key_kernels import Numbers, key_numbers
 from motet.engine.detect.occurrences import END, START, UNBOUND, VALUES, Ints, Occurrences, concatenated, none
-from motet.engine.detect.pairing_kernels import Flags, Rows, Span, in_order
+from motet.engine.detect.order_kernels import in_order
+from motet.engine.detect.pairing_kernels import Flags, Rows, Span
 from motet.engine.detect.taking_kernels import taken
 
 LEFT, RIGHT = 0, 1
