@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.engine.kernel import Kernel
+from motet.language.parse import parse
+from motet.language.syntax import Subscription
 from motet.model.schemas import RECORDS
 
 DECLARED = "EVENT a : <urn:A> { ?a <urn:k> ?k } EVENT b : <urn:B> { ?b <urn:k> ?k } "
@@ -111,3 +113,25 @@ def test_a_change_costs_the_same_among_few_and_many() -> None:
     for kernel in (few, many):  # what is looked into once for all
         change(kernel, 1000)
     assert calls(lambda: change(few, 2000)) == calls(lambda: change(many, 2000))
+
+
+def test_what_was_compiled_for_others_is_not_taken_for_ones_own() -> None:
+    """A kernel that begins with the compiled leaves of another goes by its own, though they have the same numbers."""
+
+    def asked(predicate: str, variable: str) -> tuple[Subscription, ...]:
+        events = f"EVENT a {{ ?a <urn:{predicate}> ?{variable} }} EVENT b {{ ?b <urn:q> ?y }}"
+        return parse(f"SUBSCRIPTION s {events} WHEN a BEFORE b WITHIN 5 s SELECT ?{variable} ?y")
+
+    def event(offset: int, predicate: str) -> dict[str, object]:
+        said = {"subject": f"<urn:{offset}>", "predicate": f"<urn:{predicate}>", "object": f'"{offset}"'}
+        times = {"start": offset, "end": offset}
+        return {"offset": offset, "kind": "event", "id": f"urn:{offset}", "late": False, "triples": [said], **times}
+
+    first = Kernel(lateness=0)
+    first.begin(asked("p", "x"))
+    second = first.anew(asked("r", "z"))
+    events = pa.RecordBatch.from_pylist([event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none")], RECORDS)
+    assert [kernel.advance(events).column("events").to_pylist() for kernel in (first, second)] == [
+        [["urn:0", "urn:2"]],
+        [["urn:1", "urn:2"]],
+    ]

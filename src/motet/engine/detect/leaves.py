@@ -119,7 +119,7 @@ class Leaves:
 
     def _tables(self, part: Part, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
         if part.decided is not None:
-            yield from self._ways_of(part.leaves, part.decided).tables(part.decided, names)
+            yield from self._ways_of(part.group, part.decided).tables(part.decided, names)
         if part.verified is not None:
             matched = part.verified.notifications
             by_leaf = matched.column("subscription").dictionary_encode()
@@ -128,10 +128,12 @@ class Leaves:
                 rows = np.flatnonzero(numbers == number)
                 yield self._leaves[name], _table(self._leaves[name], matched.take(pa.array(rows)), names)
 
-    def _ways_of(self, leaves: index.Leaves, found: Solutions) -> _Ways:
+    def _ways_of(self, group: index.Group, found: Solutions) -> _Ways:
+        leaves = group.leaves
         known = self._ways.get(id(leaves))
         if known is None:
-            own = [self._leaves.get(name) for name in leaves.names.to_pylist()]
+            named = zip(leaves.names.to_pylist(), group.alive, strict=True)
+            own = [self._leaves[name] if is_alive else None for name, is_alive in named]
             known = self._ways[id(leaves)] = leaves, _Ways(own, leaves, found.sources)
         return known[1]
 

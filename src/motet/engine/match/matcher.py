@@ -49,7 +49,7 @@ class Verified(NamedTuple):
 class Part(NamedTuple):
     """What the leaves of a group find: solutions the index decides, and notifications that were verified."""
 
-    leaves: Leaves
+    group: Group
     decided: Solutions | None
     verified: Verified | None
 
@@ -103,7 +103,7 @@ class Matcher:
         found: list[tuple[pa.RecordBatch, Ints]] = []
         for part in self.solve(events):
             if part.decided is not None:
-                found.append((part.decided.notifications(part.leaves.names), part.decided.event))
+                found.append((part.decided.notifications(part.group.leaves.names), part.decided.event))
             if part.verified is not None:
                 found.append(part.verified)
         if not found:
@@ -137,14 +137,14 @@ class Matcher:
     def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> Part:
         leaves = group.leaves
         if group.is_plain and closing.knows_none and not hits.is_open.any():
-            return Part(leaves, solutions(batch, hits, leaves.forms, leaves.form, self._predicates), None)
+            return Part(group, solutions(batch, hits, leaves.forms, leaves.form, self._predicates), None)
         hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
         asked = hits.is_open | (leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
         doubtful = np.unique(pair[asked]) if asked.any() else pair[:0]
         decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
         return Part(
-            leaves,
+            group,
             solutions(batch, decided, leaves.forms, leaves.form, self._predicates) if len(decided.table) else None,
             self._verified(batch, closing, group, doubtful) if len(doubtful) else None,
         )
