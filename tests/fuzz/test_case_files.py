@@ -29,7 +29,7 @@ def test_a_case_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_motet_run_takes_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The files of a run, repeated events included, are those of `motet run`."""
-    cases = random_cases(12, Abilities(composite=False, derives=False, logs=False))
+    cases = random_cases(12, Abilities(logs=False))
     case = next(case for case in cases if case.ontology and len({e.id for e in case.events}) < len(case.events))
     write_case(tmp_path, case, {})
     events = sorted(map(str, tmp_path.glob("events*")))

@@ -128,7 +128,7 @@ def test_a_failure_is_a_difference_of_one_case() -> None:
 
 
 def test_an_engine_is_asked_what_it_can_do() -> None:
-    """Single events only, or everything; files only, or logs too."""
+    """Files only, or logs too."""
     assert abilities_of(Reference()) == Abilities()
     assert abilities_of(engines.embedded_files()) == Abilities(logs=False)
     assert abilities_of(engines.Live()) == Abilities()
@@ -147,7 +147,7 @@ def test_shuffling_and_cutting_keep_the_log() -> None:
 
 def test_packed_cases_come_apart_again() -> None:
     """Many runs in one: each case's lines are those it has alone."""
-    sharing = Abilities(composite=False, derives=False, logs=False, shares=True)
+    sharing = Abilities(logs=False, shares=True)
     cases = list(islice(random_cases(26, sharing, 4), 4))
     lines = expected_lines(packed(cases))
     assert list(apart(lines, cases)) == [expected_lines(case) for case in cases]
@@ -171,7 +171,7 @@ def test_agreement_is_reported_as_json(capsys: pytest.CaptureFixture[str]) -> No
     """`--json` has the facts, the coverage and no findings; the status is 0."""
     assert main(["fuzz", "--engine", "embedded", "--runs", "12", "--seed", "27", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["runs"], report["differences"], report["found"], report["composite"]) == (12, 0, [], True)
+    assert (report["runs"], report["differences"], report["found"]) == (12, 0, [])
     assert len(report["coverage"]) == len(OPERATORS) * 10
 
 

@@ -12,8 +12,6 @@ from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Construct, Context
 
-SINGLE = Abilities(composite=False, derives=False, logs=False)
-
 
 def some(seed: int, abilities: Abilities, count: int, at_once: int = 1) -> list[Case]:
     return list(islice(random_cases(seed, abilities, at_once), count))
@@ -44,16 +42,14 @@ def test_every_operator_and_context_occurs() -> None:
 
 
 def test_an_engine_is_given_what_it_can_do() -> None:
-    """For an engine of single events and files: one EVENT a subscription, nothing derived, runs only."""
-    for case in some(5, SINGLE, 20):
+    """For an engine of files: runs only."""
+    for case in some(5, Abilities(logs=False), 20):
         assert case == run_of(case)
-        assert {len(subscription.events) for subscription in case.subscriptions} == {1}
-        assert not any(isinstance(subscription.delivery, Construct) for subscription in case.subscriptions)
 
 
 def test_cases_that_share_a_run_keep_apart() -> None:
     """They have one ontology, their own names and ids, and a tag in every event and every leaf."""
-    cases = some(6, Abilities(composite=False, derives=False, logs=False, shares=True), 4, at_once=4)
+    cases = some(6, Abilities(logs=False, shares=True), 4, at_once=4)
     assert len({case.ontology for case in cases}) == 1
     assert len({subscription.name for case in cases for subscription in case.subscriptions}) == 24
     for number, case in enumerate(cases):

@@ -83,8 +83,6 @@ def _shrunk(engine: str, report: Report) -> list[Difference]:
 
 
 def _show(facts: dict[str, object], report: Report, smallest: list[Difference], *, coverage: bool) -> None:
-    if not report.abilities.composite:
-        print(f"{facts['engine']} matches single events: only subscriptions of one EVENT were tried\n")
     output.print_facts(facts)
     if coverage:
         print("\nruns in which all operands of an operator produced something: over logs of points / of intervals too")

@@ -18,7 +18,6 @@ from motet.fuzz.case import Case
 from motet.fuzz.kernel import log_of, pieces
 from motet.fuzz.oracle import lines_of
 from motet.language.parse import parse
-from motet.language.syntax import Subscription
 from motet.model.tables import notification_rows
 
 if TYPE_CHECKING:
@@ -33,9 +32,6 @@ class BucketsEngine:
     takes_logs: bool = True
     at_once: int = 1
     tells_offsets: bool = True
-
-    def supports(self, subscription: Subscription) -> bool:
-        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [self._lines(case) for case in cases]

@@ -17,13 +17,9 @@ from motet.fuzz.logs import random_case, random_ontology
 from motet.fuzz.oracle import Verdict, judge
 from motet.fuzz.processes import answered
 from motet.fuzz.subscriptions import Abilities, random_subscriptions
-from motet.language.parse import parse
 
 TOGETHER = 6  # subscriptions over one log
 PORTION = 20  # cases that make up one task, unless the engine wants more at once
-
-_COMPOSITE = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"
-_DERIVING = "SUBSCRIPTION s EVENT a WHEN a CONSTRUCT { ?a <urn:p> <urn:o> }"
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,6 @@ class Report:
             "seconds": round(self.seconds, 1),
             "runs_per_second": round(self.runs / max(self.seconds, 1e-9), 1),
             "differences": len(self.differences),
-            "composite": self.abilities.composite,
-            "derived_events": self.abilities.derives,
             "logs_with_changes": self.abilities.logs,
         }
 
@@ -167,9 +161,8 @@ def answers(engine: Engine, cases: Sequence[Case]) -> list[list[str]]:
 
 
 def abilities_of(engine: Engine) -> Abilities:
-    """What the engine can be given, found out by asking it."""
-    composite, derives = (engine.supports(parse(text)[0]) for text in (_COMPOSITE, _DERIVING))
-    return Abilities(composite, derives, engine.takes_logs, shares=engine.at_once > 1)
+    """What the engine can be given."""
+    return Abilities(engine.takes_logs, shares=engine.at_once > 1)
 
 
 def random_cases(seed: int, abilities: Abilities, at_once: int = 1) -> Iterator[Case]:

@@ -1,7 +1,7 @@
 """The engines a case can be given to, behind one small interface.
 
-A new engine needs a name, whether it takes logs or only runs, how many cases it should be given at once, which
-subscriptions it supports, and a function from cases to notification lines.
+A new engine needs a name, whether it takes logs or only runs, how many cases it should be given at once, and a function
+from cases to notification lines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from motet.fuzz.files import event_files
 from motet.fuzz.kernel import KernelEngine
 from motet.fuzz.oracle import expected_lines, without_offsets
 from motet.language.printer import to_text
-from motet.language.syntax import Subscription
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
 
@@ -70,8 +69,6 @@ class Engine(Protocol):
         """Whether its lines say which record made a notification final."""
         ...
 
-    def supports(self, subscription: Subscription) -> bool: ...
-
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         """The notification lines of each case, in the order of `motet run`."""
         ...
@@ -85,9 +82,6 @@ class Reference:
     takes_logs: bool = True
     at_once: int = 1
     tells_offsets: bool = False
-
-    def supports(self, subscription: Subscription) -> bool:
-        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [expected_lines(case) for case in cases]
@@ -110,9 +104,6 @@ class Files:
     takes_logs: bool = False
     at_once: int = 1
     tells_offsets: bool = False
-
-    def supports(self, subscription: Subscription) -> bool:
-        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         refused = [case for case in cases if not case.is_run]
@@ -143,9 +134,6 @@ class Live:
     takes_logs: bool = True
     at_once: int = 1
     tells_offsets: bool = False
-
-    def supports(self, subscription: Subscription) -> bool:
-        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [self._lines(case) for case in cases]
@@ -181,7 +169,7 @@ class Embedded(KernelEngine):
     def _agreed(self, case: Case, lines: list[str]) -> list[str]:
         """What kernel and host both say; what the host says, if that is something else."""
         host = embedded_files() if case.is_run else Live()
-        if case.seed % HOSTED or not all(map(host.supports, case.subscriptions)):
+        if case.seed % HOSTED:
             return lines
         [hosted] = host.run([case])
         return lines if hosted == without_offsets(lines) else hosted

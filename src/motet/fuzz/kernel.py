@@ -27,7 +27,6 @@ from motet.fuzz.case import Case
 from motet.fuzz.oracle import lines_of
 from motet.lake.records import DRAFT, place
 from motet.language.printer import to_text
-from motet.language.syntax import Subscription
 from motet.model.tables import Triple, notification_rows
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
@@ -81,9 +80,6 @@ class KernelEngine:
     start: Callable[[Opening], Detector] = _kernel
     reload: Callable[[Detector, History], Detector] = _reloaded
     odds: tuple[float, ...] = ODDS
-
-    def supports(self, subscription: Subscription) -> bool:
-        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [self._lines(case) for case in cases]

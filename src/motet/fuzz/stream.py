@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from motet.fuzz.case import Case
 from motet.fuzz.kernel import log_of
 from motet.fuzz.oracle import lines_of
-from motet.language.syntax import Subscription
 from motet.model.tables import notification_rows
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ class StreamEngine:
     takes_logs: bool = True
     at_once: int = 60
     tells_offsets: bool = True
-
-    def supports(self, subscription: Subscription) -> bool:
-        return True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         from motet.fuzz.replays import lake_of  # noqa: PLC0415  (loads Numba)

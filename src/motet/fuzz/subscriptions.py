@@ -104,8 +104,6 @@ LASTING = {
 class Abilities:
     """What the engine in question can be given."""
 
-    composite: bool = True
-    derives: bool = True
     logs: bool = True
     shares: bool = False  # many cases in one run, so that each must keep to its own events
 
@@ -141,13 +139,6 @@ class Writer:
             self.run,
         ]
         return self.random.choice(kinds)(depth - 1)
-
-    def single(self) -> Pattern:
-        """One event, perhaps with conditions on it."""
-        pattern: Pattern = self.leaf()
-        for _ in range(self.random.choice((0, 0, 1, 2))):
-            pattern = self.random.choice((self._within, self._condition))(pattern)
-        return pattern
 
     def leaf(self) -> Leaf:
         name = f"e{len(self.events) + 1}"
@@ -260,7 +251,7 @@ def random_subscriptions(
     """Subscriptions for one log; sometimes the first one makes events that the others see, and the second one makes
     others of them; sometimes two are alike.
     """
-    derived = DERIVED[: random.choice((1, 1, 2))] if abilities.derives and random.random() < 0.3 else ()
+    derived = DERIVED[: random.choice((1, 1, 2))] if random.random() < 0.3 else ()
     found: list[Subscription] = []
     for number in range(1, count + 1):
         name = f"{scope}-{number}"
@@ -274,12 +265,12 @@ def random_subscriptions(
 
 def random_subscription(writer: Writer, name: str) -> Subscription:
     """A subscription that the language accepts; unbounded only when it must be."""
-    random, abilities = writer.random, writer.abilities
+    random = writer.random
     depths = (
         (0, 1, 1, 2) if writer.derives else (1, 1, 1, 1, 2, 2, MAX_DEPTH)
     )  # who feeds others should have something to say
-    pattern = writer.pattern(random.choice(depths)) if abilities.composite else writer.single()
-    if abilities.composite and random.random() < 0.3:
+    pattern = writer.pattern(random.choice(depths))
+    if random.random() < 0.3:
         pattern = Within(pattern, random.randint(6, 20) * SECOND)
     since = BEGIN + random.randint(0, LAST // 2) * SECOND if random.random() < 0.15 else None
     delivery, context = writer.delivery(pattern), random.choice(tuple(Context))

@@ -25,7 +25,7 @@ from motet.model.errors import EngineError
 from motet.model.schemas import RECORDS
 from motet.model.tables import notification_rows
 
-EVERYTHING = Abilities(True, True, True, shares=False)
+EVERYTHING = Abilities()
 SEEDS = (1, 2)
 CASES = 4  # for each seed
 
