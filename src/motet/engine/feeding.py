@@ -2,54 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 
 from motet.engine.lives import Life
+from motet.language.syntax import Construct, Subscription
 from motet.ontology.entailment import Reasoner
 from motet.plan.dag import Builder
-from motet.plan.feeding import Feed, feeds
-from motet.plan.nodes import Node, Root
+from motet.plan.feeding import Needed, needs, offers
+from motet.plan.feeding_edges import FeedingEdges
+from motet.plan.leaf_predicates import normalise
+from motet.plan.nodes import Node
 
 
 class Feeding:
-    """The feeding edges of some lives; none when nobody derives events."""
+    """The feeding edges of the lives in force. Only while somebody derives events are all of them looked at."""
 
-    def __init__(self, lives: Mapping[str, Life], builder: Builder, reasoner: Reasoner | None) -> None:
-        self._lives = lives
-        self._nodes = builder.nodes
-        self.roots: list[Root] = []  # of all lives, if somebody derives events
-        self._feeds: dict[tuple[str, int], list[Feed]] = {}
-        if any(life.templates for life in lives.values()):
-            self.roots = [life.root or builder.root(life.subscription, life.start) for life in lives.values()]
-            plan = builder.plan(self.roots)
-            for feed in feeds(plan, reasoner):
-                own = replace(feed, node=plan.ids[feed.node])
-                self._feeds.setdefault((feed.producer, feed.clause), []).append(own)
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._edges = FeedingEdges()
+        self._producers: dict[int, set[int]] = {}  # by leaf: the nodes whose occurrences become events that it sees
 
     @property
     def is_somebody_fed(self) -> bool:
-        return bool(self._feeds)
+        return any(self._edges.fed.values())
 
-    def of(self, producer: str, clause: int) -> Sequence[Feed]:
-        """Whom the events of a clause feed."""
-        return self._feeds.get((producer, clause), ())
+    def of(self, producer: str, clause: int) -> Mapping[str, Sequence[int]]:
+        """Whom the events of a clause feed, and by which leaves they see them; these are nodes, if they have a root."""
+        return dict(sorted(self._edges.fed[producer, clause].items()))
 
     def subscriptions(self) -> set[str]:
         """Those that derive events for others, and those others."""
-        return {name for fed in self._feeds.values() for feed in fed for name in (feed.producer, feed.consumer)}
+        return {name for edge in self._edges.pairs() for name in edge}
+
+    def change(
+        self, come: Iterable[Life], gone: Iterable[Life], lives: Mapping[str, Life], reasoner: Reasoner | None
+    ) -> bool:
+        """Let some come and others go, so that these lives are left; whether others are fed than before.
+
+        A UsageError names those that feed each other in a circle.
+        """
+        changes = [self._edges.remove(life.subscription.name) for life in gone]
+        if not self._edges.needs:
+            come = lives.values() if any(life.templates for life in come) else ()
+        changes += [self._add(life, reasoner) for life in come]
+        if not self._edges.offers:
+            self._edges = FeedingEdges()
+        if any(changes):
+            self._edges.refuse_circles()
+            self._producers = self._found_producers(lives)
+        return any(changes)
+
+    def _add(self, life: Life, reasoner: Reasoner | None) -> bool:
+        assert reasoner is not None, "it is decided with the first subscription"
+        subscription, leaves = life.subscription, self._builder.leaves
+        if life.root is None:
+            return self._edges.add(subscription.name, (), _needs(subscription))
+        nodes = (self._builder.nodes[id_] for id_ in self._builder.below([life.root]))
+        own = {node.id: leaves[node.operator.match] for node in nodes if node.operator.match is not None}
+        needed = {id_: needs(leaf.predicates) for id_, leaf in own.items()}
+        return self._edges.add(subscription.name, offers(subscription, reasoner), needed)
+
+    def _found_producers(self, lives: Mapping[str, Life]) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = {}
+        for (producer, _), fed in self._edges.fed.items():
+            root = lives[producer].root
+            assert root is not None, "what derives events is detected"
+            for leaf in (leaf for consumer, own in fed.items() if lives[consumer].root for leaf in own):
+                found.setdefault(leaf, set()).add(root.node)
+        return found
+
+    def check(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
+        """Refuse subscriptions that would feed each other in a circle, with those in force."""
+        new = {one.name: one for one in subscriptions}
+        if not self._edges.offers and not any(isinstance(one.delivery, Construct) for one in new.values()):
+            return
+        edges = self._edges.copy()
+        for name in new:
+            edges.remove(name)
+        for name, one in new.items():
+            edges.add(name, offers(one, reasoner), _needs(one))
+        edges.refuse_circles()
 
     def ordered(self, ids: set[int]) -> list[Node]:
         """Nodes after their operands, and leaves after those that feed them."""
         order: dict[int, Node] = {}
+        nodes = self._builder.nodes
 
         def visit(id_: int) -> None:
             if id_ not in order:
-                operands = [edge.child for edge in self._nodes[id_].children]
-                for before in [*operands, *sorted(self._producers(id_))]:
+                operands = [edge.child for edge in nodes[id_].children]
+                for before in [*operands, *sorted(self._producers.get(id_, ()))]:
                     visit(before)
-                order[id_] = self._nodes[id_]
+                order[id_] = nodes[id_]
 
         for id_ in sorted(ids):
             visit(id_)
@@ -57,18 +101,9 @@ class Feeding:
 
     def leaf_lag(self, leaf: Node, known: Mapping[int, int]) -> int:
         """How long a leaf waits for derived events, given how long their producers' nodes do."""
-        return max((known[root] for root in self._producers(leaf.id)), default=0)
+        return max((known[root] for root in self._producers.get(leaf.id, ())), default=0)
 
-    def _producers(self, leaf: int) -> set[int]:
-        """The nodes whose occurrences become events that a leaf sees."""
-        return self._by_leaf.get(leaf, set())
 
-    @cached_property
-    def _by_leaf(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = {}
-        for (producer, _), fed in self._feeds.items():
-            root = self._lives[producer].root
-            assert root is not None, "what derives events is detected"
-            for feed in fed:
-                found.setdefault(feed.node, set()).add(root.node)
-        return found
+def _needs(subscription: Subscription) -> dict[int, Needed]:
+    """Of its EVENTs, in their order."""
+    return {place: needs(normalise(event)[0]) for place, event in enumerate(subscription.events)}

@@ -32,8 +32,7 @@ from motet.engine.work import Work
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.notifications import Notification
 from motet.model.tables import RecordRow, Triple
-from motet.plan.dag import build
-from motet.plan.feeding import feeds, feeds_itself
+from motet.plan.feeding import feeds_itself
 from motet.plan.nodes import Kind, Plan, Start
 
 History = Callable[[int], Iterable[pa.RecordBatch | Extract]]
@@ -378,11 +377,8 @@ class Kernel:
 
     def check(self, subscriptions: Iterable[Subscription]) -> None:
         """Refuse subscriptions whose derived events would feed each other in a circle, with those in force."""
-        new = {subscription.name: subscription for subscription in subscriptions}
-        known = {name: life.subscription for name, life in self._memory.lives.items()}
-        together = {**known, **new}.values()
-        if any(isinstance(one.delivery, Construct) for one in together):
-            feeds(build(together), self._backgrounds.likely_reasoner)
+        self._put_to_work()
+        self._work.feeding.check(subscriptions, self._backgrounds.likely_reasoner)
 
     @property
     def background(self) -> frozenset[Triple]:

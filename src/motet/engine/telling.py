@@ -22,9 +22,9 @@ from motet.engine.sharing import Sharing
 from motet.engine.work import Work
 from motet.language.syntax import Events
 from motet.model.tables import notification_rows
-from motet.plan.feeding import Feed
 
 Found = dict[int, Occurrences]  # by node
+Fed = Mapping[str, Sequence[int]]  # by name: the leaves
 
 
 @dataclass
@@ -95,10 +95,10 @@ class Telling:
         fed: Found = {}
         for clause in sorted({event.clause for events in derived for event in events}):
             rows = [(row, event) for row, events in enumerate(derived) for event in events if event.clause == clause]
-            if feeds := self.work.feeding.of(life.subscription.name, clause):
+            if others := self.work.feeding.of(life.subscription.name, clause):
                 events, emitted = self._records(table, rows)
-                add(fed, self._seen(life, events, emitted, feeds))
-                self._finished += self._matched(life, events, emitted, feeds)
+                add(fed, self._seen(life, events, emitted, others))
+                self._finished += self._matched(life, events, emitted, others)
         return fed
 
     def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
@@ -109,11 +109,11 @@ class Telling:
         self.sharing.derived += len(rows)
         return records, emitted
 
-    def _seen(self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]) -> Found:
+    def _seen(self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Fed) -> Found:
         """The leaves' occurrences of derived events, which stand where their notifications do."""
         lives, past, names = self.memory.lives, self.memory.past, self.sharing.names
         first = int(events.column("offset")[0].as_py())
-        consumers = {feed.node: lives[feed.consumer] for feed in fed if lives[feed.consumer].root}
+        consumers = {leaf: lives[name] for name, leaves in fed.items() if lives[name].root for leaf in leaves}
         seen, news = {}, []
         for id_, table in self.work.leaves.occurrences(events, names, only=consumers).items():
             places = emitted[table.events - first]
@@ -129,12 +129,10 @@ class Telling:
             life.shown.update(ends)
         return seen
 
-    def _matched(
-        self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Sequence[Feed]
-    ) -> list[pa.RecordBatch]:
+    def _matched(self, producer: Life, events: pa.RecordBatch, emitted: Ints, fed: Fed) -> list[pa.RecordBatch]:
         """The notifications of subscriptions of a single EVENT that derived events feed."""
         lives = self.memory.lives
-        consumers = [lives[feed.consumer] for feed in fed if not lives[feed.consumer].root]
+        consumers = [lives[name] for name in fed if not lives[name].root]
         if self.memory.past or not consumers or self.work.matcher is None:
             return []
         found = self.work.matcher.notify(events)

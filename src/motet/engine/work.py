@@ -13,7 +13,6 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.registered import Registered
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
-from motet.plan.dag import Builder
 from motet.plan.lags import lags
 from motet.plan.nodes import Node
 from motet.plan.uses import Uses
@@ -51,13 +50,11 @@ class Work:
 
     def __init__(self, backgrounds: Backgrounds, sharing: Sharing) -> None:
         self.leaves = Leaves(backgrounds.current, backgrounds.entailment)  # of all but those of a single EVENT
-        self.feeding = Feeding({}, sharing.builder, None)
+        self.feeding = Feeding(sharing.builder)
         self.waiting = Waiting()
         self._singles = Registered(backgrounds.current, backgrounds.entailment)  # of a single EVENT
         self._lives: dict[str, Life] = {}
-        self._deriving: set[str] = set()
         self._uses = Uses(sharing.builder.nodes)
-        self._fed: set[int] = set()  # nodes that are kept for the sake of feeding
 
     @property
     def matcher(self) -> Matcher | None:
@@ -82,11 +79,11 @@ class Work:
         self._singles.change(singles, {life.subscription.name for life in gone if life.root is None}, *background)
         new, lost = self._exchange(come, gone)
         memory.detector.change(new, lost, builder.nodes)
-        kept = self._feed(memory, builder, backgrounds)
+        if self.feeding.change(come, gone, now, backgrounds.reasoner):
+            self._rank(memory)
         self.leaves.change(new, lost, builder, *background)
         if not sharing.is_past_shown:
-            used = self._fed.union(self._uses) if self._fed else self._uses
-            sharing.forget(names, now, [*(node.id for node in lost), *kept], used)
+            sharing.forget(names, now, [node.id for node in lost], self._uses)
             has_names = len(sharing.names.terms) or len(sharing.names.events)
             if has_names and not self._uses and all(life.told is None for life in now.values()):
                 sharing.names.keep(())
@@ -95,26 +92,17 @@ class Work:
         """Let some come and others go: the nodes that are new, and those nobody needs any more."""
         for life in gone:
             del self._lives[life.subscription.name]
-            self._deriving.discard(life.subscription.name)
             if life.root is not None:
                 self.waiting.end(life.root.node, life)
         for life in come:
             self._lives[life.subscription.name] = life
-            if life.templates is not None:
-                self._deriving.add(life.subscription.name)
             if life.root is not None:
                 self.waiting.begin(life.root.node, life)
         new = [node for life in come if life.root is not None for node in self._uses.begin(life.root.node)]
         lost = [node for life in gone if life.root is not None for node in self._uses.end(life.root.node)]
         return new, lost
 
-    def _feed(self, memory: Memory, builder: Builder, backgrounds: Backgrounds) -> set[int]:
-        """Find out who feeds whom, if somebody derives events; the nodes that were kept for that until now."""
-        kept, was_fed = self._fed, self.feeding.is_somebody_fed
-        if self._deriving or kept:
-            self.feeding = Feeding(memory.lives if self._deriving else {}, builder, backgrounds.reasoner)
-            self._fed = builder.below(self.feeding.roots)
-        if self.feeding.is_somebody_fed or was_fed:
-            nodes = self.feeding.ordered(set(self._uses))
-            memory.detector.rank(nodes if self.feeding.is_somebody_fed else (), lags(nodes, self.feeding.leaf_lag))
-        return kept
+    def _rank(self, memory: Memory) -> None:
+        """Let producers run before those they feed, which wait for them."""
+        nodes = self.feeding.ordered(set(self._uses))
+        memory.detector.rank(nodes if self.feeding.is_somebody_fed else (), lags(nodes, self.feeding.leaf_lag))

@@ -7,7 +7,7 @@ refused. In a template ``?this`` is the derived event; its other variables stand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from motet.language.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
@@ -19,6 +19,7 @@ from motet.plan.leaf_predicates import EVENT, LeafPredicates, normalise
 from motet.plan.nodes import Kind, Plan
 
 Offered = tuple[str, str, str]
+Needed = tuple[Triple, ...]  # the triples that every match of a leaf has
 
 THIS = "this"
 _STAND_IN = "<urn:motet:variable:"
@@ -44,12 +45,17 @@ def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
     (Feed(producer='one', clause=1, consumer='two', node=1),)
     """
     found = tuple(sorted(_feeds(plan, reasoner or Reasoner(()))))
-    if circle := _circle({(feed.producer, feed.consumer) for feed in found}):
+    refuse_circles({(feed.producer, feed.consumer) for feed in found})
+    return found
+
+
+def refuse_circles(edges: set[tuple[str, str]]) -> None:
+    """Given as producers with consumers."""
+    if circle := _circle(edges):
         raise UsageError(
             f"the CONSTRUCT clauses of {', '.join(circle)} feed each other in a circle",
             advice="Give the derived events a class that no EVENT of these subscriptions matches.",
         )
-    return found
 
 
 def fed(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
@@ -60,39 +66,61 @@ def fed(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
 
 def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
     """Whether a subscription's events would match its own leaves, if it saw them."""
-    leaves = [normalise(event)[0] for event in subscription.events]
-    templates = subscription.delivery.templates if isinstance(subscription.delivery, Construct) else ()
-    return any(_fits(leaf, _offered(template, reasoner)) for template in templates for leaf in leaves)
+    leaves = [needs(normalise(event)[0]) for event in subscription.events]
+    return any(offer.meets(leaf) for offer in offers(subscription, reasoner) for leaf in leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What events derived by a clause may say: the template's triples with all that follows, an IRI standing in for
+    each variable; and what is known besides.
+    """
+
+    triples: frozenset[Offered]
+    background: frozenset[Offered]
+
+    def meets(self, needed: Needed) -> bool:
+        """Whether a leaf may match them."""
+        return all(self._has(triple) for triple in needed)
+
+    def _has(self, needed: Triple) -> bool:
+        if any(_may_be(needed, triple) for triple in self.triples):
+            return True
+        return needed.subject != f"?{EVENT}" and any(_may_be(needed, triple) for triple in self.background)
+
+
+def offers(subscription: Subscription, reasoner: Reasoner) -> list[Offer]:
+    """Of each clause."""
+    delivery = subscription.delivery
+    return [_offer(template, reasoner) for template in delivery.templates] if isinstance(delivery, Construct) else []
+
+
+def needs(leaf: LeafPredicates) -> Needed:
+    """What an event must say, at least."""
+    return tuple(_needed(leaf.algebra()))
 
 
 def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[Feed]:
-    leaves = [(node.id, plan.leaves[node.operator.match or 0]) for node in plan.nodes if node.kind is Kind.LEAF]
+    leaves = [(node.id, needs(plan.leaves[node.operator.match or 0])) for node in plan.nodes if node.kind is Kind.LEAF]
     for root in plan.roots:
-        delivery = root.subscription.delivery
-        for clause, template in enumerate(delivery.templates if isinstance(delivery, Construct) else (), 1):
-            offered = _offered(template, reasoner)
-            for node, leaf in leaves:
-                if _fits(leaf, offered):
-                    others = (user for user in plan.users.get(node, ()) if user != root.subscription.name)
-                    yield from (Feed(root.subscription.name, clause, user, node) for user in others)
+        name = root.subscription.name
+        for clause, offer in enumerate(offers(root.subscription, reasoner), 1):
+            for node, needed in leaves:
+                if offer.meets(needed):
+                    yield from (Feed(name, clause, user, node) for user in plan.users.get(node, ()) if user != name)
 
 
-def _offered(template: GroupPattern, reasoner: Reasoner) -> frozenset[Offered]:
-    """The template's triples with all that follows, an IRI standing in for each variable."""
+def _offer(template: GroupPattern, reasoner: Reasoner) -> Offer:
     triples = [
         (_stand_in(triple.subject), _stand_in(str(triple.predicate)), _stand_in(triple.object))
         for triple in _needed(parse_group(template.text))
     ]
-    return frozenset(reasoner.close(triples)) | reasoner.background
+    return Offer(frozenset(reasoner.close(triples)), reasoner.background)
 
 
 def _stand_in(place: str) -> str:
     name = variable_name(place)
     return place if not name else f"{_STAND_IN}{name.lstrip('.') if is_hidden(name) else name}>"
-
-
-def _fits(leaf: LeafPredicates, offered: Iterable[Offered]) -> bool:
-    return all(any(_may_be(needed, triple) for triple in offered) for needed in _needed(leaf.algebra()))
 
 
 def _needed(pattern: Algebra) -> Iterator[Triple]:

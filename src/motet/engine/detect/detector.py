@@ -104,7 +104,10 @@ class Detector:
         self._wait(running)
 
     def rank(self, nodes: Sequence[Node], lags: Mapping[int, int]) -> None:
-        """Let all nodes have these lags, and run them in this order or, without one, in that of their numbers."""
+        """Let all nodes have these lags, and run them in this order or, without one, in that of their numbers.
+
+        Those that come later run behind them.
+        """
         self._ranks = {node.id: rank for rank, node in enumerate(nodes)}
         self._lags = {**lags}
         for id_ in lags:
@@ -129,7 +132,7 @@ class Detector:
         what that adds to leaves further on.
         """
         found = dict(leaves)
-        turns = _Turns(self._ranks, [*leaves, *self._due(frontier)])
+        turns = Turns(self._ranks, [*leaves, *self._due(frontier)])
         for id_ in turns:
             if id_ in self.running:
                 found[id_] = self._advanced(self.running[id_], found, frontier)
@@ -179,8 +182,12 @@ class Detector:
                 yield none(width, with_members=running.node.with_members)
 
 
-class _Turns:
-    """Nodes, each once and in the order of their ranks, some of which come up on the way."""
+class Turns:
+    """Nodes, each once and in the order of their ranks, some of which come up on the way; then those without a rank.
+
+    >>> list(Turns({7: 0, 2: 1}, [1, 2, 7]))
+    [7, 2, 1]
+    """
 
     def __init__(self, ranks: Mapping[int, int], ids: Iterable[int]) -> None:
         self._ranks = ranks
@@ -192,7 +199,7 @@ class _Turns:
     def add(self, id_: int) -> None:
         if id_ not in self._known:
             self._known.add(id_)
-            heappush(self._waiting, (self._ranks.get(id_, id_), id_))
+            heappush(self._waiting, (self._ranks.get(id_, len(self._ranks) + id_), id_))
 
     def __iter__(self) -> Iterator[int]:
         while self._waiting:

@@ -1,0 +1,66 @@
+"""Who feeds whom, as subscriptions come and go."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.language.parse import parse
+from motet.model.errors import UsageError
+from motet.ontology.entailment import Reasoner
+from motet.plan.dag import build
+from motet.plan.feeding import feeds, needs, offers
+from motet.plan.feeding_edges import FeedingEdges
+from motet.plan.leaf_predicates import normalise
+
+SUBCLASS = ("<urn:C>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<urn:B>")
+REASONER = Reasoner([SUBCLASS, ("<urn:kitchen>", "<urn:kind>", "<urn:Room>")])
+TEXTS = (
+    "EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } CONSTRUCT { ?this a <urn:C> ; <urn:in> <urn:kitchen> }",
+    "EVENT b : <urn:B> EVENT c : <urn:C> WHEN b BEFORE c WITHIN 5 s CONSTRUCT { ?this a <urn:D> }",
+    "EVENT c : <urn:C> { ?c <urn:in> ?r . ?r <urn:kind> <urn:Room> } WHEN c",
+    "EVENT d : <urn:D> EVENT e : <urn:E> WHEN d OR e SIGNAL",
+    "EVENT e : <urn:E> WHEN e CONSTRUCT { ?this <urn:p> 1 }",
+    "EVENT x { ?x <urn:p> ?y } WHEN x",
+)
+SUBSCRIPTIONS = [parse(f"SUBSCRIPTION s{number} {text}")[0] for number, text in enumerate(TEXTS)]
+
+
+def add(edges: FeedingEdges, number: int) -> bool:
+    one = SUBSCRIPTIONS[number]
+    own = {place: needs(normalise(event)[0]) for place, event in enumerate(one.events)}
+    return edges.add(one.name, offers(one, REASONER), own)
+
+
+@given(st.lists(st.integers(0, len(TEXTS) - 1), max_size=20))
+def test_the_edges_are_those_of_who_is_there(changes: list[int]) -> None:
+    """Whoever came and went, the edges are those of the plan of all who are there; and it is said when they change."""
+    edges, there = FeedingEdges(), dict[int, None]()
+    for number in changes:
+        before = edges.copy()
+        if number in there:
+            del there[number]
+            is_changed = edges.remove(f"s{number}")
+        else:
+            there[number] = None
+            is_changed = add(edges, number)
+        found = feeds(build([SUBSCRIPTIONS[one] for one in there]), REASONER)
+        assert edges.pairs() == {(feed.producer, feed.consumer) for feed in found}
+        assert {(producer, clause, consumer) for (producer, clause), fed in edges.fed.items() for consumer in fed} == {
+            (feed.producer, feed.clause, feed.consumer) for feed in found
+        }
+        assert is_changed == (edges.pairs() != before.pairs())
+
+
+def test_a_circle_is_refused() -> None:
+    """Those on it are named, not those beside it; and without one of them there is none."""
+    ring = "SUBSCRIPTION {0} EVENT e : <urn:{0}> WHEN e CONSTRUCT {{ ?this a <urn:{1}> }} "
+    edges = FeedingEdges()
+    for one in parse(ring.format("a", "b") + ring.format("x", "a") + ring.format("b", "a")):
+        edges.refuse_circles()
+        edges.add(one.name, offers(one, REASONER), {0: needs(normalise(one.events[0])[0])})
+    with pytest.raises(UsageError, match="clauses of a, b feed each other"):
+        edges.refuse_circles()
+    edges.remove("b")
+    edges.refuse_circles()
