@@ -138,6 +138,8 @@ def test_documents_with_names(syntax: str) -> None:
         ("jtang", "(A & B)_5weeks", 10, "not a unit"),
         ("jtang", "A & x:B", 5, "'x' is not a declared prefix"),
         ("jtang", "", 1, "not an expression"),
+        ("jtang", "SUBSCRIPTION or A", 14, "'or' cannot be a subscription's name"),
+        ("cecube", "SUBSCRIPTION within [or(A,B)]", 14, "'within' cannot be a subscription's name"),
         ("jtang", "A^0", 3, "1 to 1000000 members"),
         ("jtang", "(" * 3 + "A" + ")" * 2, 7, "not an expression"),
         ("jtang", "(-" * 300 + "A" + ")_1s" * 300, 402, "200 operators deep"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from motet.language.bounds import Bounded, bounds
 from motet.language.document import MAX_DEPTH, Document
+from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import (
     Construct,
     Context,
@@ -57,6 +58,9 @@ def check_depth(pattern: Pattern, document: Document) -> None:
 
 
 def _check_names(subscription: Subscription, document: Document) -> None:
+    if not is_subscription_name(subscription.name):  # a surface may have other keywords than the language
+        message = f"'{subscription.name}' cannot be a subscription's name"
+        raise document.refusal(message, subscription.position, "use letters, digits, _ and -, and no keyword")
     declared: set[str] = set()
     for event in subscription.events:
         if event.name in declared:

@@ -50,8 +50,10 @@ def judge(document: Document, tokens: Iterable[Token], start: str, end: int) -> 
         except UnexpectedToken:
             message = f"not valid SPARQL: '{token.text}' cannot stand here"
             raise document.refusal(message, token.position, _advice(parser)) from None
-    if "$END" not in parser.accepts():
-        raise document.refusal("not valid SPARQL: something is missing here", end, _advice(parser))
+    try:
+        parser.copy(deepcopy_values=False).feed_eof()  # a copy: this one says what it would take instead
+    except UnexpectedToken:
+        raise document.refusal("not valid SPARQL: something is missing here", end, _advice(parser)) from None
 
 
 @cache
