@@ -18,7 +18,7 @@ $(READY): requirements.txt pyproject.toml
 	@echo "installing the locked requirements into $(VENV) (PySpark is large: a minute or two the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@echo "compiling the kernels once (about 20 s)"
+	@echo "compiling the kernels once (about half a minute)"
 	@$(BIN)/motet demo --engine embedded --events 30 --directory build/warm-up --json > /dev/null 2>&1
 	@touch $@
 

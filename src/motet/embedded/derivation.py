@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from motet.embedded.readiness import get_ready
 from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single
@@ -118,6 +119,7 @@ class Here:
     commits = False
 
     def __init__(self, lake: Lake) -> None:
+        get_ready()
         self._lake = lake
         self._kernel = Kernel(lateness=lake.lateness, history=self._history)
         self._offset = 0

@@ -10,6 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from motet.embedded.history import History, history_of
+from motet.embedded.readiness import get_ready
 from motet.engine.kernel import Kernel
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
@@ -68,6 +69,7 @@ def replay_embedded(replay: Replay, sink: BinaryIO, watch: Watch = lambda _: Non
 
 def told(snapshot: Snapshot, part: Part, watch: Watch = lambda _: None) -> Iterator[Notification]:
     """What some subscriptions would have been told, in the order of the log."""
+    get_ready()
     history = part.history
     kernel = Kernel(lateness=None, background=history.background)
     kernel.begin(part.subscriptions)

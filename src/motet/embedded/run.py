@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from motet.codec.decode import decode_file
 from motet.embedded.job import Job, Summary
+from motet.embedded.readiness import get_ready
 from motet.engine.kernel import Kernel
 from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.model.errors import DecodeError
@@ -54,6 +55,7 @@ class _Intake:
 
 def run_embedded(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
     """Match and detect batch by batch; what waits for the end of time is decided when all events are there."""
+    get_ready()
     kernel = Kernel(lateness=None, background=job.background, entailment=job.entailment)
     kernel.begin(job.subscriptions)
     intake = _Intake(job, reject)

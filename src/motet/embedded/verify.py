@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.embedded.chain import Compared, Row, Streamed, compare
+from motet.embedded.readiness import get_ready
 from motet.embedded.replay import Watch
 from motet.engine.kernel import Kernel
 from motet.lake import Lake, Snapshot
@@ -33,6 +34,7 @@ def derived_again(
         for batch in snapshot.records(0, stop):
             yield batch if names is None else of_concern(batch, names)
 
+    get_ready()
     kernel = Kernel(lateness=lateness, history=records)
     for batch in records(snapshot.notified_to):
         yield from rows(kernel.advance(batch))

@@ -11,6 +11,7 @@ from typing import Any
 import numba
 
 _HERE = Path(__file__).parent
+_KEPT: list[Any] = []  # the compiled functions that are kept on disk, as their modules are imported
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +31,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     except (RuntimeError, OSError):  # no directory to keep the code in can be written: compile in each process
         return numba.njit(nogil=True)(function)
     found._cache._cache_file._source_stamp = sources(Path(function.__code__.co_filename).parent)
+    _KEPT.append(found)
     return found
+
+
+def is_all_kept() -> bool:
+    """Whether every function that can be kept has been compiled, now or in an earlier process."""
+    return all(found._cache._cache_file._load_index() for found in _KEPT)
 
 
 @lru_cache

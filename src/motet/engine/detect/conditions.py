@@ -30,7 +30,7 @@ class Condition:
             return np.zeros(0, np.bool_)
         columns = np.array([column for column, _ in used], np.int64)
         zeros = np.zeros(count + 1, np.int64)
-        first = first_equal(values, columns, zeros, np.empty(0, np.int64))
+        first = first_equal(np.ascontiguousarray(values), columns, zeros, np.empty(0, np.int64))
         truth = np.zeros(count, np.bool_)
         for row in np.unique(first).tolist():
             truth[row] = self._test(_bindings(values[:, row], used, names))

@@ -1,0 +1,17 @@
+"""Before the work begins: the kernels are compiled, so that nobody waits for that in the middle of it."""
+
+from __future__ import annotations
+
+import logging
+
+from motet.engine.compiled import is_all_kept
+from motet.engine.warm_up import warm_up
+
+log = logging.getLogger("motet")
+
+
+def get_ready() -> None:
+    """Compile the kernels, unless they are kept from an earlier process or there is nowhere to keep them."""
+    if not is_all_kept():
+        log.warning("compiling the kernels, once on this machine: about half a minute")
+        warm_up()

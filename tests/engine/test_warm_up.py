@@ -1,0 +1,52 @@
+"""Nobody waits for a kernel to be compiled in the middle of the work."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from motet.embedded import readiness
+from motet.engine import compiled
+
+ALL = """
+from itertools import islice
+from motet.engine import compiled
+from motet.engine.warm_up import warm_up
+from motet.fuzz.compare import random_cases
+from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.subscriptions import Abilities
+
+warm_up()
+print([found.__name__ for found in compiled._KEPT if len(found.signatures) != 1])
+KernelEngine().run(list(islice(random_cases(5, Abilities()), 40)))
+print([found.__name__ for found in compiled._KEPT if len(found.signatures) != 1])
+"""
+
+
+def test_every_kernel_is_compiled_before_the_work_begins() -> None:
+    """In a new process each is compiled for one kind of arrays; other work needs no other."""
+    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["[]", "[]", ""]
+
+
+def test_they_are_compiled_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Only when one is not kept on disk is the user told to wait."""
+    asked: list[str] = []
+    monkeypatch.setattr(readiness, "warm_up", lambda: asked.append("all"))
+    monkeypatch.setattr(readiness, "is_all_kept", lambda: True)
+    readiness.get_ready()
+    assert not asked
+    monkeypatch.setattr(readiness, "is_all_kept", lambda: False)
+    with caplog.at_level(logging.WARNING, "motet"):
+        readiness.get_ready()
+    assert asked == ["all"]
+    assert "compiling the kernels" in caplog.text
+
+
+def test_what_is_compiled_is_kept() -> None:
+    """After a process that has used them all."""
+    readiness.get_ready()
+    assert compiled.is_all_kept()
