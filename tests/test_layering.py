@@ -79,3 +79,13 @@ def test_pure_packages_do_no_io(package: str) -> None:
         if name.split(".")[0] in IMPURE and path.relative_to(SOURCE).as_posix() not in KEEPING_CODE
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [("engine/match", "engine.detect"), ("engine/match", "engine.kernel"), ("engine/detect", "engine.kernel")],
+)
+def test_events_are_matched_then_detected_then_told(lower: str, upper: str) -> None:
+    """Inside the engine the same holds: the kernel is made of detection, which is made of matching."""
+    for path in (SOURCE / lower).rglob("*.py"):
+        assert not [name for name in imports(path) if name.startswith(f"motet.{upper}")], path

@@ -1,7 +1,7 @@
 """A kernel's state as data: everything it needs to go on exactly, as a base, and as deltas to an earlier state.
 
 Nodes are known by their digests, since their numbers depend on what a kernel has planned before. How states of
-several buckets are put together or spread is in `saving_buckets`.
+several buckets are put together or spread is in `engine/saving_buckets.py`.
 """
 
 from __future__ import annotations

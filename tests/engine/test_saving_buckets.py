@@ -15,9 +15,9 @@ from motet.engine.buckets import bucket_of
 from motet.engine.detect.construct import DERIVED
 from motet.engine.detect.occurrences import EVENT, Ints, Occurrences
 from motet.engine.detect.saving import Saved
-from motet.engine.detect.saving_buckets import merge, split
 from motet.engine.detect.saving_rows import EventText, Rows, canonical
 from motet.engine.kernel import Kernel
+from motet.engine.saving_buckets import merge, split
 from motet.model.errors import EngineError
 from motet.model.schemas import RECORDS
 from motet.model.tables import notification_rows
