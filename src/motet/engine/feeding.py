@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from motet.engine.lives import Life
 from motet.language.syntax import Construct, Subscription
@@ -35,7 +35,7 @@ class Feeding:
         return {name for edge in self._edges.pairs() for name in edge}
 
     def change(
-        self, come: Iterable[Life], gone: Iterable[Life], lives: Mapping[str, Life], reasoner: Reasoner | None
+        self, come: Collection[Life], gone: Iterable[Life], lives: Mapping[str, Life], reasoner: Reasoner | None
     ) -> bool:
         """Let some come and others go, so that these lives are left; whether others are fed than before.
 
