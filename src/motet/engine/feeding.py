@@ -67,8 +67,9 @@ class Feeding:
         for (producer, _), fed in self._edges.fed.items():
             root = lives[producer].root
             assert root is not None, "what derives events is detected"
-            for leaf in (leaf for consumer, own in fed.items() if lives[consumer].root for leaf in own):
-                found.setdefault(leaf, set()).add(root.node)
+            for consumer, leaves in fed.items():
+                for leaf in leaves if lives[consumer].root else ():
+                    found.setdefault(leaf, set()).add(root.node)
         return found
 
     def check(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
