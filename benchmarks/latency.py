@@ -133,7 +133,7 @@ class Stages:
 
     def _timed(self, stage: str, owner: Any, name: str) -> Any:
         if isinstance(owner, str):
-            from motet.embedded import cloud as owner  # noqa: PLC0415  (the module itself is patched)
+            from motet.embedded import cloud as owner
         action = getattr(owner, name)
 
         def timed(*arguments: Any, **options: Any) -> Any:

@@ -77,7 +77,7 @@ def measure(points: Path, pairs: Path, parallelism: int, repetitions: int) -> di
 
 
 def _tables(sources: dict[str, Path], pairs: Path, parallelism: int) -> Any:
-    from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]  # noqa: PLC0415
+    from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]
 
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     tables.get_config().set("parallelism.default", str(parallelism))
@@ -96,7 +96,7 @@ def _run(tables: Any, query: str) -> Seconds:
 
 def _processor() -> float:
     """Seconds of processor time that the JVM has taken so far."""
-    from pyflink.java_gateway import get_gateway  # type: ignore[import-not-found]  # noqa: PLC0415
+    from pyflink.java_gateway import get_gateway  # type: ignore[import-not-found]
 
     return get_gateway().jvm.java.lang.ProcessHandle.current().info().totalCpuDuration().get().toMillis() / 1000
 

@@ -47,7 +47,7 @@ APPS = {
 
 def measure(stream: Path, pairs: Path, question: str, repetitions: int = 6) -> Measured:
     """Run Siddhi over a CSV file of points or intervals; it leaves the pairs in the CSV file ``pairs``."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  (Spark brings it along)
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     try:
         with _runner() as runner:
@@ -63,7 +63,7 @@ def measure(stream: Path, pairs: Path, question: str, repetitions: int = 6) -> M
 
 @contextmanager
 def _runner() -> Iterator[Any]:
-    from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # noqa: PLC0415
+    from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 
     classpath = os.pathsep.join(map(str, [*_siddhi(), *_janino()]))
     gateway = JavaGateway.launch_gateway(
@@ -95,7 +95,7 @@ def _siddhi() -> list[Path]:
 
 
 def _janino() -> list[Path]:
-    import pyspark  # noqa: PLC0415  (only its jars are wanted)
+    import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
     return [*jars.glob("janino-*.jar"), *jars.glob("commons-compiler-*.jar")]

@@ -37,18 +37,18 @@ def open(  # noqa: A001  (motet.open("dir") is how people say it)
     ('urn:e:1',)
     """
     if engine == "embedded":
-        from motet.embedded.cloud import Cloud  # noqa: PLC0415  (importing motet stays cheap)
-        from motet.lake import Lake  # noqa: PLC0415
+        from motet.embedded.cloud import Cloud
+        from motet.lake import Lake
 
         cloud = Cloud(Lake.open(directory, durable=durable), threaded=threaded)
     elif engine == "spark":
-        from motet.spark.cloud import open_on_spark  # noqa: PLC0415
+        from motet.spark.cloud import open_on_spark
 
         cloud = open_on_spark(directory, durable=durable)
     else:
         raise UsageError(f"{engine!r} is not an engine", advice="Use 'embedded' or 'spark'.")
     if ontology:
-        from motet.ontology.load import load  # noqa: PLC0415
+        from motet.ontology.load import load
 
         cloud.background.add(load(ontology).triples)
     return cloud

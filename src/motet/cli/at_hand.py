@@ -74,8 +74,8 @@ def check(args: argparse.Namespace) -> None:
 
 def show(lines: Iterable[tuple[str, str, str]], note: str) -> None:
     """Print a tree, in colour on a terminal."""
-    from rich.console import Console  # noqa: PLC0415  (costs 50 ms; only people's output needs it)
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.text import Text
 
     styles = {"head": "bold", "operator": "bold yellow", "leaf": "bold cyan", "fact": ""}
     console = Console(highlight=False, soft_wrap=True)
@@ -94,8 +94,8 @@ def prefixes_of(args: argparse.Namespace) -> dict[str, str]:
 
 def written_prefixes(documents: Iterable[tuple[str, tuple[Subscription, ...], str]]) -> dict[str, str]:
     """The prefixes that files of subscriptions declare."""
-    from motet.language.document import Document  # noqa: PLC0415  (loads the language)
-    from motet.language.prologue import read_prologue  # noqa: PLC0415
+    from motet.language.document import Document
+    from motet.language.prologue import read_prologue
 
     prefixes: dict[str, str] = {}
     for text, _, path in documents:
@@ -108,11 +108,11 @@ def written_prefixes(documents: Iterable[tuple[str, tuple[Subscription, ...], st
 
 def from_files(args: argparse.Namespace, keep: Sequence[str] = ()) -> AtHand:
     """The log of `motet run`; events in ``keep`` are examined whether they match or not."""
-    from motet.embedded.job import load_documents, load_job  # noqa: PLC0415  (loads the language and Arrow)
-    from motet.engine.reference import SubscribeRecord, TickRecord  # noqa: PLC0415
-    from motet.engine.why.scene import Scene  # noqa: PLC0415
-    from motet.engine.why.wording import Names  # noqa: PLC0415
-    from motet.model.times import END_OF_TIME  # noqa: PLC0415
+    from motet.embedded.job import load_documents, load_job
+    from motet.engine.reference import SubscribeRecord, TickRecord
+    from motet.engine.why.scene import Scene
+    from motet.engine.why.wording import Names
+    from motet.model.times import END_OF_TIME
 
     arrival = instant_of(args.arrival or "now")
     named = {"ontology": args.ontology, "catalogue": args.catalogue, "syntax": args.syntax}
@@ -132,8 +132,8 @@ def from_files(args: argparse.Namespace, keep: Sequence[str] = ()) -> AtHand:
 
 
 def _decoded(paths: Iterable[str], arrival: int) -> Iterator[pa.RecordBatch]:
-    from motet.codec.decode import decode_file  # noqa: PLC0415  (loads the codecs)
-    from motet.model.tables import stamp  # noqa: PLC0415
+    from motet.codec.decode import decode_file
+    from motet.model.tables import stamp
 
     reject = output.Rejections(None)
     for path in paths:
@@ -144,7 +144,7 @@ def _decoded(paths: Iterable[str], arrival: int) -> Iterator[pa.RecordBatch]:
 
 def _unique(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The first accepted content of an event wins."""
-    import pyarrow as pa  # noqa: PLC0415  (heavy)
+    import pyarrow as pa
 
     known: set[str] = set()
     for batch in batches:
@@ -157,8 +157,8 @@ def _unique(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _records(batches: Iterable[pa.RecordBatch], first: int, wanted: Callable[[str], bool]) -> Iterator[EventRecord]:
     """Some of the events as records, at the offsets all of them would have."""
-    from motet.engine.reference import EventRecord  # noqa: PLC0415
-    from motet.model.tables import event_rows  # noqa: PLC0415
+    from motet.engine.reference import EventRecord
+    from motet.model.tables import event_rows
 
     offset = first
     for batch in batches:
@@ -173,8 +173,8 @@ def _matching(
     subscriptions: Iterable[Subscription], background: frozenset[Triple], entailment: str
 ) -> Callable[[pa.RecordBatch], set[str]]:
     """A function to the events of a batch that match a leaf of a subscription."""
-    from motet.engine.match.matcher import Matcher  # noqa: PLC0415  (loads the kernels)
-    from motet.language.syntax import Leaf, Signal, Subscription  # noqa: PLC0415
+    from motet.engine.match.matcher import Matcher
+    from motet.language.syntax import Leaf, Signal, Subscription
 
     leaves = [
         Subscription(f"leaf-{number}-{event.name}", (event,), Leaf(event.name), delivery=Signal())
@@ -190,9 +190,9 @@ def _matching(
 
 def from_lake(snapshot: Snapshot, name: str, span: Span, args: argparse.Namespace, keep: Sequence[str]) -> AtHand:
     """One subscription of a lake, those that derive events, and the events that can matter to a span of time."""
-    from motet.engine.reference import BackgroundRecord, SubscribeRecord  # noqa: PLC0415
-    from motet.engine.why.scene import Scene  # noqa: PLC0415
-    from motet.engine.why.wording import Names  # noqa: PLC0415
+    from motet.engine.reference import BackgroundRecord, SubscribeRecord
+    from motet.engine.why.scene import Scene
+    from motet.engine.why.wording import Names
 
     controls = list(_controls(snapshot, name))
     subscriptions = [one.subscription for one in controls if isinstance(one, SubscribeRecord)]
@@ -207,9 +207,9 @@ def from_lake(snapshot: Snapshot, name: str, span: Span, args: argparse.Namespac
 
 def from_replay(replay: Replay, name: str, span: Span, names: Names, keep: Sequence[str]) -> AtHand:
     """The same of a subscription that is replayed, and of what a replay sees."""
-    from motet.engine.reference import SubscribeRecord  # noqa: PLC0415
-    from motet.engine.why.scene import Scene  # noqa: PLC0415
-    from motet.language.syntax import Construct  # noqa: PLC0415
+    from motet.engine.reference import SubscribeRecord
+    from motet.engine.why.scene import Scene
+    from motet.language.syntax import Construct
 
     part = next(part for part in replay.parts if any(one.name == name for one in part.subscriptions))
     history, setting = part.history, part.history.setting
@@ -277,9 +277,9 @@ def _overlaps(segment: DataFile, start: int, end: int) -> bool:
 
 def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
     """The control records that concern a subscription; of the others only those that derive events."""
-    from motet.engine.reference import RetractRecord, SubscribeRecord, TickRecord, UnsubscribeRecord  # noqa: PLC0415
-    from motet.language.parse import parse  # noqa: PLC0415  (loads the language)
-    from motet.model.tables import micros  # noqa: PLC0415
+    from motet.engine.reference import RetractRecord, SubscribeRecord, TickRecord, UnsubscribeRecord
+    from motet.language.parse import parse
+    from motet.model.tables import micros
 
     for batch in snapshot.controls():
         for row, end in zip(batch.to_pylist(), micros(batch.column("end")), strict=True):
@@ -299,7 +299,7 @@ def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
 
 def _change(row: dict[str, Any]) -> BackgroundRecord:
     """A background record of RECORDS."""
-    from motet.engine.reference import BackgroundRecord  # noqa: PLC0415
+    from motet.engine.reference import BackgroundRecord
 
     triples = frozenset(tuple(triple.values()) for triple in row["triples"])
     removes = row["text"] == "remove"
@@ -308,8 +308,8 @@ def _change(row: dict[str, Any]) -> BackgroundRecord:
 
 def _reached(subscriptions: Iterable[Subscription], span: Span) -> Span:
     """The window of the events that can matter, and of those that only just cannot: near misses are answers too."""
-    from motet.engine.why.reach import reach  # noqa: PLC0415
-    from motet.model.times import END_OF_TIME, START_OF_TIME  # noqa: PLC0415
+    from motet.engine.why.reach import reach
+    from motet.model.times import END_OF_TIME, START_OF_TIME
 
     total = 0
     for one in subscriptions:
@@ -327,10 +327,10 @@ def _stored(
     keep: Sequence[str],
 ) -> Iterator[EventRecord]:
     """The events that share an instant with a window and match a leaf, and those to keep."""
-    import pyarrow as pa  # noqa: PLC0415  (heavy)
-    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    from motet.model.schemas import TIME  # noqa: PLC0415
+    from motet.model.schemas import TIME
 
     low, high = (pa.scalar(instant, pa.int64()).cast(TIME) for instant in window)
     for batch in batches:
@@ -342,8 +342,8 @@ def _stored(
 
 def _stamped(batch: pa.RecordBatch) -> Iterator[EventRecord]:
     """Events of a RECORDS batch as they were stamped."""
-    from motet.engine.reference import EventRecord  # noqa: PLC0415
-    from motet.model.tables import event_rows, micros  # noqa: PLC0415
+    from motet.engine.reference import EventRecord
+    from motet.model.tables import event_rows, micros
 
     columns = (batch.column("offset").to_pylist(), micros(batch.column("frontier")), batch.column("late").to_pylist())
     for row, offset, frontier, late in zip(event_rows(batch), *columns, strict=True):
@@ -364,7 +364,7 @@ def _near(events: list[EventRecord], span: Span, keep: Sequence[str]) -> list[Ev
 
 def _last_tick(offset: int, frontier: int | None) -> Iterator[Record]:
     """The frontier of the whole log, which events that were left out may have moved."""
-    from motet.engine.reference import TickRecord  # noqa: PLC0415
+    from motet.engine.reference import TickRecord
 
     if frontier is not None:
         yield TickRecord(offset, frontier)

@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.nats_out import Subjects, deliver  # noqa: PLC0415  (loads Arrow)
-    from motet.lake import Lake  # noqa: PLC0415
+    from motet.embedded.nats_out import Subjects, deliver
+    from motet.lake import Lake
 
     lake = Lake.open(args.lake, create=False)
     consumer = args.consumer or f"nats:{args.subject}"

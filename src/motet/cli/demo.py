@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import motet  # noqa: PLC0415  (loads when the demo runs)
-    from motet.demo import building  # noqa: PLC0415
+    import motet
+    from motet.demo import building
 
     home = _fresh(Path(args.directory))
     paths = building.write_events(home / "events", events=max(args.events, 1), seed=args.seed)
@@ -78,7 +78,7 @@ class _Board:
         self._live = live
 
     def __enter__(self) -> _Board:
-        from rich.live import Live  # noqa: PLC0415
+        from rich.live import Live
 
         self._display = Live(get_renderable=self._table, refresh_per_second=8) if self._live else None
         if self._display:
@@ -102,7 +102,7 @@ class _Board:
         self.lines.append(notification.to_line())
 
     def _table(self) -> Table:
-        from rich.table import Table  # noqa: PLC0415
+        from rich.table import Table
 
         title = f"{self.events} events published, {len(self.lines)} notifications"
         table = Table("time", "subscription", "what", title=title, title_justify="left", min_width=100)

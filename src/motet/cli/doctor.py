@@ -165,9 +165,9 @@ def _size(count: int) -> str:
 
 
 def _print_table(findings: list[Finding], healthy: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415  (heavy; --json does without)
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:

@@ -28,27 +28,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_subscriptions  # noqa: PLC0415  (loads the language)
-    from motet.ontology.entailment import Reasoner  # noqa: PLC0415
-    from motet.ontology.load import load  # noqa: PLC0415
-    from motet.plan.dag import build  # noqa: PLC0415
+    from motet.embedded.job import load_subscriptions
+    from motet.ontology.entailment import Reasoner
+    from motet.ontology.load import load
+    from motet.plan.dag import build
 
     plan = build(load_subscriptions(args.files, syntax=args.syntax))
     reasoner = Reasoner(load(args.ontology).triples)
     if args.json:
-        from motet.plan.explain import as_json  # noqa: PLC0415
+        from motet.plan.explain import as_json
 
         output.print_json(as_json(plan, reasoner))
     elif args.dot:
-        from motet.plan.picture import as_dot  # noqa: PLC0415
+        from motet.plan.picture import as_dot
 
         print(as_dot(plan, reasoner), end="")
     elif args.svg is not None:
-        from motet.plan.picture import as_svg  # noqa: PLC0415
+        from motet.plan.picture import as_svg
 
         _write(args.svg, as_svg(plan, reasoner))
     else:
-        from motet.plan.explain import as_text  # noqa: PLC0415
+        from motet.plan.explain import as_text
 
         print(as_text(plan, reasoner), end="")
     return 0

@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.fuzz.compare import fuzz  # noqa: PLC0415  (loads every engine)
-    from motet.fuzz.engines import find_engine  # noqa: PLC0415
+    from motet.fuzz.compare import fuzz
+    from motet.fuzz.engines import find_engine
 
     _check(args)
     engine = find_engine(args.engine)
@@ -68,8 +68,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _shrunk(engine: str, report: Report) -> list[Difference]:
-    from motet.fuzz.engines import find_engine  # noqa: PLC0415  (loads every engine)
-    from motet.fuzz.shrink import shrink  # noqa: PLC0415
+    from motet.fuzz.engines import find_engine
+    from motet.fuzz.shrink import shrink
 
     if not report.differences:
         return []
@@ -92,7 +92,7 @@ def _show(facts: dict[str, object], report: Report, smallest: list[Difference], 
 
 
 def _contexts() -> list[str]:
-    from motet.language.syntax import Context  # noqa: PLC0415
+    from motet.language.syntax import Context
 
     return [context.value for context in Context]
 
@@ -108,14 +108,14 @@ def _table(report: Report) -> Iterator[list[object]]:
 
 def _texts(found: Difference) -> dict[str, str]:
     """A case as one would read it, each file under its name."""
-    from motet.fuzz.files import case_files  # noqa: PLC0415
+    from motet.fuzz.files import case_files
 
     return case_files(found.case, _lines(found))
 
 
 def _lines(found: Difference) -> dict[str, list[str]]:
     """What was expected and what came; with offsets only where nothing else differs."""
-    from motet.fuzz.oracle import without_offsets  # noqa: PLC0415
+    from motet.fuzz.oracle import without_offsets
 
     lines = {"expected.jsonl": without_offsets(found.expected), "actual.jsonl": without_offsets(found.actual)}
     if lines["expected.jsonl"] == lines["actual.jsonl"]:
@@ -124,7 +124,7 @@ def _lines(found: Difference) -> dict[str, list[str]]:
 
 
 def _save(folder: Path, found: Difference) -> None:
-    from motet.fuzz.files import write_case  # noqa: PLC0415
+    from motet.fuzz.files import write_case
 
     write_case(folder, found.case, _lines(found))
     events = " ".join(str(path) for path in sorted(folder.glob("events*")))
@@ -138,8 +138,8 @@ def _save(folder: Path, found: Difference) -> None:
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], object]]:
     """A bar for what is done, on standard error; silent when that is not a terminal."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
+    from motet.lake import Lake
 
     _check(args)
     lake = Lake.open(args.lake) if args.lateness is None else Lake.open(args.lake, lateness=_lateness(args.lateness))
@@ -87,7 +87,7 @@ class _Totals:
 
 
 def _take_files(paths: list[str], lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
-    from motet.codec.decode import decode_file  # noqa: PLC0415  (loads the codecs)
+    from motet.codec.decode import decode_file
 
     sizes = _sizes(paths)
     with output.progress_bar() as progress:
@@ -109,7 +109,7 @@ def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections,
         if args.watch:
             _watch(args, lake, rejections, told, asked)
             return
-        from motet.embedded.nats_in import Stream, follow_stream  # noqa: PLC0415  (loads the codecs)
+        from motet.embedded.nats_in import Stream, follow_stream
 
         stream = Stream(args.nats, args.stream, args.durable, args.content_type)
         follow_stream(stream, lake, rejections, told=told, say=output.complain, stopped=asked.is_set, once=args.once)
@@ -122,7 +122,7 @@ def _watch(
     told: Callable[[Fed], None],
     asked: threading.Event,
 ) -> None:
-    from motet.embedded.directory import Directory  # noqa: PLC0415  (loads the codecs)
+    from motet.embedded.directory import Directory
 
     directory = Directory(args.watch, lake, rejections)
     while not asked.is_set():
@@ -138,7 +138,7 @@ def _watch(
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse a request that makes no sense before a lake is made for it."""
-    from motet.codec.formats import format_of_content_type  # noqa: PLC0415  (only when it is needed)
+    from motet.codec.formats import format_of_content_type
 
     if sum(map(bool, (args.files, args.watch, args.nats))) != 1:
         raise UsageError("say where the events are", advice="Give files, or --watch DIR, or --nats URL.")

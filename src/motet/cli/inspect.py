@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
+    from motet.lake import Lake
 
     lake = Lake.open(args.lake, create=False)
     if args.records is not None:

@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_documents  # noqa: PLC0415  (loads the language)
-    from motet.lint.findings import Severity  # noqa: PLC0415
-    from motet.lint.lint import Document, lint  # noqa: PLC0415
-    from motet.ontology.load import load  # noqa: PLC0415  (loads the reasoner)
+    from motet.embedded.job import load_documents
+    from motet.lint.findings import Severity
+    from motet.lint.lint import Document, lint
+    from motet.ontology.load import load
 
     documents = [Document(*document) for document in load_documents(args.files, syntax=args.syntax)]
     findings = lint(documents, load(args.ontology) if args.ontology else None)

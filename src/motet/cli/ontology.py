@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from motet.ontology.report import examine  # noqa: PLC0415  (loads the reasoner)
+    from motet.ontology.report import examine
 
     ontology = _load(args, ignore_missing_imports=True)
     report = examine(dataclasses.replace(ontology, missing={}) if args.ignore_missing_imports else ontology)
@@ -82,7 +82,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from motet.ontology.picture import as_svg, as_text, labels_of  # noqa: PLC0415
+    from motet.ontology.picture import as_svg, as_text, labels_of
 
     ontology, hierarchy = _classified(args)
     labels = labels_of(ontology.triples, args.labels) if args.labels else None
@@ -119,7 +119,7 @@ def _classify(args: argparse.Namespace) -> int:
 
 
 def _codes(args: argparse.Namespace) -> int:
-    from motet.ontology.codes.spell import spell  # noqa: PLC0415  (loads NumPy)
+    from motet.ontology.codes.spell import spell
 
     _, hierarchy = _classified(args)
     names = _names(args, hierarchy)
@@ -134,9 +134,9 @@ def _codes(args: argparse.Namespace) -> int:
 
 
 def _topics(args: argparse.Namespace) -> int:
-    from motet.ontology.entailment import Reasoner  # noqa: PLC0415
-    from motet.ontology.read import read  # noqa: PLC0415
-    from motet.ontology.topics import event_for, most_specific, subscription_for, topics  # noqa: PLC0415
+    from motet.ontology.entailment import Reasoner
+    from motet.ontology.read import read
+    from motet.ontology.topics import event_for, most_specific, subscription_for, topics
 
     ontology, hierarchy = _classified(args)
     description = read(Path(args.description)).triples
@@ -158,8 +158,8 @@ def _topics(args: argparse.Namespace) -> int:
 
 
 def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str], ...]) -> str:
-    from motet.model.terms import iri  # noqa: PLC0415
-    from motet.ontology.topics import described  # noqa: PLC0415
+    from motet.model.terms import iri
+    from motet.ontology.topics import described
 
     roots = described(description)
     if args.individual is None and len(roots) == 1:
@@ -174,15 +174,15 @@ def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str
 
 
 def _load(args: argparse.Namespace, *, ignore_missing_imports: bool) -> Ontology:
-    from motet.ontology.catalogue import read_catalogue  # noqa: PLC0415
-    from motet.ontology.load import load  # noqa: PLC0415  (loads the reader)
+    from motet.ontology.catalogue import read_catalogue
+    from motet.ontology.load import load
 
     catalogue = read_catalogue(args.catalogue) if args.catalogue else None
     return load(args.files, catalogue=catalogue, ignore_missing_imports=ignore_missing_imports)
 
 
 def _classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
-    from motet.ontology.hierarchy import classify  # noqa: PLC0415  (loads the reasoner)
+    from motet.ontology.hierarchy import classify
 
     ontology = _load(args, ignore_missing_imports=args.ignore_missing_imports)
     return ontology, classify(ontology)
@@ -190,7 +190,7 @@ def _classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
 
 def _names(args: argparse.Namespace, hierarchy: Hierarchy) -> dict[str, str]:
     """Whole IRIs for programs, the part that tells classes apart for people."""
-    from motet.ontology.picture import unique_names  # noqa: PLC0415
+    from motet.ontology.picture import unique_names
 
     return {name: name[1:-1] for name in hierarchy.node_of} if args.json else unique_names(hierarchy.node_of)
 

@@ -23,8 +23,8 @@ def print_json(value: object) -> None:
 
 def print_table(rows: Iterable[Sequence[object]], *, headers: Sequence[str] = ()) -> None:
     """Columns of text, the numbers to the right."""
-    from rich.console import Console  # noqa: PLC0415  (costs 50 ms; only people's output needs it)
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     table = Table(box=None, show_header=bool(headers), padding=(0, 2, 0, 0))
     rows = [list(row) for row in rows]
@@ -58,7 +58,7 @@ class Rejections:
         for error in rejected[: max(0, SHOWN_REJECTIONS - self.count)]:
             complain(f"rejected: {error}")
         if rejected and self.path is not None:
-            from motet.codec.dead_letters import write_dead_letters  # noqa: PLC0415  (only when something is wrong)
+            from motet.codec.dead_letters import write_dead_letters
 
             write_dead_letters(self.path, rejected)
         self.count += len(rejected)
@@ -67,8 +67,8 @@ class Rejections:
 @contextmanager
 def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
     """A bar for bytes read, on standard error; silent when that is not a terminal."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = (
@@ -85,8 +85,8 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
 @contextmanager
 def records_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar that is told how many more records have been read; silent as above."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
@@ -97,7 +97,7 @@ def records_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[str], None]]:
     """A line on standard error that says how far something without an end has got; silent as above."""
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:

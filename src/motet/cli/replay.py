@@ -41,8 +41,8 @@ def add_span(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_subscriptions  # noqa: PLC0415  (loads the language and Arrow)
-    from motet.embedded.replay import load_replay  # noqa: PLC0415
+    from motet.embedded.job import load_subscriptions
+    from motet.embedded.replay import load_replay
 
     subscriptions = load_subscriptions(args.subscriptions, syntax=args.syntax)
     replay = load_replay(args.lake, subscriptions, **span_of(args))
@@ -64,10 +64,10 @@ def span_of(args: argparse.Namespace) -> dict[str, int | None]:
 def run_on(engine: str, replay: Replay, sink: BinaryIO, scratch: Path | None = None) -> int:
     """Replay on an engine; how many notifications there are. Tasks leave their parts in ``scratch``."""
     if engine == "spark":
-        from motet.spark.replay import replay_spark  # noqa: PLC0415  (starts a JVM)
+        from motet.spark.replay import replay_spark
 
         return replay_spark(replay, sink, scratch=scratch)
-    from motet.embedded.replay import replay_embedded  # noqa: PLC0415
+    from motet.embedded.replay import replay_embedded
 
     with output.records_bar("replaying", len(replay.parts) * replay.snapshot.next_offset) as count:
         return replay_embedded(replay, sink, count)

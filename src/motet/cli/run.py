@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_job  # noqa: PLC0415  (loads the language and Arrow)
+    from motet.embedded.job import load_job
 
     job = load_job(
         args.subscriptions,
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _runner(engine: str) -> Runner:
     if engine == "spark":
-        from motet.spark.run import run_spark  # noqa: PLC0415  (starts a JVM)
+        from motet.spark.run import run_spark
 
         return run_spark
-    from motet.embedded.run import run_embedded, run_reference  # noqa: PLC0415  (loads codecs and engines)
+    from motet.embedded.run import run_embedded, run_reference
 
     return run_reference if engine == "reference" else run_embedded
 

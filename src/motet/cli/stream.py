@@ -57,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
-    from motet.spark.session import chosen  # noqa: PLC0415
-    from motet.spark.stream.checkpoint import default_of, settled  # noqa: PLC0415
-    from motet.spark.stream.metrics import Metrics, served  # noqa: PLC0415
+    from motet.lake import Lake
+    from motet.spark.session import chosen
+    from motet.spark.stream.checkpoint import default_of, settled
+    from motet.spark.stream.metrics import Metrics, served
 
     if args.most is not None and args.most < 1:
         raise UsageError(f"--most {args.most} lets no record through", advice="Choose at least 1.")
@@ -100,9 +100,9 @@ def settings_of(pairs: list[str]) -> dict[str, str]:
 @contextmanager
 def _session(master: str | None, buckets: int, config: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session for the query, stopped afterwards unless it was there before."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
+    from pyspark.sql import SparkSession
 
-    from motet.spark.session import session  # noqa: PLC0415
+    from motet.spark.session import session
 
     borrowed = SparkSession.getActiveSession() is not None
     spark = session(master=master, app_name="motet-stream", config=config)
@@ -127,11 +127,11 @@ class _Pipeline:
         self.sums: dict[str, int] = dict.fromkeys(("batches", "records", "events", "late", "notifications"), 0)
 
     def follow(self, spark: SparkSession, asked: threading.Event, *, most: int | None, once: bool) -> None:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  (heavy)
-        from pyspark.errors import PySparkException  # noqa: PLC0415
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
 
-        from motet.spark.stream.errors import spoken  # noqa: PLC0415
-        from motet.spark.stream.pipeline import RECORDS, start  # noqa: PLC0415
+        from motet.spark.stream.errors import spoken
+        from motet.spark.stream.pipeline import RECORDS, start
 
         paths = [lake.store.root for lake in self._lakes]
         try:
@@ -146,7 +146,7 @@ class _Pipeline:
 
     def _look(self, query: StreamingQuery) -> None:
         """Tell of the batches that have ended since the last look, and of the lakes."""
-        from motet.spark.stream.progress import batches, standing  # noqa: PLC0415
+        from motet.spark.stream.progress import batches, standing
 
         lakes = [standing(lake) for lake in self._lakes]
         self._metrics.stand(lakes)

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _submission(args: argparse.Namespace) -> Submission:
-    from motet.spark.submitting import Submission, packed_environment  # noqa: PLC0415  (only when a job is made)
+    from motet.spark.submitting import Submission, packed_environment
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or words[0] not in ON_SPARK:
@@ -71,7 +71,7 @@ def _submission(args: argparse.Namespace) -> Submission:
 
 
 def _print_line(submission: Submission) -> int:
-    from motet.spark.submitting import shell, staged  # noqa: PLC0415
+    from motet.spark.submitting import shell, staged
 
     folder = Path("motet-submit")
     try:
@@ -85,10 +85,10 @@ def _print_line(submission: Submission) -> int:
 
 def _in_cluster(submission: Submission, folder: Path) -> int:
     """The driver runs in the cluster too: Spark's own program takes it there and waits."""
-    import pyspark  # noqa: PLC0415  (heavy)
+    import pyspark
 
-    from motet.spark.java import find_java  # noqa: PLC0415
-    from motet.spark.submitting import staged  # noqa: PLC0415
+    from motet.spark.java import find_java
+    from motet.spark.submitting import staged
 
     staged(folder)
     _, *options = submission.line(folder)
@@ -102,9 +102,9 @@ def _in_cluster(submission: Submission, folder: Path) -> int:
 
 def _from_here(submission: Submission, folder: Path) -> int:
     """The driver is this process: the command runs in it, and its session gets the settings."""
-    from motet.cli.main import main  # noqa: PLC0415  (which imports this module)
-    from motet.spark.session import choose  # noqa: PLC0415
-    from motet.spark.submitting import staged  # noqa: PLC0415
+    from motet.cli.main import main
+    from motet.spark.session import choose
+    from motet.spark.submitting import staged
 
     settings = submission.settings(staged(folder))
     if submission.kind != "local" and submission.environment is None:
@@ -117,7 +117,7 @@ def _from_here(submission: Submission, folder: Path) -> int:
 @contextmanager
 def _own_environment(submission: Submission) -> Iterator[None]:
     """Spark starts the driver's Python workers by the executors' path: a link makes it lead to this environment."""
-    from motet.spark.submitting import ENVIRONMENT  # noqa: PLC0415
+    from motet.spark.submitting import ENVIRONMENT
 
     link = Path(ENVIRONMENT)
     if submission.environment is None or link.exists():

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
+    from motet.lake import Lake
 
     instant = instant_of(args.instant)
     offset = Lake.open(args.lake, create=False).tick(instant)

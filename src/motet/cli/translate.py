@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_text(paths: Sequence[str], syntax: str) -> tuple[Subscription, ...]:
-    from motet.embedded.job import load_subscriptions  # noqa: PLC0415  (loads the language)
+    from motet.embedded.job import load_subscriptions
 
     return load_subscriptions(paths, syntax=syntax)
 
 
 def _from_rdf(paths: Sequence[str]) -> tuple[Subscription, ...]:
-    from motet.language.rdf import from_rdf  # noqa: PLC0415  (loads the language)
-    from motet.ontology.read import read  # noqa: PLC0415  (loads pyoxigraph)
+    from motet.language.rdf import from_rdf
+    from motet.ontology.read import read
 
     found: dict[str, Subscription] = {}
     for path in paths:
@@ -69,8 +69,8 @@ def _from_rdf(paths: Sequence[str]) -> tuple[Subscription, ...]:
 
 def _apart(triples: Iterable[Triple], path: str) -> list[list[Triple]]:
     """The triples of each subscription: those that can be reached from it."""
-    from motet.language.rdf_writer import term  # noqa: PLC0415
-    from motet.model.terms import RDF_TYPE  # noqa: PLC0415
+    from motet.language.rdf_writer import term
+    from motet.model.terms import RDF_TYPE
 
     about: defaultdict[str, list[Triple]] = defaultdict(list)
     for triple in triples:
@@ -103,20 +103,20 @@ def _prefixes(pairs: Sequence[str]) -> dict[str, str]:
 
 def _written(subscriptions: Sequence[Subscription], target: str, prefixes: dict[str, str]) -> str:
     if target == "motet":
-        from motet.language.printer import to_text  # noqa: PLC0415
+        from motet.language.printer import to_text
 
         return to_text(subscriptions, prefixes)
-    from motet.language.rdf import to_rdf  # noqa: PLC0415
+    from motet.language.rdf import to_rdf
 
     lines = "".join(f"{s} {p} {o} .\n" for one in subscriptions for s, p, o in to_rdf(one))
     return lines if target == "ntriples" else _turtle(lines, prefixes)
 
 
 def _turtle(lines: str, prefixes: dict[str, str]) -> str:
-    import pyoxigraph  # noqa: PLC0415  (heavy; only needed for Turtle)
+    import pyoxigraph
 
-    from motet.language.rdf_writer import NAMESPACE  # noqa: PLC0415
-    from motet.model.terms import RDF, XSD  # noqa: PLC0415
+    from motet.language.rdf_writer import NAMESPACE
+    from motet.model.terms import RDF, XSD
 
     triples = (quad.triple for quad in pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES))
     known = {"m": NAMESPACE, "rdf": RDF, "xsd": XSD, **prefixes}

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
+    from motet.lake import Lake
 
     lake = Lake.open(args.lake, create=False)
     snapshot = lake.snapshot()
@@ -53,10 +53,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _compared(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
     if engine == "spark":
-        from motet.spark.verify import verify_spark  # noqa: PLC0415  (starts a JVM)
+        from motet.spark.verify import verify_spark
 
         return verify_spark(lake, snapshot)
-    from motet.embedded.verify import verify_embedded  # noqa: PLC0415  (loads the engine)
+    from motet.embedded.verify import verify_embedded
 
     with output.records_bar("verifying", snapshot.notified_to) as count:
         return verify_embedded(lake, snapshot, count)

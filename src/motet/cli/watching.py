@@ -32,7 +32,7 @@ def watching(*, as_json: bool) -> Iterator[Watch]:
     if as_json or not sys.stdout.isatty():
         yield _Lines(as_json)
         return
-    from rich.live import Live  # noqa: PLC0415  (costs 50 ms; only people's output needs it)
+    from rich.live import Live
 
     with Live(refresh_per_second=4) as live:
         yield _Board(live)
@@ -70,14 +70,14 @@ class _Board:
         self.stand(lakes)
 
     def stand(self, lakes: list[Standing]) -> None:
-        from rich.console import Group  # noqa: PLC0415
+        from rich.console import Group
 
         parts = [_of_lakes(lakes, time.time_ns() // 1000)]
         self._live.update(Group(*([] if self._batch is None else [_of_batch(self._batch)]), *parts))
 
 
 def _of_batch(batch: Batch) -> Table:
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     stages = [f"{name} {share:.0%}" for name, share in batch.shares.items() if share >= 0.01]
@@ -97,7 +97,7 @@ def _of_batch(batch: Batch) -> Table:
 
 
 def _of_lakes(lakes: list[Standing], now: int) -> Table:
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table("lake", "records", "behind", "frontier", "lag", "behind the clock", box=None, padding=(0, 2, 0, 0))
     for lake in lakes:

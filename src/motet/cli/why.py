@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.engine.why.derivation import why  # noqa: PLC0415  (loads the reference engine)
-    from motet.engine.why.tree import as_json, as_lines  # noqa: PLC0415
+    from motet.engine.why.derivation import why
+    from motet.engine.why.tree import as_json, as_lines
 
     at_hand.check(args)
     found, notification = _from_lake(args) if args.lake else _from_files(args)
@@ -47,8 +47,8 @@ def _from_files(args: argparse.Namespace) -> tuple[AtHand, Notification]:
 
 
 def _from_lake(args: argparse.Namespace) -> tuple[AtHand, Notification]:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
-    from motet.model.tables import notification_rows  # noqa: PLC0415
+    from motet.lake import Lake
+    from motet.model.tables import notification_rows
 
     snapshot = Lake.open(args.lake, create=False).snapshot()
     stored = (one for batch in snapshot.notifications() for one, _ in notification_rows(batch))

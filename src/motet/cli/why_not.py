@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.engine.why.hindrance_words import as_json, as_lines  # noqa: PLC0415  (loads the reference engine)
-    from motet.engine.why.why_not import why_not  # noqa: PLC0415
+    from motet.engine.why.hindrance_words import as_json, as_lines
+    from motet.engine.why.why_not import why_not
 
     at_hand.check(args)
     event = args.event.strip("<>")
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_lake(args: argparse.Namespace, event: str) -> AtHand:
-    from motet.lake import Lake  # noqa: PLC0415  (loads Arrow)
+    from motet.lake import Lake
 
     snapshot = Lake.open(args.lake, create=False).snapshot()
     span = _span(snapshot, event)
@@ -51,9 +51,9 @@ def _from_lake(args: argparse.Namespace, event: str) -> AtHand:
 
 def _span(snapshot: Snapshot, event: str) -> tuple[int, int]:
     """When the event was."""
-    import pyarrow.compute as pc  # noqa: PLC0415  (heavy)
+    import pyarrow.compute as pc
 
-    from motet.model.tables import micros  # noqa: PLC0415
+    from motet.model.tables import micros
 
     for batch in snapshot.records(columns=["kind", "id", "start", "end"]):
         here = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), pc.equal(batch.column("id"), event)))

@@ -186,7 +186,7 @@ def _literal(name: str, value: str) -> str:
 
 def decode_envelopes(found: Iterable[Envelope | Problem], source: Source) -> Iterator[Decoded]:
     """The events in envelopes; those without problems are built together."""
-    from motet.codec.documents import Document, group_documents  # noqa: PLC0415  (pyoxigraph is heavy)
+    from motet.codec.documents import Document, group_documents
 
     source = replace(source, time_properties=(*source.time_properties, (ATTRIBUTE + "time",)))
     together: list[Document] = []
@@ -205,7 +205,7 @@ def decode_envelopes(found: Iterable[Envelope | Problem], source: Source) -> Ite
 
 
 def _document(envelope: Envelope, source: Source) -> Document:
-    from motet.codec.documents import Document, read_document  # noqa: PLC0415  (as above)
+    from motet.codec.documents import Document, read_document
 
     if envelope.format is None:
         return Document({terms.iri(envelope.event): envelope.triples(envelope.event)})

@@ -86,7 +86,7 @@ def decode_stream(
         yield from decode_nquads(chunks, source)
         return
     # pyoxigraph is heavy and N-Quads do without it
-    from motet.codec.documents import group_documents, read_document  # noqa: PLC0415
+    from motet.codec.documents import group_documents, read_document
 
     try:
         data, damage = _read(chunks, source)

@@ -70,9 +70,9 @@ def _events(events: pa.RecordBatch) -> Iterator[tuple[str, list[Triple]]]:
 
 
 def _serialize(events: pa.RecordBatch, syntax: Format) -> bytes:
-    import pyoxigraph as ox  # noqa: PLC0415  (heavy; N-Quads do without it)
+    import pyoxigraph as ox
 
-    from motet.codec.documents import PARSERS  # noqa: PLC0415  (as above)
+    from motet.codec.documents import PARSERS
 
     if syntax is Format.RDF_XML:
         _refuse_what_xml_cannot_say(events)

@@ -99,7 +99,7 @@ class NQuadsDecoder:
         return self.feed(b"\n") if self._partial else (_EMPTY, [])
 
     def _decode(self, text: bytes) -> tuple[pa.RecordBatch, list[BadLine]]:
-        from motet.codec.nquads_kernel import scan  # noqa: PLC0415  (numba is heavy)
+        from motet.codec.nquads_kernel import scan
 
         found = scan(np.frombuffer(text, np.uint8), first_line=self._line, longest=self._max_line_bytes)
         self._line += found.lines_seen
@@ -181,13 +181,13 @@ def _parse_line(line: int, content: bytes) -> Iterator[Row | BadLine]:
 
 
 def _parse(text: bytes) -> list[pyoxigraph.Quad]:
-    import pyoxigraph  # noqa: PLC0415  (heavy, and many streams have no hard line)
+    import pyoxigraph
 
     return list(pyoxigraph.parse(text, pyoxigraph.RdfFormat.N_QUADS))
 
 
 def _outcome(line: int, content: bytes, quad: pyoxigraph.Quad) -> Row | BadLine:
-    import pyoxigraph  # noqa: PLC0415  (as above)
+    import pyoxigraph
 
     value, graph = quad.object, quad.graph_name
     directed = isinstance(value, pyoxigraph.Literal) and value.direction is not None

@@ -76,9 +76,9 @@ def address(url: str) -> str:
 
 def _client_library() -> ModuleType:
     try:
-        import nats  # noqa: PLC0415  (optional, and heavy)
-        import nats.errors  # noqa: PLC0415
-        import nats.js.errors  # noqa: PLC0415
+        import nats
+        import nats.errors
+        import nats.js.errors
     except ImportError:
         raise UsageError("NATS needs its client library", advice="Run: pip install 'motet[nats]'") from None
     return nats

@@ -100,7 +100,7 @@ def to_message(message: Msg, origin: str, content_type: str) -> Message:
 
 async def _origin(jetstream: JetStreamContext, stream: Stream) -> str:
     """The stream's name and when it was made: one that is deleted and made anew counts its messages from 1 again."""
-    from nats.js.errors import NotFoundError  # noqa: PLC0415  (heavy)
+    from nats.js.errors import NotFoundError
 
     try:
         info: StreamInfo = await jetstream.stream_info(stream.name)
@@ -114,8 +114,8 @@ async def _origin(jetstream: JetStreamContext, stream: Stream) -> str:
 
 async def _consumer(jetstream: JetStreamContext, stream: Stream) -> None:
     """Make the durable consumer when there is none; one that is there is used as it is, if it can be."""
-    from nats.js.api import AckPolicy, ConsumerConfig  # noqa: PLC0415  (heavy)
-    from nats.js.errors import NotFoundError  # noqa: PLC0415
+    from nats.js.api import AckPolicy, ConsumerConfig
+    from nats.js.errors import NotFoundError
 
     try:
         info = await jetstream.consumer_info(stream.name, stream.durable)
@@ -137,7 +137,7 @@ async def _fetch(subscription: JetStreamContext.PullSubscription) -> list[Msg]:
 
 
 async def _fetch_some(subscription: JetStreamContext.PullSubscription, count: int, seconds: float) -> list[Msg]:
-    from nats.errors import TimeoutError as NothingCame  # noqa: PLC0415  (heavy)
+    from nats.errors import TimeoutError as NothingCame
 
     try:
         return await subscription.fetch(count, timeout=seconds)

@@ -98,7 +98,7 @@ async def _deliver(
 
 async def _last_stored(jetstream: JetStreamContext, subjects: Subjects) -> Last | None:
     """What the stream holds last of these subjects: a process that was killed may have got farther than its cursor."""
-    from nats.js.errors import NotFoundError  # noqa: PLC0415  (heavy)
+    from nats.js.errors import NotFoundError
 
     try:
         stream = await jetstream.find_stream_name_by_subject(subjects.all)
@@ -130,7 +130,7 @@ def _chunks(emitted: Iterator[Emitted]) -> Iterator[Sequence[Emitted]]:
 
 async def _publish(jetstream: JetStreamContext, subjects: Subjects, chunk: Sequence[Emitted]) -> None:
     """Send messages in order until the server has stored every one of them; it knows those that come twice."""
-    from nats.js.errors import NoStreamResponseError  # noqa: PLC0415  (heavy)
+    from nats.js.errors import NoStreamResponseError
 
     while True:
         stored = [await _send(jetstream, subjects, *one) for one in chunk]

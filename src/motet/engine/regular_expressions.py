@@ -71,8 +71,8 @@ def matches(pattern: Pattern, text: str) -> bool:
     >>> matches(translate("^b", "m"), "a\\nb")
     True
     """
-    import pyarrow as pa  # noqa: PLC0415  (heavy)
-    import pyarrow.compute as pc  # noqa: PLC0415  (heavy)
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     _check_length(text)
     try:
@@ -86,8 +86,8 @@ def replace(pattern: Pattern, text: str, replacement: str) -> str:
     >>> replace(translate("(b)"), "abc", "[$1]")
     'a[b]c'
     """
-    import pyarrow as pa  # noqa: PLC0415  (heavy)
-    import pyarrow.compute as pc  # noqa: PLC0415  (heavy)
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     _check_length(text)
     rewrite = replacement.replace("\\", "\\\\") if pattern.literal else _rewrite(replacement, pattern.groups)

@@ -37,11 +37,11 @@ class BucketsEngine:
         return [self._lines(case) for case in cases]
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.engine.buckets import Buckets, feeding_each_other  # noqa: PLC0415  (loads Numba)
-        from motet.engine.detect.saving import Saved  # noqa: PLC0415
-        from motet.engine.kernel import Kernel  # noqa: PLC0415
-        from motet.engine.reading import Course  # noqa: PLC0415
-        from motet.spark.stream.past import Past  # noqa: PLC0415
+        from motet.engine.buckets import Buckets, feeding_each_other
+        from motet.engine.detect.saving import Saved
+        from motet.engine.kernel import Kernel
+        from motet.engine.reading import Course
+        from motet.spark.stream.past import Past
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, places = log_of(case)

@@ -113,7 +113,7 @@ class Files:
         return list(apart(self._lines(whole), cases))
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.embedded.job import Job  # noqa: PLC0415  (loads the language and Arrow)
+        from motet.embedded.job import Job
 
         sink = io.BytesIO()
         with _scratch() as folder:
@@ -139,8 +139,8 @@ class Live:
         return [self._lines(case) for case in cases]
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.embedded.cloud import Cloud  # noqa: PLC0415  (loads the language and Arrow)
-        from motet.lake import Lake  # noqa: PLC0415
+        from motet.embedded.cloud import Cloud
+        from motet.lake import Lake
 
         told: Counter[tuple[int, Notification]] = Counter()  # by the step a subscription's life began with
         with (
@@ -176,19 +176,19 @@ class Embedded(KernelEngine):
 
 
 def embedded_files() -> Files:
-    from motet.embedded.run import run_embedded  # noqa: PLC0415  (loads codecs and engines)
+    from motet.embedded.run import run_embedded
 
     return Files("embedded", run_embedded)
 
 
 def spark_files() -> Files:
-    from motet.spark.run import run_spark  # noqa: PLC0415  (starts a JVM)
+    from motet.spark.run import run_spark
 
     return Files("spark", run_spark, at_once=40)
 
 
 def spark_stream() -> Engine:
-    from motet.fuzz.stream import StreamEngine  # noqa: PLC0415  (which needs this module)
+    from motet.fuzz.stream import StreamEngine
 
     return StreamEngine()
 

@@ -54,13 +54,13 @@ class Opening:
 
 
 def _kernel(opening: Opening) -> Detector:
-    from motet.engine.kernel import Kernel  # noqa: PLC0415  (loads Numba)
+    from motet.engine.kernel import Kernel
 
     return Kernel(lateness=opening.lateness, background=opening.background, history=opening.history)
 
 
 def _reloaded(detector: Detector, history: History) -> Detector:
-    from motet.engine.kernel import Kernel  # noqa: PLC0415  (loads Numba)
+    from motet.engine.kernel import Kernel
 
     assert isinstance(detector, Kernel)
     return Kernel.load(detector.dump(), history=history)

@@ -29,9 +29,9 @@ class StreamEngine:
     tells_offsets: bool = True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
-        from motet.fuzz.replays import lake_of  # noqa: PLC0415  (loads Numba)
-        from motet.spark.session import session  # noqa: PLC0415  (starts a JVM)
-        from motet.spark.stream.pipeline import start  # noqa: PLC0415
+        from motet.fuzz.replays import lake_of
+        from motet.spark.session import session
+        from motet.spark.stream.pipeline import start
 
         random = Random(cases[0].seed)  # noqa: S311  (seeded, not secret)
         spark = session()

@@ -35,19 +35,19 @@ def _surface(document: Document, syntax: str, name: str) -> tuple[Subscription, 
     # Lark is imported only by the surface that is asked for.
     match syntax:
         case "motet":
-            from motet.language.motet_surface import parse_motet  # noqa: PLC0415
+            from motet.language.motet_surface import parse_motet
 
             return parse_motet(document)
         case "sparql":
-            from motet.language.sparql_surface import parse_sparql  # noqa: PLC0415
+            from motet.language.sparql_surface import parse_sparql
 
             return parse_sparql(document, name)
         case "jtang":
-            from motet.language.jtang_surface import parse_jtang  # noqa: PLC0415
+            from motet.language.jtang_surface import parse_jtang
 
             return parse_jtang(document, name)
         case "cecube":
-            from motet.language.cecube_surface import parse_cecube  # noqa: PLC0415
+            from motet.language.cecube_surface import parse_cecube
 
             return parse_cecube(document, name)
     raise UsageError(f"'{syntax}' is not a syntax", advice=f"use one of {', '.join(SYNTAXES)}")

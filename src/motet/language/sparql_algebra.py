@@ -132,9 +132,9 @@ class _GroupReader:
 
     def parse(self, frame: tuple[str, str]) -> Any:
         """rdflib's parse tree of the text inside a query."""
-        import rdflib  # noqa: PLC0415  (heavy; only needed when a subscription is registered)
-        from pyparsing import ParseException  # noqa: PLC0415  (comes with rdflib)
-        from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415  (heavy)
+        import rdflib
+        from pyparsing import ParseException
+        from rdflib.plugins.sparql.parser import parseQuery
 
         shielded = _TOKENS.sub(self._shield, self.text)
         if len(_OPERATORS.findall(_IRIS.sub("", shielded))) > MOST_OPERATORS:
@@ -165,7 +165,7 @@ class _GroupReader:
 
     def term(self, node: Any) -> str:
         """A term or variable of the algebra."""
-        import rdflib  # noqa: PLC0415  (heavy)
+        import rdflib
 
         if isinstance(node, rdflib.Variable):
             return f"?{node}"
@@ -329,7 +329,7 @@ def _check_length(text: str) -> None:
 
 def _check_syntax(text: str, frame: tuple[str, str]) -> None:
     """Ask pyoxigraph; nothing is evaluated, SERVICE has been refused before."""
-    import pyoxigraph  # noqa: PLC0415  (heavy; only needed when a subscription is registered)
+    import pyoxigraph
 
     try:
         pyoxigraph.Store().query(frame[0] + _LIST_FUNCTION.sub(r"\1(", text) + frame[1])

@@ -42,7 +42,7 @@ def expression_of(text: str) -> Expr:
 
 def checked_group(text: str) -> Algebra:
     """The algebra of a group graph pattern that nobody has checked; a refusal says where it is wrong."""
-    from motet.language.sparql_algebra import check_group, parse_group  # noqa: PLC0415  (loads rdflib)
+    from motet.language.sparql_algebra import check_group, parse_group
 
     try:
         found = group_of(text)
@@ -54,7 +54,7 @@ def checked_group(text: str) -> Algebra:
 
 def checked_expression(text: str) -> Expr:
     """The same for an expression."""
-    from motet.language.sparql_algebra import check_expression, parse_expression  # noqa: PLC0415  (loads rdflib)
+    from motet.language.sparql_algebra import check_expression, parse_expression
 
     try:
         found = expression_of(text)
@@ -66,14 +66,14 @@ def checked_expression(text: str) -> Expr:
 
 @lru_cache(maxsize=10_000)
 def _group(template: str) -> Algebra:
-    from motet.language.sparql_algebra import parse_group  # noqa: PLC0415  (rdflib is loaded when first needed)
+    from motet.language.sparql_algebra import parse_group
 
     return parse_group(template)
 
 
 @lru_cache(maxsize=10_000)
 def _expression(template: str) -> Expr:
-    from motet.language.sparql_algebra import parse_expression  # noqa: PLC0415  (rdflib is loaded when first needed)
+    from motet.language.sparql_algebra import parse_expression
 
     return parse_expression(template)
 

@@ -19,8 +19,8 @@ def group_variables(text: str) -> frozenset[str]:
     >>> sorted(group_variables("?a <urn:p> ?b FILTER ( ?c > 1 )"))
     ['a', 'b']
     """
-    from motet.language.algebra_scope import in_scope  # noqa: PLC0415  (with rdflib behind it)
-    from motet.language.sparql_templates import checked_group  # noqa: PLC0415
+    from motet.language.algebra_scope import in_scope
+    from motet.language.sparql_templates import checked_group
 
     try:
         return in_scope(checked_group(text))
@@ -35,8 +35,8 @@ def expression_variables(text: str) -> frozenset[str]:
     >>> sorted(expression_variables("?a > ?b"))
     ['a', 'b']
     """
-    from motet.language.algebra_scope import mentioned  # noqa: PLC0415  (with rdflib behind it)
-    from motet.language.sparql_templates import checked_expression  # noqa: PLC0415
+    from motet.language.algebra_scope import mentioned
+    from motet.language.sparql_templates import checked_expression
 
     return mentioned(checked_expression(text))
 
@@ -44,7 +44,7 @@ def expression_variables(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def check_template(text: str) -> None:
     """Refuse what is no CONSTRUCT template; its variables are simply those written in it."""
-    import pyoxigraph  # noqa: PLC0415  (heavy; only needed for CONSTRUCT)
+    import pyoxigraph
 
     try:
         pyoxigraph.Store().query(f"CONSTRUCT {{ {text} }} WHERE {{ FILTER(false) }}")

@@ -98,7 +98,7 @@ def from_json(value: Mapping[str, str]) -> str:
 
 
 def to_oxigraph(term: str) -> pyoxigraph.NamedNode | pyoxigraph.Literal:
-    import pyoxigraph  # noqa: PLC0415  (heavy; only codecs and the reference engine need it)
+    import pyoxigraph
 
     if is_iri(term):
         return pyoxigraph.NamedNode(iri_value(term))

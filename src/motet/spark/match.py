@@ -116,8 +116,8 @@ def _grouped(groups: pa.RecordBatch, events: pa.RecordBatch) -> tuple[pa.ListArr
 
 def match_events(spark: SparkSession, parts: Parts, matching: Matching, arrival: int) -> DataFrame:
     """What is found in every event of the parts, in rows of MATCHED; rejections pass through."""
-    from pyspark.cloudpickle import dumps  # noqa: PLC0415  (heavy)
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+    from pyspark.cloudpickle import dumps
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     match = Match(dumps(matching), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
     tasks = TASKS_PER_CORE * parallelism(spark)
@@ -152,7 +152,7 @@ def unpack(batches: Batches) -> Batches:
 @lru_cache(maxsize=4)
 def _unpickle(pickled: bytes) -> Matching:
     """A worker process runs many tasks: what is compiled for matching is kept from one to the next."""
-    from pyspark.cloudpickle import loads  # noqa: PLC0415
+    from pyspark.cloudpickle import loads
 
     matching: Matching = loads(pickled)
     return matching
@@ -165,7 +165,7 @@ def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) 
 
 
 def _worker() -> str:
-    from pyspark import TaskContext  # noqa: PLC0415
+    from pyspark import TaskContext
 
     task = TaskContext.get()
     assert task is not None, "runs inside a task"

@@ -45,10 +45,10 @@ def replay_spark(replay: Replay, sink: BinaryIO, *, scratch: str | Path | None =
 
 
 def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack) -> DataFrame:
-    from pyspark.cloudpickle import dumps  # noqa: PLC0415  (heavy)
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+    from pyspark.cloudpickle import dumps
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    from motet.spark.lake_source import read_lake  # noqa: PLC0415
+    from motet.spark.lake_source import read_lake
 
     history = part.history
     division = divide(part.subscriptions, history.background, None)
@@ -83,7 +83,7 @@ def _spreading(pickled: bytes, number: int) -> Spreading:
 
 @lru_cache(maxsize=2)
 def _unpickle(pickled: bytes) -> tuple[Spreading, History]:
-    from pyspark.cloudpickle import loads  # noqa: PLC0415
+    from pyspark.cloudpickle import loads
 
     found: tuple[Spreading, History] = loads(pickled)
     return found

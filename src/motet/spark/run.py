@@ -63,7 +63,7 @@ def run_batch(
     ``arrival`` is the time of events that carry none. ``reject`` is given the events that cannot be taken, in order.
     ``scratch`` is where tasks leave their parts of the output; on a cluster every machine must reach it.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415  (heavy)
+    from pyspark.sql import functions as f
 
     with failures("the run"), kept(decide(match_events(spark, parts, matching, arrival))) as matched:
         summary = _summarise(matched)
@@ -81,7 +81,7 @@ def told_in(
     spark: SparkSession, accepted: DataFrame, division: Division | None, setting: Setting
 ) -> Iterator[DataFrame]:
     """What is told of accepted events, from files or from a lake, in rows of TOLD: each alone, and together."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import functions as f
 
     alone = accepted.select(f.inline("notifications"))
     if division is None or not division.components:
@@ -94,7 +94,7 @@ def told_in(
 @contextmanager
 def failures(what: str, advice: str = UNFINISHED) -> Iterator[None]:
     """Say in our own words that Spark has failed."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.errors import PySparkException
 
     try:
         yield
@@ -113,7 +113,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def _summarise(matched: DataFrame) -> Summary:
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import functions as f
 
     accepted = f.col("fate") == "accepted"
     row = matched.select(
@@ -148,8 +148,8 @@ def _rejection(row: Row, parts: Parts) -> DecodeError:
 
 def write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) -> int:
     """Write rows of TOLD as lines; how many. Tasks write sorted parts; their files, one after the other, are it all."""
-    from pyspark.sql import Observation  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
 
     directory = Path(tempfile.mkdtemp(prefix="motet-run-", dir=scratch))
     written, lines = Observation(), 0

@@ -49,8 +49,8 @@ def session(
 
     ``config`` holds further Spark settings and wins over those made here.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415  (heavy)
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
     submitted, master = _submitted(), chosen(master)
     if master.startswith("sc://"):
@@ -96,7 +96,7 @@ def _submitted() -> dict[str, str]:
     """What was chosen by whoever started this process: `motet submit`, or Spark's own `spark-submit`."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return dict(_CHOSEN)
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (heavy)
+    from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
@@ -109,7 +109,7 @@ def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
             f"{_public(remote)} is a Spark Connect server, and PySpark's parts for it are not installed",
             advice="run `python -m pip install 'pyspark[connect]'`, or give a master such as spark://HOST:7077",
         )
-    from pyspark.sql import SparkSession  # noqa: PLC0415  (heavy)
+    from pyspark.sql import SparkSession
 
     _reach(remote)
     found = SparkSession.builder.remote(remote).getOrCreate()
@@ -138,7 +138,7 @@ def _reach(remote: str) -> None:
 
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at once; Spark Connect does not say, so there as many as a shuffle makes."""
-    from pyspark.sql.utils import is_remote  # noqa: PLC0415  (heavy)
+    from pyspark.sql.utils import is_remote
 
     if is_remote():
         return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)

@@ -99,14 +99,14 @@ class Spread:
     """A table that tasks make, in ROWS; ``kept`` for the rows of a link that differs."""
 
     def __init__(self, spark: SparkSession, opened: ExitStack, make: DeriveAgain | ReadTable, tasks: int) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  (heavy)
+        from pyspark.sql.pandas.types import from_arrow_schema
 
         numbers = spark.range(0, tasks, 1, max(tasks, 1))
         self._frame: DataFrame = opened.enter_context(kept(numbers.mapInArrow(make, from_arrow_schema(ROWS))))
         self._shuffled = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def digests(self, stop: int) -> Iterator[str]:
-        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+        from pyspark.sql.pandas.types import from_arrow_schema
 
         together = self._frame.repartition(self._shuffled, "number").sortWithinPartitions(*ROWS.names)
         found = together.mapInArrow(_digested, from_arrow_schema(DIGESTS)).collect()

@@ -75,7 +75,7 @@ def feeds(template: GroupPattern, event: Event, knowledge: Knowledge) -> bool:
 @lru_cache(maxsize=4096)
 def _template_triples(template: GroupPattern) -> list[Triple]:
     """The template's triples, with an IRI standing in for each variable. Turtle loses no lexical form."""
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     text = _VARIABLE.sub(lambda match: match[1] or f"{_STAND_IN}{match[2]}>", template.text).strip()
     turtle = text if not text or text.endswith(".") else f"{text} ."
@@ -91,7 +91,7 @@ def _filled(term: str, values: dict[str, str], member: int) -> str | None:
 
 def _without_blank_nodes(triples: set[Triple], event: str) -> frozenset[Triple]:
     """“Blank nodes are replaced […] by IRIs derived from the graph IRI and their RDFC-1.0 canonical labels.”"""
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     if not any(term.startswith("_:") for triple in triples for term in triple):
         return frozenset(triples)
@@ -114,8 +114,8 @@ def _needed(event: Event) -> list[Triple]:
 
 @lru_cache(maxsize=4096)
 def _body_needs(body: str) -> list[Triple]:
-    from rdflib.plugins.sparql.algebra import translateQuery  # noqa: PLC0415  (heavy)
-    from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415
+    from rdflib.plugins.sparql.algebra import translateQuery
+    from rdflib.plugins.sparql.parser import parseQuery
 
     algebra = translateQuery(parseQuery(f"SELECT * WHERE {{ {body} }}")).algebra
     return list(_required(algebra.p))
@@ -137,7 +137,7 @@ def _required(node: CompValue) -> Iterator[Triple]:
 
 def _links(subject: str, predicate: object, value: str) -> Iterator[Triple]:
     """A sequence and an inverse are the triple patterns they stand for; what other paths go by is open."""
-    from rdflib.paths import InvPath, SequencePath  # noqa: PLC0415  (heavy)
+    from rdflib.paths import InvPath, SequencePath
 
     if isinstance(predicate, InvPath):
         yield from _links(value, predicate.arg, subject)

@@ -62,7 +62,7 @@ def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool
 
 
 def _oxigraph_select(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     results = _store(triples).query(query)
     assert isinstance(results, pyoxigraph.QuerySolutions)
@@ -75,7 +75,7 @@ def _oxigraph_select(triples: frozenset[Triple], query: str) -> frozenset[Bindin
 @lru_cache(maxsize=512)
 def _store(triples: frozenset[Triple]) -> pyoxigraph.Store:
     """A store of these triples, which is only read: every leaf is asked of the same few events."""
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     store = pyoxigraph.Store()
     text = "".join(f"{subject} {predicate} {value} .\n" for subject, predicate, value in triples)
@@ -107,7 +107,7 @@ def _literals_in(query: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _parsed(literal: str) -> str:
     """A literal as it stands in a query or in Turtle, as a term."""
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     (given,) = pyoxigraph.parse(f"<urn:s> <urn:p> {literal} .", format=pyoxigraph.RdfFormat.TURTLE)
     return str(given.object)
@@ -116,7 +116,7 @@ def _parsed(literal: str) -> str:
 @lru_cache(maxsize=4096)
 def _stored(literal: str) -> str:
     """What the store gives back for a literal."""
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     subject = pyoxigraph.NamedNode("urn:s")
     store = pyoxigraph.Store()
@@ -144,7 +144,7 @@ def _rdflib_ask(query: str) -> bool:
 
 def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
     """Evaluated at once, since the lexical forms are kept only while the switch is off."""
-    import rdflib  # noqa: PLC0415  (heavy)
+    import rdflib
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
     try:
@@ -163,17 +163,17 @@ def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
 @lru_cache(maxsize=16384)
 def _algebra(query: str) -> rdflib.plugins.sparql.sparql.Query:
     """A query as rdflib evaluates it; to be read while the switch is off."""
-    from rdflib.plugins.sparql.algebra import translateQuery, traverse  # noqa: PLC0415  (heavy)
-    from rdflib.plugins.sparql.parser import parseQuery  # noqa: PLC0415
+    from rdflib.plugins.sparql.algebra import translateQuery, traverse
+    from rdflib.plugins.sparql.parser import parseQuery
 
     return translateQuery(traverse(parseQuery(_TOKEN.sub(_plain, query)), visitPost=_with_our_comparisons))
 
 
 def _with_our_comparisons(node: CompValue) -> CompValue | None:
     """A comparison evaluated by pyoxigraph; `x IN (a, b)` is `x = a || x = b`. None leaves a node as it is."""
-    from rdflib.namespace import RDF  # noqa: PLC0415  (heavy)
-    from rdflib.plugins.sparql import operators  # noqa: PLC0415
-    from rdflib.plugins.sparql.parserutils import Expr  # noqa: PLC0415
+    from rdflib.namespace import RDF
+    from rdflib.plugins.sparql import operators
+    from rdflib.plugins.sparql.parserutils import Expr
 
     if getattr(node, "name", None) != "RelationalExpression" or node.op is None or node.other == RDF.nil:
         return None
@@ -189,8 +189,8 @@ def _with_our_comparisons(node: CompValue) -> CompValue | None:
 
 
 def _compared(node: CompValue, _: object) -> rdflib.Literal:
-    import rdflib  # noqa: PLC0415  (heavy)
-    from rdflib.plugins.sparql.sparql import SPARQLError  # noqa: PLC0415
+    import rdflib
+    from rdflib.plugins.sparql.sparql import SPARQLError
 
     answer = _comparison(as_term(node.expr), str(node.op), as_term(node.other))
     if answer is None:
@@ -201,7 +201,7 @@ def _compared(node: CompValue, _: object) -> rdflib.Literal:
 @lru_cache(maxsize=4096)
 def _comparison(left: str, sign: str, right: str) -> bool | None:
     """Whether a comparison of two terms holds; None: it is an error."""
-    import pyoxigraph  # noqa: PLC0415  (heavy)
+    import pyoxigraph
 
     results = pyoxigraph.Store().query(f"SELECT ({left} {sign} {right} AS ?answer) WHERE {{ }}")
     assert isinstance(results, pyoxigraph.QuerySolutions)
@@ -215,7 +215,7 @@ def _plain(token: re.Match[str]) -> str:
 
 
 def _to_rdflib(term: str) -> rdflib.term.Identifier:
-    import rdflib  # noqa: PLC0415  (heavy)
+    import rdflib
 
     if terms.is_iri(term):
         return rdflib.URIRef(terms.iri_value(term))
@@ -227,7 +227,7 @@ def _to_rdflib(term: str) -> rdflib.term.Identifier:
 
 def as_term(term: object) -> str:
     """An rdflib term as a string; a variable or blank node of a query as ``?name``, a path as ``?``."""
-    import rdflib  # noqa: PLC0415  (heavy)
+    import rdflib
 
     match term:
         case rdflib.Literal():

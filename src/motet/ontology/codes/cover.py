@@ -83,7 +83,7 @@ class Cover:
         """Element by element, whether an interval of the upper node holds the number of the lower one."""
         upper, lower = np.broadcast_arrays(upper, lower)
         if upper.size >= LONG:
-            from motet.ontology.codes.kernels import inside_any  # noqa: PLC0415  (loads the compiler)
+            from motet.ontology.codes.kernels import inside_any
 
             found = inside_any(self.points, self.first, self.low, self.high, upper.ravel(), lower.ravel())
             return np.asarray(found, np.bool_).reshape(upper.shape)

@@ -49,7 +49,7 @@ class IntervalCodes:
         """Which class numbers (``cover.points``) lie below a class: the test that matching makes."""
         intervals = self.intervals[node]
         if len(intervals) == 1 and numbers.size >= LONG:
-            from motet.ontology.codes.kernels import inside_one  # noqa: PLC0415  (loads the compiler)
+            from motet.ontology.codes.kernels import inside_one
 
             found: NDArray[np.bool_] = inside_one(numbers, *intervals[0])
             return found

@@ -78,7 +78,7 @@ class Detecting(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: object,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        import pandas as pd  # noqa: PLC0415  (heavy)
+        import pandas as pd
 
         begun, lake, news = process_time_ns(), str(key[0]), News.of(rows)
         running, found = self._advanced((lake, int(key[1])), news)

@@ -109,8 +109,8 @@ def standing(lake: Lake) -> Standing:
 
 def counted(names: Sequence[str]) -> list[Column]:
     """Sums of columns, for Spark to observe while they pass."""
-    from pyspark.sql.functions import coalesce, lit  # noqa: PLC0415  (heavy)
-    from pyspark.sql.functions import sum as sum_  # noqa: PLC0415
+    from pyspark.sql.functions import coalesce, lit
+    from pyspark.sql.functions import sum as sum_
 
     return [coalesce(sum_(name), lit(0)).alias(name) for name in names]
 

@@ -71,8 +71,8 @@ class TableWriter(DataSourceStreamArrowWriter):
 
 def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
-    from motet.engine.detect.deliver import in_order  # noqa: PLC0415  (a process that only commits begins without)
-    from motet.spark.stream.view import view_of  # noqa: PLC0415
+    from motet.engine.detect.deliver import in_order
+    from motet.spark.stream.view import view_of
 
     lake, _, stop = range_
     view = view_of(lake)
