@@ -24,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
 
 from benchmarks.parts.figures import load, rate, tell
 
-from motet.engine.compiled import compiled
 from motet.engine.match.encode import encode
 from motet.engine.match.index import ANY_LENGTH, Index, Leaves
 from motet.engine.match.leaf import entry
 from motet.engine.match.segment import Block
 from motet.engine.match.solutions import Batch, solutions
 from motet.engine.match.vocabulary import vocabulary
+from motet.jit.compiled import compiled
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.schemas import EVENTS, TIME, TRIPLE

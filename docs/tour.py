@@ -9,7 +9,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "motet"
-PACKAGES = ("model", "codec", "ontology", "language", "plan", "lint", "engine", "lake", "embedded", "spark", "demo")
+PACKAGES = (
+    "model",
+    "jit",
+    "sparql",
+    "codec",
+    "ontology",
+    "language",
+    "plan",
+    "lint",
+    "engine",
+    "lake",
+    "embedded",
+    "spark",
+    "demo",
+)
 TOOLS = ("fuzz", "cli")
 HEAD = """\
 # A tour of the files

@@ -355,18 +355,6 @@ def test_batches_share_no_memory_with_the_input() -> None:
     assert first.equals(before)
 
 
-def test_the_kernel_compiles_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a directory for Numba's cache the kernel is compiled in the process."""
-    from motet.codec import nquads_kernel
-
-    def refuse(dispatcher: object) -> None:
-        raise RuntimeError("cannot cache function: no locator available")
-
-    monkeypatch.setattr("numba.core.dispatcher.Dispatcher.enable_caching", refuse)
-    double = nquads_kernel._compiled(lambda value: 2 * value, "int64(int64)")
-    assert double(21) == 42
-
-
 def test_a_line_that_is_too_long_still_tells_its_event() -> None:
     """Only the event of the long literal is set aside: the end of the line names it."""
     decoder = NQuadsDecoder(max_line_bytes=2000)

@@ -9,20 +9,20 @@ import sys
 import pytest
 
 from motet.embedded import readiness
-from motet.engine import compiled
+from motet.jit import compiled
 
 ALL = """
 from itertools import islice
-from motet.engine import compiled
+from motet.jit import compiled
 from motet.engine.warm_up import warm_up
 from motet.fuzz.compare import random_cases
 from motet.fuzz.kernel import KernelEngine
 from motet.fuzz.subscriptions import Abilities
 
 warm_up()
-print([found.__name__ for found in compiled._KEPT if len(found.signatures) != 1])
+print([one.__name__ for one in compiled._CACHED if len(one.signatures) != 1])
 KernelEngine().run(list(islice(random_cases(5, Abilities()), 40)))
-print([found.__name__ for found in compiled._KEPT if len(found.signatures) != 1])
+print([one.__name__ for one in compiled._CACHED if len(one.signatures) != 1])
 """
 
 
@@ -36,10 +36,10 @@ def test_they_are_compiled_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
     """Only when one is not kept on disk is the user told to wait."""
     asked: list[str] = []
     monkeypatch.setattr(readiness, "warm_up", lambda: asked.append("all"))
-    monkeypatch.setattr(readiness, "is_all_kept", lambda: True)
+    monkeypatch.setattr(readiness, "is_cached", lambda package: True)
     readiness.get_ready()
     assert not asked
-    monkeypatch.setattr(readiness, "is_all_kept", lambda: False)
+    monkeypatch.setattr(readiness, "is_cached", lambda package: False)
     with caplog.at_level(logging.WARNING, "motet"):
         readiness.get_ready()
     assert asked == ["all"]
@@ -49,4 +49,4 @@ def test_they_are_compiled_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
 def test_what_is_compiled_is_kept() -> None:
     """After a process that has used them all."""
     readiness.get_ready()
-    assert compiled.is_all_kept()
+    assert compiled.is_cached("motet.engine")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from motet.engine import expressions
-from motet.language.sparql_templates import expression_of
 from motet.lint.conditions import binds, contradiction, implied
+from motet.sparql import expressions
+from motet.sparql.parse_cache import expression_of
 
 DATE = '"2026-01-0{}T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 

@@ -14,8 +14,6 @@ from motet.engine.reference import EventRecord, SubscribeRecord, TickRecord, eva
 from motet.language.annotate import Node as Annotated
 from motet.language.annotate import annotate
 from motet.language.parse import parse
-from motet.language.sparql_algebra import parse_expression
-from motet.language.sparql_names import renamed, variables_in_order
 from motet.language.syntax import (
     Alongside,
     And,
@@ -40,6 +38,8 @@ from motet.model.times import END_OF_TIME
 from motet.plan.dag import build
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
+from motet.sparql.parse import parse_expression
+from motet.sparql.scope import renamed, variables_in_order
 
 Write = Callable[..., Subscription]
 PAIR = "a:A room?r; b:B room?r"

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from motet.engine.graph import Graph
-from motet.engine.solve import compile_group
-from motet.language.algebra import EMPTY, Bgp, Filter, Triple, ZeroOrMore
-from motet.language.algebra_scope import in_scope
-from motet.language.sparql_algebra import parse_group
 from motet.language.syntax import Event, GroupPattern
 from motet.model.terms import RDF_TYPE, XSD
 from motet.plan.leaf_predicates import Equality, LeafPredicates, Read, normalise
 from motet.plan.leaf_tests import Choice, Prefix, Range
+from motet.sparql.algebra import EMPTY, Bgp, Filter, Triple, ZeroOrMore
+from motet.sparql.evaluate import compile_group
+from motet.sparql.graph import Graph
+from motet.sparql.parse import parse_group
+from motet.sparql.scope import in_scope
 
 
 def number(value: object, kind: str = "integer") -> str:

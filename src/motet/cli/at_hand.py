@@ -94,8 +94,8 @@ def prefixes_of(args: argparse.Namespace) -> dict[str, str]:
 
 def written_prefixes(documents: Iterable[tuple[str, tuple[Subscription, ...], str]]) -> dict[str, str]:
     """The prefixes that files of subscriptions declare."""
-    from motet.language.document import Document
-    from motet.language.prologue import read_prologue
+    from motet.sparql.prologue import read_prologue
+    from motet.sparql.tokens import Document
 
     prefixes: dict[str, str] = {}
     for text, _, path in documents:

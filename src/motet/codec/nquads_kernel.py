@@ -9,13 +9,13 @@ No loop checks for the end of the text: the text ends with a line end, and no te
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba import types
+
+from motet.jit.compiled import allocating, compiled
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -78,47 +78,47 @@ class Scan(NamedTuple):
     hard: Ints
 
 
-@numba.njit(nogil=True)
+@allocating
 def _byte(text: Bytes, at: int) -> int:
     # An unsigned index spares the test for negative ones, which would cost half the speed.
     return text[np.uint64(at)]
 
 
-@numba.njit(nogil=True)
+@allocating
 def _is(character: int, kind: int) -> bool:
     return (_CLASSES[np.uint64(character)] & kind) != 0
 
 
-@numba.njit(nogil=True)
+@allocating
 def _in(text: Bytes, at: int, kind: int) -> bool:
     return _is(_byte(text, at), kind)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _at_blank(text: Bytes, at: int) -> bool:
     return _byte(text, at) == _SPACE or _byte(text, at) == _TAB
 
 
-@numba.njit(nogil=True)
+@allocating
 def _at_line_end(text: Bytes, at: int) -> bool:
     return _byte(text, at) == _LF or _byte(text, at) == _CR
 
 
-@numba.njit(nogil=True)
+@allocating
 def _skip_blanks(text: Bytes, at: int) -> int:
     while _at_blank(text, at):
         at += 1
     return at
 
 
-@numba.njit(nogil=True)
+@allocating
 def _line_end(text: Bytes, at: int) -> int:
     while not _at_line_end(text, at):
         at += 1
     return at
 
 
-@numba.njit(nogil=True)
+@allocating
 def _starts_with(text: Bytes, at: int, prefix: Bytes) -> bool:
     matched = 0
     while matched < prefix.size and _byte(text, at + matched) == prefix[matched]:
@@ -126,7 +126,7 @@ def _starts_with(text: Bytes, at: int, prefix: Bytes) -> bool:
     return matched == prefix.size
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_utf8(text: Bytes, at: int) -> int:
     """Past one well-formed character of several bytes that is printed as it stands (U+FFFE and U+FFFF are not)."""
     lead, second = _byte(text, at), _byte(text, at + 1)
@@ -145,7 +145,7 @@ def _after_utf8(text: Bytes, at: int) -> int:
     return -1 if outside or _byte(text, at + 3) & 0xC0 != 0x80 else at + 4
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_iri_utf8(text: Bytes, at: int) -> int:
     """Past one character from U+00A0 to U+D7FF, all of which an IRI may contain."""
     lead = _byte(text, at)
@@ -154,7 +154,7 @@ def _after_iri_utf8(text: Bytes, at: int) -> int:
     return _after_utf8(text, at)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_authority(text: Bytes, at: int) -> int:
     while _in(text, at, _HOST):
         at += 1
@@ -171,7 +171,7 @@ def _after_authority(text: Bytes, at: int) -> int:
     return at if ended else -1
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_path(text: Bytes, at: int) -> int:
     """Past path, query, fragment and the closing bracket."""
     in_fragment = False
@@ -194,7 +194,7 @@ def _after_path(text: Bytes, at: int) -> int:
             return -1
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_iri(text: Bytes, at: int) -> int:
     """Past an absolute IRI in angle brackets."""
     if _byte(text, at) != _LESS or not _in(text, at + 1, _ALPHA):
@@ -212,7 +212,7 @@ def _after_iri(text: Bytes, at: int) -> int:
     return _after_path(text, at)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_blank_node(text: Bytes, at: int) -> int:
     """Past ``_:label`` before a blank; with a dot in it or behind it, the label's end is pyoxigraph's affair."""
     if (
@@ -228,12 +228,12 @@ def _after_blank_node(text: Bytes, at: int) -> int:
     return at if _at_blank(text, at) else -1
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_node(text: Bytes, at: int) -> int:
     return _after_iri(text, at) if _byte(text, at) == _LESS else _after_blank_node(text, at)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _hex(text: Bytes, at: int, digits: int) -> int:
     value = 0
     for place in range(at, at + digits):
@@ -244,7 +244,7 @@ def _hex(text: Bytes, at: int, digits: int) -> int:
     return value
 
 
-@numba.njit(nogil=True)
+@allocating
 def _escaped_character(text: Bytes, at: int) -> int:
     """The character of a numeric escape, if it is one that is printed as it stands."""
     value = _hex(text, at + 2, 4 if _byte(text, at + 1) == _LOWER_U else 8)
@@ -254,7 +254,7 @@ def _escaped_character(text: Bytes, at: int) -> int:
     return -1 if surrogate or noncharacter or value > 0x10FFFF else value
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_escape(text: Bytes, at: int, spans: Ints) -> int:
     """Past an escape; ``spans[9]`` tells that it is a numeric one, to be printed as the character it means."""
     if _in(text, at + 1, _ESCAPED):
@@ -266,7 +266,7 @@ def _after_escape(text: Bytes, at: int, spans: Ints) -> int:
     return at + (6 if _byte(text, at + 1) == _LOWER_U else 10)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_quoted(text: Bytes, at: int, spans: Ints) -> int:
     """Past the closing quote of the string that opens here."""
     at += 1
@@ -285,14 +285,14 @@ def _after_quoted(text: Bytes, at: int, spans: Ints) -> int:
     return -1
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_letters(text: Bytes, at: int) -> int:
     while _in(text, at, _ALPHA):
         at += 1
     return at
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_language(text: Bytes, at: int) -> int:
     """Past a tag such as ``en``, ``en-US``, ``zh-Hans`` or ``zh-Hans-CN``; others need more rules."""
     end = _after_letters(text, at)
@@ -304,7 +304,7 @@ def _after_language(text: Bytes, at: int) -> int:
     return end if _at_blank(text, end) or _byte(text, end) == _DOT else -1
 
 
-@numba.njit(nogil=True)
+@allocating
 def _read_object(text: Bytes, at: int, spans: Ints) -> int:
     """Past the object. ``spans[4:7]`` become its start, its printed end and where its language tag starts."""
     spans[4] = at
@@ -330,7 +330,7 @@ def _read_object(text: Bytes, at: int, spans: Ints) -> int:
     return end
 
 
-@numba.njit(nogil=True)
+@allocating
 def _read_graph(text: Bytes, at: int, spans: Ints) -> int:
     """Past the graph and the blanks behind it; ``spans[7:9]`` become its start and end, equal if there is none."""
     spans[7] = spans[8] = at
@@ -340,7 +340,7 @@ def _read_graph(text: Bytes, at: int, spans: Ints) -> int:
     return end if end < 0 else _skip_blanks(text, end)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _after_dot(text: Bytes, at: int) -> int:
     """To the line end, if nothing but a dot, blanks and a comment stand before it."""
     if _byte(text, at) != _DOT:
@@ -351,7 +351,7 @@ def _after_dot(text: Bytes, at: int) -> int:
     return at if _at_line_end(text, at) else -1
 
 
-@numba.njit(nogil=True)
+@allocating
 def _read_quad(text: Bytes, at: int, spans: Ints) -> int:
     """To the line end behind the quad that starts here; ``spans`` become the starts and ends of its terms."""
     spans[0] = at
@@ -369,7 +369,7 @@ def _read_quad(text: Bytes, at: int, spans: Ints) -> int:
     return at if at < 0 else _after_dot(text, at)
 
 
-@numba.njit(nogil=True)
+@allocating
 def _append(text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArray[np.int32], row: int) -> None:
     """Copy one term behind the last one of its column."""
     target = offsets[row]
@@ -379,7 +379,7 @@ def _append(text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArr
     offsets[row + 1] = target + length
 
 
-@numba.njit(nogil=True)
+@allocating
 def _put_utf8(column: Bytes, at: int, value: int) -> int:
     """Write one character; where it ends."""
     if value < 0x80:
@@ -393,7 +393,7 @@ def _put_utf8(column: Bytes, at: int, value: int) -> int:
     return at + size
 
 
-@numba.njit(nogil=True)
+@allocating
 def _append_unescaped(
     text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArray[np.int32], row: int
 ) -> None:
@@ -414,14 +414,14 @@ def _append_unescaped(
     offsets[row + 1] = target
 
 
-@numba.njit(nogil=True)
+@allocating
 def _lower(column: Bytes, start: int, end: int) -> None:
     for index in range(start, end):
         if 65 <= column[index] <= 90:
             column[index] += 32
 
 
-@numba.njit(nogil=True)
+@allocating
 def _count_line_ends(text: Bytes) -> int:
     count = 0
     for character in text:
@@ -476,14 +476,7 @@ def _scan(text: Bytes, first_line: int, longest: int) -> tuple[object, ...]:
     return row, line - first_line, (graphs, subjects, predicates, objects), offsets, validity, lines, hard[:hards]
 
 
-def _compiled(function: Callable[..., Any], signature: object) -> Callable[..., Any]:
-    try:
-        return numba.njit(signature, cache=True, nogil=True)(function)
-    except (RuntimeError, OSError):  # no directory to keep the code in can be written: compile in each process
-        return numba.njit(signature, nogil=True)(function)
-
-
-_COMPILED = _compiled(_scan, (types.Array(types.uint8, 1, "C", readonly=True), types.int64, types.int64))
+_COMPILED = compiled(_scan, (types.Array(types.uint8, 1, "C", readonly=True), types.int64, types.int64))
 
 
 def scan(text: Bytes, *, first_line: int, longest: int) -> Scan:

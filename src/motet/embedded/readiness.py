@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 
-from motet.engine.compiled import is_all_kept
 from motet.engine.warm_up import warm_up
+from motet.jit.compiled import is_cached
 
 log = logging.getLogger("motet")
 
 
 def get_ready() -> None:
     """Compile the kernels, unless they are kept from an earlier process or there is nowhere to keep them."""
-    if not is_all_kept():
+    if not is_cached("motet.engine"):
         log.warning("compiling the kernels, once on this machine: about half a minute")
         warm_up()

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from motet.language.document import Document
 from motet.language.motet_lexer import is_event_name, is_subscription_name
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
-from motet.language.tokens import closing, tokenise
 from motet.model.errors import UsageError
 from motet.model.times import format_duration
+from motet.sparql.tokens import Document, closing, tokenise
 
 Duration = str | timedelta
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from motet.language.class_leaves import ClassLeaves, is_unbounded
-from motet.language.iris import Names
 from motet.language.syntax import (
     And,
     Expression,
@@ -26,6 +25,7 @@ from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 from motet.model.terms import XSD, literal
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
+from motet.sparql.prologue import Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from lark import Token, Transformer_NonRecursive, v_args
 
 from motet.language import quantities
 from motet.language.cecube_compile import Composite, Length, Moment, Primitive, Span, Time, compile_composite
-from motet.language.document import MAX_DEPTH, Document
 from motet.language.grammars import transformed
-from motet.language.iris import Names
-from motet.language.prologue import read_prologue
 from motet.language.syntax import Subscription
+from motet.sparql.prologue import Names, read_prologue
+from motet.sparql.tokens import MAX_DEPTH, Document
 
 _FAULT = (
     "this is not a composite event of CECube",

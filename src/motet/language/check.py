@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 
 from motet.language.bounds import Bounded, bounds
-from motet.language.document import MAX_DEPTH, Document
 from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import (
     Construct,
@@ -25,6 +24,7 @@ from motet.language.syntax import (
 )
 from motet.language.visibility import iterated_names, leaf_variables
 from motet.language.walk import PAIRING, children, leaves, nodes
+from motet.sparql.tokens import MAX_DEPTH, Document
 
 DERIVED_EVENT = "this"  # in a CONSTRUCT template: the new event itself
 

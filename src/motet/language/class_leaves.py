@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 from motet.language.bounds import bounds
-from motet.language.iris import Names, resolve
 from motet.language.motet_lexer import KEYWORDS
 from motet.language.syntax import Event, Leaf, Pattern, Run
-from motet.language.tokens import Token
 from motet.language.walk import PAIRING
+from motet.sparql.prologue import Names, resolve
+from motet.sparql.tokens import Token
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 

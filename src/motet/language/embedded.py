@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from motet.language.document import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document
-from motet.language.iris import Names
-from motet.language.sparql_grammar import WORDS, judge
-from motet.language.sparql_variables import check_template, expression_variables, group_variables
 from motet.language.syntax import Expression, GroupPattern
-from motet.language.tokens import Token
 from motet.model.errors import LimitError, SubscriptionError
+from motet.sparql.grammar import WORDS, judge
+from motet.sparql.prologue import Names
+from motet.sparql.tokens import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document, Token
+from motet.sparql.validate import check_template, expression_variables, group_variables
 
 _FORBIDDEN = {
     "GRAPH": ("GRAPH is not allowed: a body is matched against one event's graph", "write the triples without GRAPH"),

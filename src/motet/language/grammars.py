@@ -8,7 +8,7 @@ from typing import Any
 from lark import Lark, Token, Transformer_NonRecursive, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
-from motet.language.document import MAX_EXPRESSION, Document
+from motet.sparql.tokens import MAX_EXPRESSION, Document
 
 
 def transformed(

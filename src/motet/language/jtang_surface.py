@@ -14,10 +14,7 @@ from lark import Token, Transformer_NonRecursive, v_args
 from motet.language import quantities
 from motet.language.check import check_depth
 from motet.language.class_leaves import ClassLeaves, is_unbounded
-from motet.language.document import Document
 from motet.language.grammars import transformed
-from motet.language.iris import Names
-from motet.language.prologue import read_prologue
 from motet.language.syntax import (
     Alongside,
     And,
@@ -33,6 +30,8 @@ from motet.language.syntax import (
     Within,
 )
 from motet.model.intervals import Relation
+from motet.sparql.prologue import Names, read_prologue
+from motet.sparql.tokens import Document
 
 # A pattern that still waits for the T of the parentheses around it; None says that there is none.
 _Open = Callable[[int | None], Pattern]

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from motet.language.document import MAX_PATTERN_WORDS, Document
-from motet.language.tokens import Token, closing, tokenise
+from motet.sparql.tokens import MAX_PATTERN_WORDS, Document, Token, closing, tokenise
 
 KEYWORDS = frozenset(
     """BASE PREFIX SUBSCRIPTION SINCE EVENT WHEN CONTEXT UNBOUNDED SELECT CONSTRUCT SIGNAL EVENTS UNLESS WITHOUT FILTER

@@ -9,8 +9,6 @@ from lark import Lark, Token, Transformer_NonRecursive, Tree, UnexpectedToken, v
 from lark.exceptions import VisitError
 
 from motet.language import embedded, quantities
-from motet.language.document import Document
-from motet.language.iris import Names
 from motet.language.motet_lexer import KEYWORDS, Terminal, terminals
 from motet.language.syntax import (
     Alongside,
@@ -36,10 +34,12 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.tokens import Token as SparqlToken
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 from motet.model.terms import XSD
+from motet.sparql.prologue import Names
+from motet.sparql.tokens import Document
+from motet.sparql.tokens import Token as SparqlToken
 
 
 def parse_motet(document: Document) -> tuple[Subscription, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from motet.language.check import check, check_names
-from motet.language.document import Document
 from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import Subscription
 from motet.model.errors import UsageError
+from motet.sparql.tokens import Document
 
 SYNTAXES = ("motet", "sparql", "jtang", "cecube")
 

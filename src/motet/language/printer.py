@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from motet.language.document import Document
 from motet.language.syntax import (
     Alongside,
     And,
@@ -30,8 +29,8 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.tokens import tokenise
 from motet.model.times import format_datetime, format_duration
+from motet.sparql.tokens import Document, tokenise
 
 _LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 

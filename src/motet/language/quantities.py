@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from motet.language.document import MAX_COUNT, MAX_DURATION, Document
-from motet.language.tokens import string_value
 from motet.model.times import UNITS, parse_datetime, parse_duration
+from motet.sparql.tokens import MAX_COUNT, MAX_DURATION, Document, string_value
 
 _LONGEST_NUMBER = 40  # digits; more cannot be a duration or a count
 

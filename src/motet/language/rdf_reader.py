@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import TypeVar
 
 from motet.language import syntax
-from motet.language.document import MAX_DEPTH
 from motet.language.motet_lexer import is_event_name, is_subscription_name
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -30,6 +29,7 @@ from motet.model.errors import UsageError
 from motet.model.intervals import Relation
 from motet.model.terms import RDF_TYPE, iri_value, is_iri, literal_parts
 from motet.model.times import parse_datetime, parse_duration
+from motet.sparql.tokens import MAX_DEPTH
 
 _PATTERNS: dict[str, type] = {kind.__name__: kind for kind in syntax.Pattern.__args__}
 _OPERANDS = frozenset({"left", "right", "operand", "absent"})

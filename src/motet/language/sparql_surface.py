@@ -6,12 +6,11 @@ The graph variable is the event; FILTERs beside the GRAPH move into its body, wh
 from __future__ import annotations
 
 from motet.language import embedded
-from motet.language.document import Document
-from motet.language.iris import Names
 from motet.language.motet_lexer import is_event_name
 from motet.language.syntax import Event, Leaf, Select, Subscription
-from motet.language.tokens import Token, closing, tokenise
 from motet.model.errors import SubscriptionError
+from motet.sparql.prologue import Names
+from motet.sparql.tokens import Document, Token, closing, tokenise
 
 _FORM = "write SELECT ?g ?x WHERE { GRAPH ?g { … } FILTER(…) }"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-from motet.language.algebra import And, Bound, Call, Compare, Constant, Expr, In, Not, Or, Sign, Variable
-from motet.language.algebra_scope import mentioned, operands
 from motet.lint.values import UNBOUND, Kind, Value, samples, value_of
 from motet.model.terms import XSD, is_iri, literal_parts
+from motet.sparql.algebra import And, Bound, Call, Compare, Constant, Expr, In, Not, Or, Sign, Variable
+from motet.sparql.scope import mentioned, operands
 
 #: What evaluating a condition may give: "T" true, "F" false, "E" an error.
 Outcomes = frozenset[str]
@@ -30,7 +30,7 @@ def contradiction(
 
     ``bound`` are the variables that have a value for sure, ``unbound`` those that have none.
 
-    >>> from motet.language.sparql_templates import expression_of
+    >>> from motet.sparql.parse_cache import expression_of
     >>> level = [expression_of(text) for text in ("?level > 5", "?room = <urn:r>", "?level < 3")]
     >>> [one.operator for one in contradiction(level)]
     ['>', '<']
@@ -48,7 +48,7 @@ def contradiction(
 def binds(conditions: Sequence[Expr], variable: str) -> bool:
     """Whether the conditions can only be true when the variable has a value.
 
-    >>> from motet.language.sparql_templates import expression_of
+    >>> from motet.sparql.parse_cache import expression_of
     >>> binds([expression_of("?x > 5")], "x"), binds([expression_of("?x > 5 || ?y > 5")], "x")
     (True, False)
     """
@@ -58,7 +58,7 @@ def binds(conditions: Sequence[Expr], variable: str) -> bool:
 def implied(conditions: Sequence[Expr], conclusion: Expr, *, bound: frozenset[str]) -> bool:
     """Whether the conclusion is true wherever the conditions are; no is not a proof.
 
-    >>> from motet.language.sparql_templates import expression_of
+    >>> from motet.sparql.parse_cache import expression_of
     >>> five, three = expression_of("?x > 5"), expression_of("?x > 3")
     >>> implied([five], three, bound=frozenset({"x"})), implied([three], five, bound=frozenset({"x"}))
     (True, False)

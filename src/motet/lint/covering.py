@@ -12,11 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from motet.language import syntax
-from motet.language.algebra import EMPTY, Expr, Triple, variable_name
-from motet.language.algebra_scope import mentioned
 from motet.language.annotate import Node, annotate
-from motet.language.sparql_names import renamed
-from motet.language.sparql_templates import expression_of
 from motet.language.syntax import Context, Event, Expression, Subscription
 from motet.lint.conditions import implied
 from motet.lint.leaves import body_of, conjuncts
@@ -27,6 +23,9 @@ from motet.plan.dag import build
 from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.leaf_tests import filter_of
 from motet.plan.nodes import Kind
+from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
+from motet.sparql.parse_cache import expression_of
+from motet.sparql.scope import mentioned, renamed
 
 #: What the wider pattern's variables are in the narrower one: a variable with its sign, or a term.
 Meaning = Mapping[str, str]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from motet.language.algebra import And, Compare, Constant, Expr, Not, Or, Variable
-from motet.language.algebra_scope import mentioned
 from motet.lint.points import ORIGIN, Limit, Point, compared, end, start
 from motet.lint.values import Kind, value_of
 from motet.model.allen import Relations, relations_where
 from motet.model.intervals import Interval
+from motet.sparql.algebra import And, Compare, Constant, Expr, Not, Or, Variable
+from motet.sparql.scope import mentioned
 
 Instants = Mapping[str, Point]
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -28,7 +28,7 @@ class Related(NamedTuple):
 def limits_of(condition: Expr, instants: Instants, why: str) -> tuple[Limit, ...]:
     """The limits a comparison sets to starts and ends; none if it is not one of them.
 
-    >>> from motet.language.sparql_templates import expression_of
+    >>> from motet.sparql.parse_cache import expression_of
     >>> [limit.most for limit in limits_of(expression_of("?s > ?e"), {"s": start(1), "e": end(1)}, "")]
     [-1]
     """
@@ -54,7 +54,7 @@ def _from_origin(point: Point, operator: str, term: str, why: str) -> tuple[Limi
 def relations_of(condition: Expr, instants: Instants, why: str) -> Related | None:
     """The Allen relations in which a condition on the times of two events can be true; None if it is not one.
 
-    >>> from motet.language.sparql_templates import expression_of
+    >>> from motet.sparql.parse_cache import expression_of
     >>> times = {"s": start(1), "e": end(1), "s2": start(2), "e2": end(2)}
     >>> apart = relations_of(expression_of("?e < ?s2 || ?e2 < ?s"), times, "")
     >>> sorted(one.value for one in apart.relations)

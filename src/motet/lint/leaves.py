@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from motet.language.algebra import (
+from motet.language.syntax import Event
+from motet.lint.conditions import contradiction
+from motet.model.terms import XSD, literal
+from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
+from motet.sparql.algebra import (
     Algebra,
     And,
     Compare,
@@ -22,13 +26,9 @@ from motet.language.algebra import (
     Variable,
     is_hidden,
 )
-from motet.language.algebra_scope import certainly_bound
-from motet.language.sparql_templates import group_of
-from motet.language.syntax import Event
-from motet.lint.conditions import contradiction
-from motet.model.terms import XSD, literal
-from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
-from motet.plan.groups import elements
+from motet.sparql.parse_cache import group_of
+from motet.sparql.rewrite import elements
+from motet.sparql.scope import certainly_bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from motet.language import syntax
-from motet.language.algebra_scope import mentioned
 from motet.language.annotate import Node, annotate
 from motet.language.check import spoken
 from motet.language.printer import pattern_text
-from motet.language.sparql_templates import expression_of
 from motet.language.syntax import Context, Event, Subscription
 from motet.language.visibility import leaf_variables
 from motet.lint.conditions import contradiction
@@ -27,6 +25,8 @@ from motet.lint.points import Limit, compared, end, related, start
 from motet.model.allen import EVERY, SHARING, Relations, hull_relations
 from motet.model.intervals import Relation
 from motet.model.times import format_duration
+from motet.sparql.parse_cache import expression_of
+from motet.sparql.scope import mentioned
 
 MAX_PARTS = 64  # alternatives of a pattern that are looked at one by one
 _SHOWN = 80  # characters of a pattern in a message

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 
-from motet.language.algebra import (
+from motet.language.syntax import Event
+from motet.lint.findings import Found, Severity
+from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
+from motet.ontology.clashes import Clashes
+from motet.ontology.entailment import Reasoner
+from motet.ontology.load import Ontology
+from motet.ontology.picture import short_name
+from motet.sparql.algebra import (
     Alternative,
     Bgp,
     Inverse,
@@ -24,15 +31,8 @@ from motet.language.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from motet.language.sparql_templates import group_of
-from motet.language.syntax import Event
-from motet.lint.findings import Found, Severity
-from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
-from motet.ontology.clashes import Clashes
-from motet.ontology.entailment import Reasoner
-from motet.ontology.load import Ontology
-from motet.ontology.picture import short_name
-from motet.plan.groups import elements, peeled, required
+from motet.sparql.parse_cache import group_of
+from motet.sparql.rewrite import elements, peeled, required
 
 _NAMESPACES = tuple(
     f"<{namespace}"

@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from motet.language.algebra import Expr
-from motet.language.algebra_scope import mentioned
-from motet.language.sparql_names import renamed
 from motet.lint.conditions import binds
 from motet.lint.conditions import contradiction as contradiction_of_values
 from motet.lint.instants import Related, limits_of, relations_of, same_instant
 from motet.lint.points import Limit, Point, conflict, end, start
 from motet.model.allen import Relations, contradiction
-from motet.plan.sparql_text import expression_text
 from motet.plan.wording import brief
+from motet.sparql.algebra import Expr
+from motet.sparql.scope import mentioned, renamed
+from motet.sparql.write import expression_text
 
 MAX_LIMITS = 200  # beyond these, a part forgets what it knows of times
 MAX_OCCURRENCES = 24  # in a network of Allen relations

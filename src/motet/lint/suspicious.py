@@ -9,13 +9,12 @@ from difflib import get_close_matches
 
 from motet.language import syntax
 from motet.language.annotate import Node, annotate
-from motet.language.document import Document
 from motet.language.syntax import Context, Event, Subscription
-from motet.language.tokens import tokenise
 from motet.language.visibility import delivered_names, leaf_variables
 from motet.language.walk import nodes
 from motet.lint.findings import Found, Severity
 from motet.lint.parts import Part
+from motet.sparql.tokens import Document, tokenise
 
 _SIMILAR = 0.75
 

@@ -20,17 +20,17 @@ from copy import copy
 from dataclasses import dataclass, field, fields, replace
 
 from motet.language import syntax
-from motet.language.algebra import Expr
 from motet.language.annotate import Node as Annotated
 from motet.language.annotate import annotate
-from motet.language.sparql_names import renamed, variables_in_order
-from motet.language.sparql_templates import expression_of
 from motet.language.syntax import Context, Event, Subscription
 from motet.language.walk import children as children_of
 from motet.model.intervals import Relation
 from motet.plan.digests import digest_of
 from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Route, Start
+from motet.sparql.algebra import Expr
+from motet.sparql.parse_cache import expression_of
+from motet.sparql.scope import renamed, variables_in_order
 
 _UNNUMBERED = -1
 _FILTERABLE = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})

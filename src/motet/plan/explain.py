@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from motet.language.algebra import Bgp
 from motet.model.times import format_duration
 from motet.ontology.entailment import Reasoner
 from motet.plan import wording
@@ -16,8 +15,9 @@ from motet.plan.feeding import feeds
 from motet.plan.leaf_predicates import EVENT, LeafPredicates
 from motet.plan.nodes import Kind, Node, Plan, Root
 from motet.plan.partition import Component, components
-from motet.plan.sparql_text import expression_text, group_text
 from motet.plan.state import State, states
+from motet.sparql.algebra import Bgp
+from motet.sparql.write import expression_text, group_text
 
 
 class Explanation:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from motet.language.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
-from motet.language.sparql_algebra import parse_group
 from motet.language.syntax import Construct, GroupPattern, Subscription
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Reasoner
 from motet.plan.leaf_predicates import EVENT, LeafPredicates, normalise
 from motet.plan.nodes import Kind, Plan
+from motet.sparql.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
+from motet.sparql.parse import parse_group
 
 Offered = tuple[str, str, str]
 Needed = tuple[Triple, ...]  # the triples that every match of a leaf has

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from motet.language.algebra import EMPTY, Algebra, Bgp, Join, Triple, is_hidden, variable_name
-from motet.language.algebra_scope import certainly_bound, in_scope
-from motet.language.sparql_names import renamed, variables_in_order
-from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.model.terms import RDF_TYPE, is_iri
-from motet.plan.groups import elements, filtered, grouped, peeled, required
 from motet.plan.leaf_tests import Choice, Prefix, Range, Test, filter_of, named, recognised
-from motet.plan.sparql_text import group_text
+from motet.sparql.algebra import EMPTY, Algebra, Bgp, Join, Triple, is_hidden, variable_name
+from motet.sparql.parse_cache import group_of
+from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
+from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
+from motet.sparql.write import group_text
 
 EVENT = "v0"
 

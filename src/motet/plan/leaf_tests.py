@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from motet.language.algebra import Call, Compare, Constant, Expr, In, Sign, Variable
 from motet.model.terms import XSD, is_iri, literal, literal_parts
 from motet.model.times import parse_datetime
+from motet.sparql.algebra import Call, Compare, Constant, Expr, In, Sign, Variable
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _NUMBERS = {

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from motet.language.algebra import Expr
 from motet.language.syntax import Context, Event, Subscription
 from motet.model.intervals import Relation
 from motet.plan.leaf_predicates import LeafPredicates
+from motet.sparql.algebra import Expr
 
 Names = tuple[tuple[str, str], ...]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from motet.language.algebra import EMPTY, Bgp
-from motet.language.sparql_names import renamed
 from motet.language.syntax import Construct, Delivery, Select
 from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
@@ -14,7 +12,9 @@ from motet.ontology.picture import short_name
 from motet.plan.leaf_predicates import LeafPredicates
 from motet.plan.leaf_tests import filter_of
 from motet.plan.nodes import ITERATION, Kind, Node, Start
-from motet.plan.sparql_text import expression_text, group_text, variable_text
+from motet.sparql.algebra import EMPTY, Bgp
+from motet.sparql.scope import renamed
+from motet.sparql.write import expression_text, group_text, variable_text
 
 _NUMBER = re.compile(r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double)>')
 _IRI = re.compile(r"<[^<>\s]*>")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner
 from motet.engine.detect.grouping_kernels import row_code
 from motet.engine.detect.occurrences import END, START, UNBOUND, Ints
+from motet.jit.compiled import compiled, inlined
 
 
 @compiled
@@ -19,7 +19,7 @@ def codes_of(table: Ints, columns: Ints) -> npt.NDArray[np.uint64]:
     return found
 
 
-@inner
+@inlined
 def _agree(table: Ints, row: int, others: Ints, other: int, joined: Ints) -> bool:
     for column in joined:
         one, two = table[column, row], others[column, other]
@@ -54,7 +54,7 @@ def contradicted(
     return found
 
 
-@inner
+@inlined
 def _first_after(codes: npt.NDArray[np.uint64], others: Ints, code: np.uint64, instant: int) -> int:
     low, high = 0, len(codes)
     while low < high:

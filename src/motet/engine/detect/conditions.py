@@ -8,10 +8,10 @@ import numpy.typing as npt
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.grouping_kernels import first_equal
 from motet.engine.detect.occurrences import UNBOUND, Ints
-from motet.engine.expressions import test
-from motet.language.algebra import Expr
-from motet.language.sparql_names import variables_in_order
 from motet.plan.nodes import variable_number
+from motet.sparql.algebra import Expr
+from motet.sparql.expressions import test
+from motet.sparql.scope import variables_in_order
 
 
 class Condition:

@@ -15,13 +15,13 @@ import pyarrow as pa
 from motet.codec.blank_nodes import canonical_labels
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import UNBOUND, Ints, Occurrences
-from motet.language.algebra import Bgp, Join, is_hidden, variable_name
-from motet.language.algebra import Triple as TriplePattern
-from motet.language.sparql_algebra import parse_group
 from motet.language.syntax import GroupPattern
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple
 from motet.model.terms import iri, is_iri
+from motet.sparql.algebra import Bgp, Join, is_hidden, variable_name
+from motet.sparql.algebra import Triple as TriplePattern
+from motet.sparql.parse import parse_group
 
 THIS = "this"
 DERIVED = 1 << 61  # set in the number of an event that is not in the log

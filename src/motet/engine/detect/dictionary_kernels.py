@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner
 from motet.engine.detect.occurrences import Ints
 from motet.engine.match.texts import Codes, Numbers, code, same
+from motet.jit.compiled import compiled, inlined
 
 Bytes = npt.NDArray[np.uint8]
 
 _LESS, _MORE = ord("<"), ord(">")
 
 
-@inner
+@inlined
 def _copy(data: Bytes, start: int, end: int, to: Bytes, at: int) -> int:
     """Where the copied bytes end."""
     for place in range(end - start):

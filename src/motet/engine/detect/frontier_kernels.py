@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.compiled import compiled, inner
 from motet.engine.detect.occurrences import Ints
+from motet.jit.compiled import compiled, inlined
 
 _STEP, _FAR, _ONE = np.uint64(8), np.uint64(64), np.uint64(1)
 
@@ -33,7 +33,7 @@ def first_above(passed: Ints, offsets: Ints, before: int, otherwise: int, instan
     return found
 
 
-@inner
+@inlined
 def _searched(passed: Ints, instant: int) -> np.uint64:
     low, high = np.uint64(0), np.uint64(len(passed))
     while low < high:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.compiled import compiled
 from motet.engine.detect.key_kernels import Numbers
 from motet.engine.detect.occurrences import Ints
+from motet.jit.compiled import compiled
 
 
 @compiled

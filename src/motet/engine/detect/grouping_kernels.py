@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.compiled import compiled, inner
 from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, UNBOUND, VALUES, Ints
+from motet.jit.compiled import compiled, inlined
 
 _SEED, _STEP, _TURN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)
 
 
-@inner
+@inlined
 def stirred(code: np.uint64, value: int) -> np.uint64:
     """A code that also depends on one more value."""
     mixed = (code ^ np.uint64(value)) * _STEP
     return mixed ^ (mixed >> _TURN)
 
 
-@inner
+@inlined
 def row_code(table: Ints, row: int, columns: Ints) -> np.uint64:
     code = _SEED
     for column in columns:
@@ -47,7 +47,7 @@ def first_equal(table: Ints, columns: Ints, starts: Ints, events: Ints) -> Ints:
     return found
 
 
-@inner
+@inlined
 def _equal(table: Ints, columns: Ints, starts: Ints, events: Ints, one: int, other: int) -> bool:
     for column in columns:
         if table[column, one] != table[column, other]:
@@ -92,7 +92,7 @@ def merged(table: Ints, starts: Ints, events: Ints, groups: Ints, places: Ints) 
 _DISAGREED = -2
 
 
-@inner
+@inlined
 def _widen(found: Ints, group: int, table: Ints, row: int) -> None:
     found[START, group] = min(found[START, group], table[START, row])
     found[END, group] = max(found[END, group], table[END, row])
@@ -105,7 +105,7 @@ def _widen(found: Ints, group: int, table: Ints, row: int) -> None:
         found[column, group] = value if found[column, group] == UNBOUND else _DISAGREED
 
 
-@inner
+@inlined
 def _insert(pool: Ints, begin: int, size: int, event: int) -> int:
     """Into a sorted list without repetitions; the new size."""
     at = size

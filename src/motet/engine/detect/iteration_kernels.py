@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner
 from motet.engine.detect.occurrences import END, START, VALUES, Ints
+from motet.jit.compiled import compiled, inlined
 
 
-@inner
+@inlined
 def _breaks(table: Ints, previous: int, following: int, gap: int) -> bool:
     return gap >= 0 and table[END, following] - table[END, previous] > gap
 
@@ -39,7 +39,7 @@ def sliding(table: Ints, keys: Ints, is_new: Ints, count: int, gap: int, bound: 
     return ends[:size].copy(), stays
 
 
-@inner
+@inlined
 def _fits(table: Ints, begin: int, last: int, bound: int) -> bool:
     if bound < 0:
         return True
@@ -121,7 +121,7 @@ def hopeful(table: Ints, following: int, gap: int, bound: int, slides: bool) -> 
     return stays
 
 
-@inner
+@inlined
 def _same_key(table: Ints, one: int, other: int) -> bool:
     for column in range(VALUES, table.shape[0]):
         if table[column, one] != table[column, other]:

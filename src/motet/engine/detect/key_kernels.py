@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner, making
 from motet.engine.detect.occurrences import Ints
+from motet.jit.compiled import allocating, compiled, inlined
 
 Numbers = npt.NDArray[np.uint32]
 Tables = tuple[Ints, ...]  # columns of each
@@ -44,12 +44,12 @@ def key_numbers(tables: Tables, columns: Ints) -> tuple[Numbers, int]:
     return found, count
 
 
-@making
+@allocating
 def _new_slots(size: int) -> Slots:
     return np.full(size, EMPTY, np.uint32), np.empty(size, np.uint32), np.empty(size, np.int64)
 
 
-@inner
+@inlined
 def _number(values: Ints, numbers: Numbers, row: int, slots: Slots, count: int) -> tuple[int, int]:
     """Go on until all rows have their number or the table is too full; the next row, and how many numbers there are."""
     number_in, before_in, value_in = slots
@@ -65,7 +65,7 @@ def _number(values: Ints, numbers: Numbers, row: int, slots: Slots, count: int) 
     return row, count
 
 
-@inner
+@inlined
 def _slot(slots: Slots, before: np.uint32, value: int) -> np.uint64:
     """Where a number by the columns before and a value stand, or belong."""
     number_in, before_in, value_in = slots
@@ -76,7 +76,7 @@ def _slot(slots: Slots, before: np.uint32, value: int) -> np.uint64:
     return slot
 
 
-@making
+@allocating
 def _spread(slots: Slots) -> Slots:
     """The same in a larger table."""
     number_in, before_in, value_in = slots

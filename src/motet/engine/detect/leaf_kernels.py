@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.compiled import compiled
 from motet.engine.detect.occurrences import EMITTED, END, EVENT, FIRST, START, UNBOUND, VALUES, Ints
+from motet.jit.compiled import compiled
 
 
 @compiled

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from motet.engine.compiled import compiled
 from motet.engine.detect.occurrences import Ints
+from motet.jit.compiled import compiled
 
 
 @compiled

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner, making
 from motet.engine.detect.key_kernels import Numbers
 from motet.engine.detect.occurrences import UNBOUND, Ints
+from motet.jit.compiled import allocating, compiled, inlined
 
 Flags = npt.NDArray[np.bool_]
 
@@ -58,25 +58,25 @@ class Related(NamedTuple):
     allowed: Ints  # by number, sorted: the later row's times how many rows there are, and the earlier one's
 
 
-@inner
+@inlined
 def _side(rows: Rows, row: int) -> int:
     """1 for the right one."""
     return 1 if row >= rows.right.first else 0
 
 
-@inner
+@inlined
 def _is_open(rows: Rows, row: int) -> bool:
     return row < rows.left.new or rows.right.first <= row < rows.right.new
 
 
-@inner
+@inlined
 def _are_related(rows: Rows, relation: int, one: int, other: int) -> bool:
     """Whether the one of them that is left has the relation to the right one."""
     left, right = (other, one) if _side(rows, one) else (one, other)
     return _related(relation, rows.start[left], rows.end[left], rows.start[right], rows.end[right])
 
 
-@inner
+@inlined
 def _related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PLR0911, PLR0912  (a table)
     """Whether the left interval [a, z] has the relation to the right one [b, y]."""
     if relation == AND:
@@ -110,7 +110,7 @@ def _related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PL
     return a == b and z == y
 
 
-@inner
+@inlined
 def _agree(loose: Ints, one: int, other: int) -> bool:
     for column in range(loose.shape[1]):
         first, second = loose[one, column], loose[other, column]
@@ -119,7 +119,7 @@ def _agree(loose: Ints, one: int, other: int) -> bool:
     return True
 
 
-@inner
+@inlined
 def _disjoint(rows: Rows, one: int, other: int) -> bool:
     """Whether two rows share no event."""
     if not rows.may_share:
@@ -135,7 +135,7 @@ def _disjoint(rows: Rows, one: int, other: int) -> bool:
     return True
 
 
-@inner
+@inlined
 def _is_among(pairs: Ints, code: int) -> bool:
     low, high = 0, len(pairs)
     while low < high:
@@ -147,7 +147,7 @@ def _is_among(pairs: Ints, code: int) -> bool:
     return low < len(pairs) and pairs[low] == code
 
 
-@inner
+@inlined
 def _go_together(rows: Rows, asked: Related, x: int, y: int) -> bool:
     """Whether the values and events of a later and an earlier row do, and any condition holds for them."""
     if asked.checked and not _is_among(asked.allowed, x * len(rows.start) + y):
@@ -155,7 +155,7 @@ def _go_together(rows: Rows, asked: Related, x: int, y: int) -> bool:
     return _agree(rows.loose, x, y) and _disjoint(rows, x, y)
 
 
-@inner
+@inlined
 def _admits(rows: Rows, asked: Related, x: int, y: int) -> bool:
     """Whether a later and an earlier row are such a pair."""
     span = max(rows.end[x], rows.end[y]) - min(rows.start[x], rows.start[y])
@@ -227,7 +227,7 @@ def pair_all(
     return later[:found].copy(), earlier[:found].copy(), at
 
 
-@inner
+@inlined
 def _pair_with_earlier(
     rows: Rows, asked: Related, y: int, before: Numbers, x: int, later: Numbers, earlier: Numbers, found: int
 ) -> int:
@@ -273,7 +273,7 @@ def pair_next(
     return later[:found].copy(), earlier[:found].copy(), earlier[found:kept].copy(), are_tied
 
 
-@making
+@allocating
 def _find_takers(
     rows: Rows, asked: Related, own: Span, other: Span, left_first: bool, next_: Numbers, taker: Numbers
 ) -> bool:
@@ -313,7 +313,7 @@ def _find_takers(
     return are_tied
 
 
-@inner
+@inlined
 def _fit(
     relation: int, left_first: bool, start: int, end: int, other_start: int, other_end: int, reach: int
 ) -> bool:  # fmt: skip
@@ -358,7 +358,7 @@ def pair_some(
     return later[:found].copy(), earlier[:found].copy(), _still_open(rows, before, order)
 
 
-@inner
+@inlined
 def _take(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
     rows: Rows, asked: Related, context: int, after: Numbers, before: Numbers, x: int, later: Numbers,
     earlier: Numbers, found: int,
@@ -381,12 +381,12 @@ def _take(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state 
     return found
 
 
-@inner
+@inlined
 def _list_of(rows: Rows, row: int) -> int:
     return len(rows.start) + 2 * rows.key[row] + _side(rows, row)
 
 
-@making
+@allocating
 def _empty_lists(rows: int, lists: int) -> tuple[Numbers, Numbers]:
     """What follows and what precedes each row, and behind the rows each list, which is its own neighbour when empty.
 
@@ -399,7 +399,7 @@ def _empty_lists(rows: int, lists: int) -> tuple[Numbers, Numbers]:
     return after, before
 
 
-@inner
+@inlined
 def _open_all(rows: Rows, after: Numbers, before: Numbers) -> int:
     """List what is open already, and say how much that is."""
     for row in range(rows.left.first, rows.left.new):
@@ -409,20 +409,20 @@ def _open_all(rows: Rows, after: Numbers, before: Numbers) -> int:
     return rows.left.new - rows.left.first + rows.right.new - rows.right.first
 
 
-@inner
+@inlined
 def _append(after: Numbers, before: Numbers, list_: int, row: int) -> None:
     last = before[list_]
     after[last] = before[list_] = row
     before[row], after[row] = last, list_
 
 
-@inner
+@inlined
 def _unlink(after: Numbers, before: Numbers, row: int) -> None:
     after[before[row]], before[after[row]] = after[row], before[row]
     before[row] = NOT_LISTED
 
 
-@inner
+@inlined
 def _leave_slot(loose: Ints, after: Numbers, before: Numbers, list_: int, x: int) -> None:
     """Take away what stands for the same values of the shared variables."""
     y = after[list_]
@@ -433,7 +433,7 @@ def _leave_slot(loose: Ints, after: Numbers, before: Numbers, list_: int, x: int
         y = following
 
 
-@inner
+@inlined
 def _same_slot(loose: Ints, one: int, other: int) -> bool:
     for column in range(loose.shape[1]):
         if loose[one, column] != loose[other, column]:
@@ -441,7 +441,7 @@ def _same_slot(loose: Ints, one: int, other: int) -> bool:
     return True
 
 
-@making
+@allocating
 def _still_open(rows: Rows, before: Numbers, order: Numbers) -> Numbers:
     kept, size = np.empty(len(rows.start), np.uint32), 0
     for row in range(rows.left.first, rows.left.new):
@@ -453,7 +453,7 @@ def _still_open(rows: Rows, before: Numbers, order: Numbers) -> Numbers:
     return kept[:size].copy()
 
 
-@inner
+@inlined
 def _keep(before: Numbers, row: int, kept: Numbers, size: int) -> int:
     if before[row] == NOT_LISTED:
         return size

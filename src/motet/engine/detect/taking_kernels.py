@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled
+from motet.jit.compiled import compiled
 
 _Ints = npt.NDArray[np.int64]
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner, making
 from motet.engine.match.texts import Codes, Ints, Numbers, Table, Texts, code, lookup, same, span
 from motet.engine.match.value_kernels import value_of
+from motet.jit.compiled import allocating, compiled, inlined
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ class Triples(NamedTuple):
     objects: Texts
 
 
-@inner
+@inlined
 def _is_event(ids: Texts, event: int, terms: Texts, row: int) -> bool:
     """Whether a term is the event's IRI."""
     start, end = span(terms, row)
@@ -57,7 +57,7 @@ def _is_event(ids: Texts, event: int, terms: Texts, row: int) -> bool:
     return same(terms.data, start + 1, end - 1, ids.data, begin, stop)
 
 
-@making
+@allocating
 def _grown(row: Numbers, codes: Codes, size: int) -> tuple[Numbers, Codes]:
     """The first rows, with room for more."""
     room = 2 * codes.size + 64
@@ -67,12 +67,12 @@ def _grown(row: Numbers, codes: Codes, size: int) -> tuple[Numbers, Codes]:
     return rows, more
 
 
-@inner
+@inlined
 def _move(row: Numbers, codes: Codes, at: int, rows: Numbers, more: Codes, to: int) -> None:
     _put(rows, more, to, row[at, _PREDICATE], codes[at], row[at, _REF])
 
 
-@inner
+@inlined
 def _rise(row: Numbers, begin: int, end: int) -> bool:
     """Whether each of an event's rows has a later predicate than the one before: then they are in order, each once."""
     at = begin + 1
@@ -81,7 +81,7 @@ def _rise(row: Numbers, begin: int, end: int) -> bool:
     return at >= end
 
 
-@inner
+@inlined
 def _order(row: Numbers, codes: Codes, begin: int, end: int) -> None:
     """Sort an event's rows by predicate, then code: by insertion, in ever smaller steps (Shell's sort)."""
     step = 1
@@ -101,7 +101,7 @@ def _order(row: Numbers, codes: Codes, begin: int, end: int) -> None:
         step //= 3
 
 
-@inner
+@inlined
 def _equal_terms(objects: Texts, known: Vocabulary, left: int, right: int) -> bool:
     """Whether two references are to the same term; those behind the objects are to classes."""
     count, names = objects.offsets.size - 1, Texts(known.offsets, known.data)
@@ -111,7 +111,7 @@ def _equal_terms(objects: Texts, known: Vocabulary, left: int, right: int) -> bo
     return same(one.data, *span(one, i), other.data, *span(other, j))
 
 
-@inner
+@inlined
 def _distinct(row: Numbers, codes: Codes, begin: int, end: int, objects: Texts, known: Vocabulary) -> int:
     """Keep each sorted row of an event once; where they end now."""
     kept = begin
@@ -131,21 +131,21 @@ def _distinct(row: Numbers, codes: Codes, begin: int, end: int, objects: Texts, 
     return kept
 
 
-@inner
+@inlined
 def _put(row: Numbers, codes: Codes, size: int, predicate: int, code_: np.uint64, ref: int) -> int:
     at = np.uint64(size)
     row[at, _PREDICATE], row[at, _REF], codes[at] = predicate, ref, code_
     return size + 1
 
 
-@inner
+@inlined
 def _listed(known: Vocabulary, number: int, kind: int) -> tuple[int, int]:
     """Where a list of a predicate begins and ends."""
     at = known.codes.size - known.traits.size + _LISTS * number + kind
     return known.starts[np.uint64(at)], known.starts[np.uint64(at + 1)]
 
 
-@inner
+@inlined
 def _put_classes(
     row: Numbers, codes: Codes, size: int, first: int, last: int, known: Vocabulary, triples: Triples
 ) -> int:
@@ -158,7 +158,7 @@ def _put_classes(
     return size
 
 
-@inner
+@inlined
 def _put_implied(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
     row: Numbers, codes: Codes, size: int, event: int, triple: int, number: int, about: bool,
     own: np.uint64, triples: Triples, known: Vocabulary,
@@ -182,7 +182,7 @@ def _put_implied(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its
     return size
 
 
-@inner
+@inlined
 def _put_beginnings(row: Numbers, codes: Codes, begin: int, end: int, objects: Texts, known: Vocabulary) -> int:
     """The first bytes of an event's values that are tested for prefixes; -1 when there is no room for them."""
     size, count = end, objects.offsets.size - 1
@@ -201,7 +201,7 @@ def _put_beginnings(row: Numbers, codes: Codes, begin: int, end: int, objects: T
     return size
 
 
-@inner
+@inlined
 def _predicate(predicates: Texts, triple: int, before: int, numbers: Numbers, known: Vocabulary) -> int:
     """The number of a triple's predicate, or -1; most likely it is that of the same place in the event before."""
     start, end = span(predicates, triple)
@@ -211,7 +211,7 @@ def _predicate(predicates: Texts, triple: int, before: int, numbers: Numbers, kn
     return lookup(names, code(predicates.data, start, end), predicates.data, start, end)
 
 
-@inner
+@inlined
 def _put_event(
     row: Numbers, codes: Codes, begin: int, event: int, triples: Triples, numbers: Numbers, known: Vocabulary
 ) -> int:
@@ -240,7 +240,7 @@ def _put_event(
     return size
 
 
-@inner
+@inlined
 def _put_events(
     row: Numbers, codes: Codes, starts: Ints, event: int, triples: Triples, numbers: Numbers, known: Vocabulary
 ) -> int:
@@ -261,7 +261,7 @@ def _put_events(
     return event
 
 
-@inner
+@inlined
 def _has_beginnings(known: Vocabulary) -> bool:
     for number in range(known.traits.size):
         first, last = _listed(known, number, BEGINNINGS)
@@ -295,7 +295,7 @@ def encode_rows(events: Ints, *tables: npt.NDArray[Any]) -> tuple[Ints, Numbers,
     return starts, row, codes, _values(row, objects, known.traits)
 
 
-@making
+@allocating
 def _values(row: Numbers, objects: Texts, traits: Bytes) -> Floats:
     """What the objects of compared predicates are worth; their kinds go into the rows."""
     values = np.zeros(row.shape[0], np.float64)

@@ -15,12 +15,12 @@ from itertools import product
 from motet.engine.match.prefixes import Beginning, beginning
 from motet.engine.match.values import Interval, interval
 from motet.engine.match.verify import is_any, leaf_of
-from motet.language.algebra import EMPTY
 from motet.language.syntax import Event, Filter, Pattern, Select, Signal, Subscription, Within
 from motet.language.visibility import leaf_variables
 from motet.model.terms import RDF_TYPE
 from motet.plan.leaf_predicates import EVENT, LeafPredicates, Read, normalise
 from motet.plan.leaf_tests import Prefix
+from motet.sparql.algebra import EMPTY
 
 MOST_CHOICES = 32  # combinations of an IN's terms that are worth an entry each
 EVENT_SOURCE, START_SOURCE, END_SOURCE, WITNESS_SOURCE, READ_SOURCE = range(5)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled
 from motet.engine.match.prefixes import MARK
 from motet.engine.match.texts import Codes, Ints, Texts, code, mixed
+from motet.jit.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
 

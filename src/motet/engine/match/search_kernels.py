@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import compiled, inner
 from motet.engine.match.plan_kernels import FREE
 from motet.engine.match.prefixes import MARK
 from motet.engine.match.texts import Codes, Ints, Numbers, Texts, mixed, same, span
+from motet.jit.compiled import compiled, inlined
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     data: Bytes
 
 
-@inner
+@inlined
 def run(row: Numbers, begin: int, end: int, wanted: int) -> tuple[int, int]:
     """Where an event's rows with a predicate begin and end."""
     first = begin
@@ -88,7 +88,7 @@ def run(row: Numbers, begin: int, end: int, wanted: int) -> tuple[int, int]:
     return first, last
 
 
-@inner
+@inlined
 def _slack(value: float, kind: int) -> float:
     """How far off a value may be. What is true of a dateTime in every zone is true of it in UTC: no more is needed."""
     if not kind & _WIDE or kind & _KIND == _INSTANT or np.isinf(value):
@@ -96,7 +96,7 @@ def _slack(value: float, kind: int) -> float:
     return abs(value) * 1e-6 + 1e-40
 
 
-@inner
+@inlined
 def _inside(value: float, kind: int, low: float, high: float, flags: int) -> int:
     """Whether a value lies in an interval, or only the terms can tell."""
     slack = _slack(value, kind)
@@ -112,7 +112,7 @@ def _inside(value: float, kind: int, low: float, high: float, flags: int) -> int
     return answer
 
 
-@inner
+@inlined
 def _is_term(rows: Rows, plan: Plan, term: int, row: int) -> bool:
     """Whether a constant is the object of a row, or what it begins with, byte by byte."""
     start, end = span(Texts(plan.offsets, plan.data), term)
@@ -122,7 +122,7 @@ def _is_term(rows: Rows, plan: Plan, term: int, row: int) -> bool:
     return same(plan.data, start, end, rows.data, begin, stop)
 
 
-@inner
+@inlined
 def _is_bucket(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool:
     """Whether a bucket's constants are the objects of the chosen rows."""
     place = 0
@@ -133,7 +133,7 @@ def _is_bucket(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> b
     return place == arity
 
 
-@inner
+@inlined
 def _key(rows: Rows, shape: int, arity: int, work: Ints) -> np.uint64:
     """The key of the bucket the chosen rows' terms would have."""
     key = np.uint64(shape) + np.uint64(1)
@@ -142,7 +142,7 @@ def _key(rows: Rows, shape: int, arity: int, work: Ints) -> np.uint64:
     return key
 
 
-@inner
+@inlined
 def _slot(plan: Plan, key: np.uint64, at: int) -> int:
     """From slot ``at`` on, the first that may be the key's, or the free one that says there is none."""
     mask = plan.slots.size - 1
@@ -153,7 +153,7 @@ def _slot(plan: Plan, key: np.uint64, at: int) -> int:
         at = (at + 1) & mask
 
 
-@inner
+@inlined
 def _find(rows: Rows, plan: Plan, shape: int, key: np.uint64, at: int, work: Ints) -> int:
     """The bucket of the chosen rows' terms, or -1; it is not in the slots of the key before ``at``."""
     own, mask = plan.shape[np.uint64(shape)], plan.slots.size - 1
@@ -167,7 +167,7 @@ def _find(rows: Rows, plan: Plan, shape: int, key: np.uint64, at: int, work: Int
     return -1
 
 
-@inner
+@inlined
 def _narrow(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool:
     """Whether the event may have the constants of a bucket: only rows with their codes are left to choose from."""
     for place in range(arity):
@@ -188,7 +188,7 @@ def _narrow(rows: Rows, plan: Plan, bucket: int, arity: int, work: Ints) -> bool
     return True
 
 
-@inner
+@inlined
 def _next(work: Ints, first: int, last: int) -> bool:
     """Turn to the next combination of rows; False after the last one."""
     for place in range(first, last):
@@ -200,7 +200,7 @@ def _next(work: Ints, first: int, last: int) -> bool:
     return False
 
 
-@inner
+@inlined
 def _put(hits: Numbers, size: int, event: int, leaf: np.int64, is_open: bool, work: Ints, slots: int) -> int:
     """One more hit; -1 when there is no room."""
     if size >= hits.shape[0]:
@@ -212,12 +212,12 @@ def _put(hits: Numbers, size: int, event: int, leaf: np.int64, is_open: bool, wo
     return size + 1
 
 
-@inner
+@inlined
 def _leaf(plan: Plan, entry: int) -> np.int64:
     return np.int64(plan.entry[np.uint64(entry), PACKED]) >> FLAG_BITS
 
 
-@inner
+@inlined
 def _meet_rest(
     rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, entry: int, is_open: bool, work: Ints
 ) -> int:
@@ -244,7 +244,7 @@ def _meet_rest(
             return size
 
 
-@inner
+@inlined
 def _stab(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
     """The hits of the entries on the stack whose first range holds the value of the row chosen for it, in order."""
     event, shape, crowded = probe[_OF_EVENT], probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
@@ -283,7 +283,7 @@ def _stab(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: I
     return size
 
 
-@inner
+@inlined
 def _meet_bucket(
     rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, bucket: int, work: Ints, stack: Ints
 ) -> int:
@@ -309,7 +309,7 @@ def _meet_bucket(
     return size
 
 
-@inner
+@inlined
 def _meet_buckets(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
     """The hits of all leaves of a shape, bucket by bucket: quicker when an event has many values and leaves are few."""
     shape, crowded = probe[_OF_SHAPE], probe[_IS_CROWDED] != 0
@@ -324,7 +324,7 @@ def _meet_buckets(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints,
     return size
 
 
-@inner
+@inlined
 def _meet(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: Ints, stack: Ints) -> int:
     """The hits of all leaves of a probe's shape; -1 when there is no room for them."""
     shape = probe[_OF_SHAPE]
@@ -344,7 +344,7 @@ def _meet(rows: Rows, plan: Plan, hits: Numbers, size: int, probe: Ints, work: I
         at = np.int64(key & np.uint64(plan.slots.size - 1))
 
 
-@inner
+@inlined
 def _foresee_shape(rows: Rows, plan: Plan, event: int, shape: int, probe: Ints, work: Ints) -> bool:
     """Prepare a probe; False when the event has not all predicates of the shape, or the shape no leaves."""
     own = plan.shape[np.uint64(shape)]
@@ -369,7 +369,7 @@ def _foresee_shape(rows: Rows, plan: Plan, event: int, shape: int, probe: Ints, 
     return True
 
 
-@inner
+@inlined
 def _foresee(
     rows: Rows, plan: Plan, starts: Ints, anchored: Ints, event: int, probes: Ints, works: Ints
 ) -> tuple[int, int]:
@@ -395,7 +395,7 @@ def _foresee(
     return size, event
 
 
-@inner
+@inlined
 def _approach(plan: Plan, probes: Ints, size: int) -> None:
     """Have all memory that the probes will look at come near: loads that do not wait for each other come together.
 
@@ -427,7 +427,7 @@ def _approach(plan: Plan, probes: Ints, size: int) -> None:
         probes[probe, _NEAR] = near
 
 
-@inner
+@inlined
 def _order(hits: Numbers, begin: int, end: int) -> None:
     """Sort an event's hits by leaf: by insertion, in ever smaller steps (Shell's sort). Most are in order already."""
     place = begin + 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.compiled import compiled, making
 from motet.engine.match.search_kernels import EVENT, HIT_LEAF, REF, WITNESS, run
 from motet.engine.match.texts import Ints, Numbers
+from motet.jit.compiled import allocating, compiled
 
 _EVENT, _START, _END, _WITNESS, _READ = range(5)
 
 
-@making
+@allocating
 def _counts(hits: Numbers, form: Numbers, starts: Ints, kind: Ints, number: Ints, rows: Ints, row: Numbers) -> Ints:
     """How many solutions each hit has."""
     found = np.ones(hits.shape[0], np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.compiled import compiled, inner
+from motet.jit.compiled import compiled, inlined
 
 Codes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -50,13 +50,13 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return array
 
 
-@inner
+@inlined
 def span(strings: Texts, at: int) -> tuple[int, int]:
     """Where a string begins and ends. Of a place without a sign nobody asks whether it counts from the end."""
     return strings.offsets[np.uint64(at)], strings.offsets[np.uint64(at + 1)]
 
 
-@inner
+@inlined
 def _word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
     """Eight bytes as one number; the compiler makes one load of it."""
     return (
@@ -71,7 +71,7 @@ def _word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
     )
 
 
-@inner
+@inlined
 def _rest(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """Up to eight bytes as one number: after the first eight, together with bytes before them, which is quicker."""
     if end - start >= 8:
@@ -82,7 +82,7 @@ def _rest(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
     return found
 
 
-@inner
+@inlined
 def code(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """The code of the bytes from start to end."""
     found = _SEED ^ np.uint64(end - start)
@@ -95,14 +95,14 @@ def code(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
     return found ^ found >> _TURN
 
 
-@inner
+@inlined
 def mixed(left: np.uint64, right: np.uint64) -> np.uint64:
     """One code of two, in this order."""
     found = (left ^ right >> _TURN ^ right) * _STEP
     return (found ^ found >> _HALF) * _LAST ^ found >> _TURN
 
 
-@inner
+@inlined
 def same(
     data: npt.NDArray[np.uint8], start: int, end: int, other: npt.NDArray[np.uint8], begin: int, stop: int
 ) -> bool:
@@ -150,7 +150,7 @@ def slots(keys: Codes, room: int) -> Numbers:
     return found
 
 
-@inner
+@inlined
 def lookup(known: Table, key: np.uint64, data: npt.NDArray[np.uint8], start: int, end: int) -> int:
     """The number of a string, or -1."""
     mask = np.uint64(known.slots.size - 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.compiled import inner
 from motet.engine.match.texts import same
+from motet.jit.compiled import inlined
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -22,7 +22,7 @@ _FIVES = np.array([5**power for power in range(19)], np.int64)
 _MONTHS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 
 
-@inner
+@inlined
 def value_of(data: Bytes, start: int, end: int) -> tuple[float, np.uint8]:
     """The value of a term and its kind; the kind ``255`` asks for a slower look."""
     if data[np.uint64(start)] != _QUOTE or data[np.uint64(end - 1)] != _MORE:
@@ -38,13 +38,13 @@ def value_of(data: Bytes, start: int, end: int) -> tuple[float, np.uint8]:
     return 0.0, _SLOW if _is_schema_typed(data, start, end) else _NONE
 
 
-@inner
+@inlined
 def _has_type(data: Bytes, start: int, end: int, ending: Bytes) -> bool:
     """Whether a literal ends so."""
     return end - start > ending.size and same(data, end - ending.size, end, ending, 0, ending.size)
 
 
-@inner
+@inlined
 def _is_schema_typed(data: Bytes, start: int, end: int) -> bool:
     """Whether a literal has an XML Schema datatype."""
     at = end - 2
@@ -53,7 +53,7 @@ def _is_schema_typed(data: Bytes, start: int, end: int) -> bool:
     return _has_type(data, start, at + 1, _XSD)
 
 
-@inner
+@inlined
 def _digits(data: Bytes, at: int, count: int) -> np.int64:
     """A number of so many digits, or -1."""
     value = np.int64(0)
@@ -65,7 +65,7 @@ def _digits(data: Bytes, at: int, count: int) -> np.int64:
     return value
 
 
-@inner
+@inlined
 def _decimal(data: Bytes, at: int, end: int, exponents: bool, fractions: bool) -> tuple[float, np.uint8]:
     """A number of up to 15 digits; the rest is slow."""
     sign = data[np.uint64(at)] if at < end else 0
@@ -102,7 +102,7 @@ def _decimal(data: Bytes, at: int, end: int, exponents: bool, fractions: bool) -
     return (-near if negative else near), (_NUMBER if exact else _NUMBER | _INEXACT)
 
 
-@inner
+@inlined
 def _days(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01."""
     year -= month <= 2
@@ -112,7 +112,7 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@inner
+@inlined
 def _instant(data: Bytes, at: int, end: int) -> tuple[float, np.uint8]:  # noqa: PLR0911  (what is odd is slow)
     """A dateTime with a zone and at most six fraction digits between 1700 and 2249; the rest is slow."""
     if end - at < 20 or data[at + 4] != _MINUS or data[at + 7] != _MINUS or data[at + 10] != 84:

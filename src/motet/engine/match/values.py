@@ -11,8 +11,8 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from motet.engine.expression_times import SCALE, Moment
-from motet.engine.expression_values import NUMERIC_RANK, Value, decode
+from motet.sparql.temporal import SCALE, Moment
+from motet.sparql.values import NUMERIC_RANK, Value, decode
 
 NUMBER, INSTANT = 1, 2
 KIND, INEXACT, WIDE = 3, 4, 8  # a mask and two flags

@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from motet.engine.expressions import test
-from motet.engine.graph import Graph
-from motet.engine.solve import compile_group
-from motet.language.sparql_algebra import parse_expression, parse_group
 from motet.language.syntax import Construct, Event, Events, Filter, Leaf, Pattern, Select, Subscription, Within
 from motet.language.visibility import leaf_variables
 from motet.model.errors import EngineError
@@ -20,6 +16,10 @@ from motet.model.notifications import Notification
 from motet.model.tables import EventRow
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import format_datetime
+from motet.sparql.evaluate import compile_group
+from motet.sparql.expressions import test
+from motet.sparql.graph import Graph
+from motet.sparql.parse import parse_expression, parse_group
 
 Bindings = Mapping[str, str]
 

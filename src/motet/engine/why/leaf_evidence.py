@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from motet.engine.basic_patterns import compile_bgp
-from motet.engine.graph import Graph
 from motet.engine.reference.leaves import Knowledge
 from motet.engine.reference.log import Seen
 from motet.engine.reference.occurrences import Bindings, project
 from motet.engine.reference.sparql import Triple
-from motet.engine.solve import compile_group
 from motet.engine.why.facts import Anything, Fact, Lacks, Satisfies, Stated
-from motet.language import algebra as sparql
-from motet.language.algebra import Algebra, Expr, variable_name
-from motet.language.algebra_scope import has_exists, mentioned
-from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE
 from motet.ontology.entailment import Reasoner
 from motet.ontology.explain import explain
-from motet.plan.groups import peeled
-from motet.plan.sparql_text import expression_text, group_text
+from motet.sparql import algebra as sparql
+from motet.sparql.algebra import Algebra, Expr, variable_name
+from motet.sparql.basic_patterns import compile_bgp
+from motet.sparql.evaluate import compile_group
+from motet.sparql.graph import Graph
+from motet.sparql.parse_cache import group_of
+from motet.sparql.rewrite import peeled
+from motet.sparql.scope import has_exists, mentioned
+from motet.sparql.write import expression_text, group_text
 
 EXPLAINED = 8  # triples of one leaf whose axioms are looked for: each costs some dozens of closures
 LARGEST_EXPLAINED = 20_000  # triples of an ontology; beyond that looking for axioms takes minutes

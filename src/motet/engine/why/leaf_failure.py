@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from motet.engine.graph import Graph
 from motet.engine.reference.leaves import Knowledge
 from motet.engine.reference.occurrences import project
 from motet.engine.reference.sparql import Triple
-from motet.engine.solve import compile_group
 from motet.engine.why.hindrances import (
     FilterFalse,
     Hindrance,
@@ -20,15 +18,17 @@ from motet.engine.why.hindrances import (
     WrongClass,
 )
 from motet.engine.why.leaf_evidence import classes_of, leaf_text
-from motet.language import algebra as sparql
-from motet.language.algebra import Algebra, Expr, variable_name
-from motet.language.algebra_scope import mentioned
-from motet.language.sparql_templates import group_of
 from motet.language.syntax import Event
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri
-from motet.plan.groups import elements, filtered, grouped, peeled
-from motet.plan.sparql_text import expression_text, group_text
+from motet.sparql import algebra as sparql
+from motet.sparql.algebra import Algebra, Expr, variable_name
+from motet.sparql.evaluate import compile_group
+from motet.sparql.graph import Graph
+from motet.sparql.parse_cache import group_of
+from motet.sparql.rewrite import elements, filtered, grouped, peeled
+from motet.sparql.scope import mentioned
+from motet.sparql.write import expression_text, group_text
 
 Row = dict[str, str]
 

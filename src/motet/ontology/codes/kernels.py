@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from motet.jit.compiled import compiled
 
 Numbers = NDArray[np.int64]
 Answers = NDArray[np.bool_]
 
 
-@numba.njit(nogil=True)
+@compiled
 def inside_one(numbers: Numbers, low: int, high: int) -> Answers:
     """Which numbers lie in one interval."""
     found = np.empty(numbers.size, np.bool_)
@@ -19,7 +20,7 @@ def inside_one(numbers: Numbers, low: int, high: int) -> Answers:
     return found
 
 
-@numba.njit(nogil=True)
+@compiled
 def inside_each(numbers: Numbers, low: Numbers, high: Numbers) -> Answers:
     """Element by element, whether a number lies in an interval."""
     found = np.empty(numbers.size, np.bool_)
@@ -28,7 +29,7 @@ def inside_each(numbers: Numbers, low: Numbers, high: Numbers) -> Answers:
     return found
 
 
-@numba.njit(nogil=True)
+@compiled
 def inside_any(points: Numbers, first: Numbers, low: Numbers, high: Numbers, upper: Numbers, lower: Numbers) -> Answers:
     """Element by element, whether one of the upper node's intervals holds the lower node's point."""
     found = np.empty(upper.size, np.bool_)

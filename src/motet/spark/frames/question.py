@@ -13,16 +13,16 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from urllib.parse import quote, unquote
 
 from motet.engine.buckets import routes
-from motet.language.algebra import Extend, NegatedSet, Triple, Values, variable_name
-from motet.language.document import Document
 from motet.language.parse import parse
-from motet.language.prologue import read_prologue
-from motet.language.sparql_templates import group_of
 from motet.language.syntax import Construct, Event, Events, Select, Subscription
 from motet.language.visibility import visible_variables
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Meeting
+from motet.sparql.algebra import Extend, NegatedSet, Triple, Values, variable_name
+from motet.sparql.parse_cache import group_of
+from motet.sparql.prologue import read_prologue
+from motet.sparql.tokens import Document
 
 COLUMN, ROLE = "column:", "role:"  # what the IRIs of columns and roles begin with
 ROW, TIME, OTHER = "row:", "time:", "other:"  # sources of variables that are no columns

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from motet.language.document import Document
 from motet.language.parse import parse
-from motet.language.sparql_grammar import judge
-from motet.language.tokens import Token, tokenise
 from motet.model.errors import SubscriptionError
+from motet.sparql.grammar import judge
+from motet.sparql.tokens import Document, Token, tokenise
 
 GROUPS = (
     "",

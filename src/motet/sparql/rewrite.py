@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from motet.language.algebra import EMPTY, Algebra, And, Bgp, Expr, Extend, Filter, Join, LeftJoin, Minus, Triple
+from motet.sparql.algebra import EMPTY, Algebra, And, Bgp, Expr, Extend, Filter, Join, LeftJoin, Minus, Triple
 
 
 def elements(pattern: Algebra) -> list[Algebra]:

@@ -1,6 +1,6 @@
 """The SPARQL algebra of a group graph pattern: an immutable tree, equal patterns are equal trees.
 
-`sparql_algebra` produces it from text; the engine evaluates it, and other back ends compile it. It knows neither
+`parse` produces it from text; the engine evaluates it, and other back ends compile it. It knows neither
 rdflib nor how anything is evaluated. Terms are canonical N-Triples strings (`motet.model.terms`). A variable is its
 name, ``x``; only in a triple, where terms stand beside it, it is written ``?x``. Blank nodes of a pattern, and the
 inner nodes of a sequence path, are *hidden* variables: their names begin with a dot, which no SPARQL variable does.

@@ -9,8 +9,7 @@ from typing import Any
 from lark import Lark, UnexpectedToken
 from lark import Token as LarkToken
 
-from motet.language.document import Document
-from motet.language.tokens import Token
+from motet.sparql.tokens import Document, Token
 
 WORDS = frozenset(
     "UNION OPTIONAL MINUS FILTER BIND AS VALUES UNDEF NOT IN EXISTS DISTINCT".split()  # noqa: SIM905  (readable)

@@ -15,7 +15,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from motet.language.algebra import (
+from motet.model.errors import LimitError, SubscriptionError
+from motet.model.terms import RDF, XSD, iri, literal
+from motet.sparql.algebra import (
     EMPTY,
     Algebra,
     Alternative,
@@ -39,9 +41,7 @@ from motet.language.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from motet.language.sparql_expressions import ExpressionReader
-from motet.model.errors import LimitError, SubscriptionError
-from motet.model.terms import RDF, XSD, iri, literal
+from motet.sparql.parse_expressions import ExpressionReader
 
 LONGEST_TEXT = 20_000
 MOST_OPERATORS = 150  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine

@@ -1,4 +1,4 @@
-"""Cuts text into SPARQL's tokens, with their positions. The pattern language uses the same tokens.
+"""Splits a document into SPARQL tokens with their positions; the pattern language uses the same tokens.
 
 White space and comments are dropped. Nothing here knows what a sequence of tokens means.
 """
@@ -6,10 +6,11 @@ White space and comments are dropped. Nothing here knows what a sequence of toke
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from motet.language.document import Document
+from motet.model.errors import SubscriptionError
 
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
@@ -116,3 +117,30 @@ def string_value(text: str) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     code = int(match[1] or match[2] or "0", 16)
     return _NAMED.get(match[3], match[3]) if match[3] else chr(min(code, 0x10FFFF))
+
+
+MAX_TEXT = 1 << 20  # characters of a document
+MAX_DEPTH = 200  # levels of a pattern's tree
+MAX_PATTERN_WORDS = 10_000  # words and signs of one pattern
+MAX_EXPRESSION = 1 << 16  # characters of a document of a surface that has its own grammar
+MAX_BRACKETS = 32  # levels of brackets inside one stretch of SPARQL
+MAX_SPARQL_TOKENS = 2_000  # tokens of one stretch of SPARQL
+MAX_COUNT = 1_000_000  # members of an iteration
+MAX_DURATION = 36_525 * 86_400_000_000  # a hundred years, in microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document's text and where it came from."""
+
+    text: str
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.text) > MAX_TEXT:
+            message = f"a document may have {MAX_TEXT} characters, this one has {len(self.text)}"
+            raise self.refusal(message, MAX_TEXT, "split it into several documents")
+
+    def refusal(self, message: str, position: int, advice: str | None = None) -> SubscriptionError:
+        """The error to raise for something wrong at a position of the text."""
+        return SubscriptionError(message, text=self.text, position=position, source=self.source, advice=advice)

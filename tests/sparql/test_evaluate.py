@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from motet.engine import basic_patterns
-from motet.engine.solve import Graph, compile_group, solve
-from motet.language.sparql_algebra import parse_group
 from motet.model.errors import LimitError
 from motet.model.terms import XSD, to_oxigraph
+from motet.sparql import basic_patterns
+from motet.sparql.evaluate import Graph, compile_group, solve
+from motet.sparql.parse import parse_group
 
 Triples = list[tuple[str, str, str]]
 

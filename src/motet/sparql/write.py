@@ -1,6 +1,6 @@
 """Writes SPARQL algebra as SPARQL: what a plan shows of conditions and residues, and what other engines can be given.
 
-The text parses to an equal tree (`motet.language.sparql_algebra`). The empty pattern in front of OPTIONAL, MINUS, BIND
+The text parses to an equal tree (`motet.sparql.parse`). The empty pattern in front of OPTIONAL, MINUS, BIND
 or FILTER is written as nothing, so that a residue reads as what follows the triples it belongs to.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from motet.language.algebra import (
+from motet.sparql.algebra import (
     EMPTY,
     Algebra,
     Alternative,

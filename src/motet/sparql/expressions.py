@@ -1,7 +1,7 @@
 """Evaluating SPARQL expressions: an expression is compiled once into a function of bindings.
 
 Bindings map variable names to terms. A SPARQL error is an `ExpressionError`; `test` makes it false. EXISTS needs a
-graph and a solver, which `motet.engine.solve` passes in; without them it is refused.
+graph and a solver, which `motet.sparql.evaluate` passes in; without them it is refused.
 """
 
 from __future__ import annotations
@@ -9,21 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from motet.engine.expression_casts import CASTS
-from motet.engine.expression_functions import FUNCTIONS
-from motet.engine.expression_operators import arithmetic, compare, equal, sign
-from motet.engine.expression_values import (
-    FALSE,
-    TRUE,
-    ExpressionError,
-    Value,
-    boolean,
-    decode,
-    effective_boolean_value,
-)
-from motet.engine.graph import Graph
-from motet.engine.regular_expressions import RegexError, translate
-from motet.language.algebra import (
+from motet.model.errors import UsageError
+from motet.model.terms import XSD, literal_parts
+from motet.sparql.algebra import (
     Algebra,
     And,
     Arithmetic,
@@ -41,8 +29,19 @@ from motet.language.algebra import (
     Sign,
     Variable,
 )
-from motet.model.errors import UsageError
-from motet.model.terms import XSD, literal_parts
+from motet.sparql.functions import FUNCTIONS
+from motet.sparql.graph import Graph
+from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
+from motet.sparql.regex import RegexError, translate
+from motet.sparql.values import (
+    FALSE,
+    TRUE,
+    ExpressionError,
+    Value,
+    boolean,
+    decode,
+    effective_boolean_value,
+)
 
 __all__ = ["ExpressionError", "compile_expression", "effective_boolean_value", "test"]
 
@@ -64,7 +63,7 @@ class Compute(Protocol):
 def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
     """A function from bindings to the expression's term; it raises ExpressionError where SPARQL has an error.
 
-    >>> from motet.language.sparql_algebra import parse_expression
+    >>> from motet.sparql.parse import parse_expression
     >>> compile_expression(parse_expression("STRLEN(?x) + 0.5"))({"x": '"four"'})
     '"4.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     """
@@ -79,7 +78,7 @@ def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
 def test(expression: Expr, exist: Exist | None = None) -> Condition:
     """A function that says whether the expression is true; an error is false.
 
-    >>> from motet.language.sparql_algebra import parse_expression
+    >>> from motet.sparql.parse import parse_expression
     >>> test(parse_expression("?level > 3"))({"level": '"04"^^<http://www.w3.org/2001/XMLSchema#integer>'})
     True
     """

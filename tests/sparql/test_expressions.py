@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from motet.engine import expressions
-from motet.engine.expressions import ExpressionError, compile_expression
-from motet.language.sparql_algebra import parse_expression
 from motet.model.errors import UsageError
 from motet.model.terms import XSD
+from motet.sparql import expressions
+from motet.sparql.expressions import ExpressionError, compile_expression
+from motet.sparql.parse import parse_expression
 
 
 def value(text: str, **bindings: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The functions of SPARQL 1.1 on terms, strings, numbers and times, by name. Casts are in `expression_casts`."""
+"""The functions of SPARQL 1.1 on terms, strings, numbers and times, by name. Casts are in `operators`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from motet.engine.expression_times import HAS, SCALE, TEMPORAL_KINDS, Duration, format_zone
-from motet.engine.expression_values import (
+from motet.model.terms import iri, literal, literal_parts
+from motet.sparql.regex import Pattern, RegexError, matches, replace, translate
+from motet.sparql.temporal import HAS, SCALE, TEMPORAL_KINDS, Duration, format_zone
+from motet.sparql.values import (
     LANG_STRING,
     NUMERIC_RANK,
     ExpressionError,
@@ -23,8 +25,6 @@ from motet.engine.expression_values import (
     text_like,
     text_of,
 )
-from motet.engine.regular_expressions import Pattern, RegexError, matches, replace, translate
-from motet.model.terms import iri, literal, literal_parts
 
 Function = Callable[..., Value]
 

@@ -15,7 +15,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
-from motet.engine.expression_times import (
+from motet.model.terms import RDF, XSD, literal, literal_parts
+from motet.sparql.temporal import (
     SCALE,
     TEMPORAL_KINDS,
     Duration,
@@ -27,7 +28,6 @@ from motet.engine.expression_times import (
     parse_duration,
     parse_moment,
 )
-from motet.model.terms import RDF, XSD, literal, literal_parts
 
 
 class ExpressionError(Exception):

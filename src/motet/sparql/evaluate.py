@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from motet.engine.basic_patterns import Row, check_size, compile_bgp
-from motet.engine.expressions import ExpressionError, compile_expression, test
-from motet.engine.graph import Graph
-from motet.language.algebra import (
+from motet.sparql.algebra import (
     Algebra,
     Bgp,
     Expr,
@@ -27,7 +24,10 @@ from motet.language.algebra import (
     Values,
     is_hidden,
 )
-from motet.language.algebra_scope import certainly_bound, has_exists, in_scope, mentioned
+from motet.sparql.basic_patterns import Row, check_size, compile_bgp
+from motet.sparql.expressions import ExpressionError, compile_expression, test
+from motet.sparql.graph import Graph
+from motet.sparql.scope import certainly_bound, has_exists, in_scope, mentioned
 
 __all__ = ["Graph", "Solve", "compile_group", "solve"]
 
@@ -38,7 +38,7 @@ _NOTHING: Mapping[str, str] = {}
 def solve(algebra: Algebra, graph: Graph, initial: Mapping[str, str] = _NOTHING) -> Iterator[dict[str, str]]:
     """The solutions, as often as SPARQL has them; each contains the given bindings.
 
-    >>> from motet.language.sparql_algebra import parse_group
+    >>> from motet.sparql.parse import parse_group
     >>> graph = Graph([("<urn:e>", "<urn:level>", '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')])
     >>> [sorted(solution) for solution in solve(parse_group("?e <urn:level> ?l FILTER(?l > 3)"), graph)]
     [['e', 'l']]

@@ -2,19 +2,18 @@
 
 A text's variables and constants are replaced by numbers, the resulting template is parsed (milliseconds) and kept, and
 the tree is filled with the text's own names and constants (microseconds). The trees are those of
-`motet.language.sparql_algebra`, except that a signed number behind a comparison is one constant.
+`motet.sparql.parse`, except that a signed number behind a comparison is one constant.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from motet.language.algebra import Algebra, Expr, is_hidden
-from motet.language.document import Document
-from motet.language.sparql_names import renamed
-from motet.language.tokens import Token, string_value, tokenise
 from motet.model.errors import MotetError
 from motet.model.terms import XSD, literal
+from motet.sparql.algebra import Algebra, Expr, is_hidden
+from motet.sparql.scope import renamed
+from motet.sparql.tokens import Document, Token, string_value, tokenise
 
 _NUMBERS = {"INTEGER": "integer", "DECIMAL": "decimal", "DOUBLE": "double"}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "=", "!="})
@@ -42,7 +41,7 @@ def expression_of(text: str) -> Expr:
 
 def checked_group(text: str) -> Algebra:
     """The algebra of a group graph pattern that nobody has checked; a refusal says where it is wrong."""
-    from motet.language.sparql_algebra import check_group, parse_group
+    from motet.sparql.parse import check_group, parse_group
 
     try:
         found = group_of(text)
@@ -54,7 +53,7 @@ def checked_group(text: str) -> Algebra:
 
 def checked_expression(text: str) -> Expr:
     """The same for an expression."""
-    from motet.language.sparql_algebra import check_expression, parse_expression
+    from motet.sparql.parse import check_expression, parse_expression
 
     try:
         found = expression_of(text)
@@ -66,14 +65,14 @@ def checked_expression(text: str) -> Expr:
 
 @lru_cache(maxsize=10_000)
 def _group(template: str) -> Algebra:
-    from motet.language.sparql_algebra import parse_group
+    from motet.sparql.parse import parse_group
 
     return parse_group(template)
 
 
 @lru_cache(maxsize=10_000)
 def _expression(template: str) -> Expr:
-    from motet.language.sparql_algebra import parse_expression
+    from motet.sparql.parse import parse_expression
 
     return parse_expression(template)
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from motet.language.algebra import (
+from motet.model.errors import LimitError, SubscriptionError
+from motet.model.terms import RDF, RDF_TYPE, XSD
+from motet.sparql.algebra import (
     Alternative,
     And,
     Arithmetic,
@@ -31,10 +33,8 @@ from motet.language.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from motet.language.algebra_scope import certainly_bound, in_scope, mentioned
-from motet.language.sparql_algebra import LONGEST_TEXT, parse_expression, parse_group
-from motet.model.errors import LimitError, SubscriptionError
-from motet.model.terms import RDF, RDF_TYPE, XSD
+from motet.sparql.parse import LONGEST_TEXT, parse_expression, parse_group
+from motet.sparql.scope import certainly_bound, in_scope, mentioned
 
 
 def integer(text: str) -> str:

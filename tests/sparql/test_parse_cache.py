@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from motet.language import sparql_templates
-from motet.language.algebra import Compare, Constant, Variable
-from motet.language.sparql_algebra import parse_expression, parse_group
-from motet.language.sparql_templates import expression_of, group_of
-from motet.plan.sparql_text import expression_text, group_text
+from motet.sparql import parse_cache
+from motet.sparql.algebra import Compare, Constant, Variable
+from motet.sparql.parse import parse_expression, parse_group
+from motet.sparql.parse_cache import expression_of, group_of
+from motet.sparql.write import expression_text, group_text
 
 GROUPS = (
     "",
@@ -54,6 +54,6 @@ def test_a_signed_number_behind_a_comparison_is_one_constant() -> None:
 def test_texts_of_one_shape_are_parsed_once() -> None:
     """Other names and other constants cost no second parse."""
     group_of("?a <urn:one-shape> ?b FILTER ( ?b > 1 )")
-    before = sparql_templates._group.cache_info().misses
+    before = parse_cache._group.cache_info().misses
     group_of("?c <urn:other> ?d FILTER ( ?d > 2.5 )")
-    assert sparql_templates._group.cache_info().misses == before
+    assert parse_cache._group.cache_info().misses == before

@@ -1,12 +1,11 @@
-"""Prefixed names and relative IRIs to full IRIs (RFC 3986, section 5), with the prologue's prefixes and base."""
+"""Prefixed names and relative IRIs to full IRIs (RFC 3986, section 5), with the BASE and PREFIX lines of a document."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-from motet.language.document import Document
-from motet.language.tokens import Token
+from motet.sparql.tokens import Document, Token
 
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
@@ -101,3 +100,33 @@ def _without_dots(path: str) -> str:
 def _character(match: re.Match[str]) -> str:
     code = int(match[1] or match[2], 16)
     return chr(code) if code <= 0x10FFFF else "<"
+
+
+_BLANK = re.compile(r"(?:\s|#[^\n\r]*)*")
+_DECLARATION = re.compile(
+    r"(?:BASE|PREFIX(?:\s|#[^\n\r]*)+(?P<prefix>[^\s:<>()]*):)(?:\s|#[^\n\r]*)*(?P<iri><[^<>\"{}|^`\x00-\x20]*>)",
+    re.IGNORECASE,
+)
+
+
+def read_prologue(document: Document) -> tuple[Names, str]:
+    """The declared names, and the text with the prologue blanked, so that positions stay.
+
+    >>> names, rest = read_prologue(Document("PREFIX ex: <urn:> a"))
+    >>> names.prefixes, rest.strip()
+    ({'ex': 'urn:'}, 'a')
+    """
+    names, position = Names(document), 0
+    while match := _DECLARATION.match(document.text, _skipped(document.text, position)):
+        iri = names.expand(Token("IRIREF", match["iri"], match.start("iri")))
+        if match["prefix"] is None:
+            names.base = iri
+        else:
+            names.prefixes[match["prefix"]] = iri
+        position = match.end()
+    return names, re.sub(r"[^\n]", " ", document.text[:position]) + document.text[position:]
+
+
+def _skipped(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position

@@ -19,8 +19,8 @@ def group_variables(text: str) -> frozenset[str]:
     >>> sorted(group_variables("?a <urn:p> ?b FILTER ( ?c > 1 )"))
     ['a', 'b']
     """
-    from motet.language.algebra_scope import in_scope
-    from motet.language.sparql_templates import checked_group
+    from motet.sparql.parse_cache import checked_group
+    from motet.sparql.scope import in_scope
 
     try:
         return in_scope(checked_group(text))
@@ -35,8 +35,8 @@ def expression_variables(text: str) -> frozenset[str]:
     >>> sorted(expression_variables("?a > ?b"))
     ['a', 'b']
     """
-    from motet.language.algebra_scope import mentioned
-    from motet.language.sparql_templates import checked_expression
+    from motet.sparql.parse_cache import checked_expression
+    from motet.sparql.scope import mentioned
 
     return mentioned(checked_expression(text))
 

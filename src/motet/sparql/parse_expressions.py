@@ -1,11 +1,13 @@
-"""From rdflib's expression trees to the algebra's. Only `sparql_algebra` uses it; it knows rdflib's node names."""
+"""From rdflib's expression trees to the algebra's. Only `parse` uses it; it knows rdflib's node names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from motet.language.algebra import (
+from motet.model.errors import SubscriptionError
+from motet.model.terms import RDF, XSD
+from motet.sparql.algebra import (
     Algebra,
     And,
     Arithmetic,
@@ -24,8 +26,6 @@ from motet.language.algebra import (
     Variable,
     variable_name,
 )
-from motet.model.errors import SubscriptionError
-from motet.model.terms import RDF, XSD
 
 _NAMES = (
     "ABS CEIL CONCAT CONTAINS DATATYPE DAY ENCODE_FOR_URI FLOOR HOURS IRI ISBLANK ISIRI ISLITERAL ISNUMERIC LANG "

@@ -1,0 +1,1 @@
+"""Compiled code: how functions are compiled by Numba and cached on disk."""

@@ -1,0 +1,191 @@
+"""Which variables a pattern may bind, must bind, and which ones an expression mentions. Hidden variables are
+included. Also renames variables and replaces terms in a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from motet.sparql.algebra import (
+    Algebra,
+    And,
+    Arithmetic,
+    Bgp,
+    Bound,
+    Call,
+    Coalesce,
+    Compare,
+    Constant,
+    Exists,
+    Expr,
+    Extend,
+    Filter,
+    If,
+    In,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    NegatedSet,
+    Not,
+    Or,
+    Sign,
+    Triple,
+    Union,
+    Values,
+    Variable,
+    variable_name,
+)
+
+_NONE: frozenset[str] = frozenset()
+
+
+def in_scope(pattern: Algebra) -> frozenset[str]:
+    """The variables a solution of the pattern may bind.
+
+    >>> from motet.sparql.parse import parse_group
+    >>> sorted(in_scope(parse_group("?s <urn:p> ?o MINUS { ?s <urn:q> ?x }")))
+    ['o', 's']
+    """
+    match pattern:
+        case Bgp(triples):
+            return _NONE.union(*(triple.variables() for triple in triples))
+        case Join(left, right) | LeftJoin(left, right) | Union(left, right):
+            return in_scope(left) | in_scope(right)
+        case Minus(operand, _) | Filter(operand, _):
+            return in_scope(operand)
+        case Extend(operand, variable, _):
+            return in_scope(operand) | {variable}
+        case Values(variables, _):
+            return frozenset(variables)
+
+
+def certainly_bound(pattern: Algebra) -> frozenset[str]:
+    """The variables every solution of the pattern binds.
+
+    >>> from motet.sparql.parse import parse_group
+    >>> sorted(certainly_bound(parse_group("?s <urn:p> ?o OPTIONAL { ?s <urn:q> ?x }")))
+    ['o', 's']
+    """
+    match pattern:
+        case Bgp():
+            return in_scope(pattern)
+        case Join(left, right):
+            return certainly_bound(left) | certainly_bound(right)
+        case Union(left, right):
+            return certainly_bound(left) & certainly_bound(right)
+        case LeftJoin(operand, _) | Minus(operand, _) | Filter(operand, _) | Extend(operand, _, _):
+            return certainly_bound(operand)
+        case Values(variables, rows):
+            columns = zip(variables, zip(*rows, strict=True), strict=False)
+            return frozenset(name for name, column in columns if None not in column)
+
+
+def mentioned(expression: Expr) -> frozenset[str]:
+    """The variables an expression mentions, those inside EXISTS too, as far as its pattern may bind them.
+
+    >>> from motet.sparql.parse import parse_expression
+    >>> sorted(mentioned(parse_expression("?a > ABS(?b) && BOUND(?c)")))
+    ['a', 'b', 'c']
+    """
+    match expression:
+        case Variable(name) | Bound(name):
+            return frozenset({name})
+        case Exists(pattern):
+            return in_scope(pattern)
+    return _NONE.union(*map(mentioned, operands(expression)))
+
+
+def has_exists(expression: Expr) -> bool:
+    """Whether EXISTS occurs in the expression."""
+    return isinstance(expression, Exists) or any(map(has_exists, operands(expression)))
+
+
+def operands(expression: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside an expression."""
+    match expression:
+        case And(parts) | Or(parts) | Coalesce(parts) | Call(_, parts):
+            return parts
+        case Not(operand) | Sign(_, operand):
+            return (operand,)
+        case Compare(_, left, right) | Arithmetic(_, left, right):
+            return (left, right)
+        case In(operand, choices):
+            return (operand, *choices)
+        case If(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Variable() | Constant() | Bound() | Exists():
+            return ()
+
+
+Tree = TypeVar("Tree", bound=Algebra | Expr | Triple)
+Change = Callable[[str], str]
+
+
+def renamed(tree: Tree, variable: Change, term: Change = str) -> Tree:
+    """The tree with every variable's name (hidden ones too) and every term put through a function.
+
+    >>> renamed(Triple("?x", "<urn:p>", "?y"), str.upper)
+    Triple(subject='?X', predicate='<urn:p>', object='?Y')
+    """
+    return _Renaming(variable, term).of(tree)
+
+
+def variables_in_order(*trees: Algebra | Expr | Triple) -> list[str]:
+    """The names of the variables, hidden ones included, each once, as they occur.
+
+    >>> variables_in_order(Triple("?y", "?p", "<urn:o>"), Variable("x"), Variable("y"))
+    ['y', 'p', 'x']
+    """
+    seen: dict[str, None] = {}
+
+    def remember(name: str) -> str:
+        seen[name] = None
+        return name
+
+    for tree in trees:
+        renamed(tree, remember)
+    return list(seen)
+
+
+class _Renaming:
+    """One walk; every kind of node that holds a name or a term has its case, all others only hold nodes."""
+
+    def __init__(self, variable: Change, term: Change) -> None:
+        self.variable = variable
+        self.term = term
+
+    def of(self, tree: Any) -> Any:  # noqa: PLR0911  (one return for each kind)
+        match tree:
+            case Triple(subject, predicate, obj):
+                return Triple(self.place(subject), self.place(predicate), self.place(obj))
+            case Variable(name) | Bound(name):
+                return type(tree)(self.variable(name))
+            case Constant(term):
+                return Constant(self.term(term))
+            case Link(iri):
+                return Link(self.term(iri))
+            case NegatedSet(forward, backward):
+                return NegatedSet(self._terms(forward), self._terms(backward))
+            case Extend(operand, name, expression):
+                return Extend(self.of(operand), self.variable(name), self.of(expression))
+            case Values(names, rows):
+                return Values(tuple(map(self.variable, names)), tuple(map(self._cells, rows)))
+            case tuple():
+                return tuple(map(self.of, tree))
+            case str() | None:  # the name of an operator or function
+                return tree
+        return type(tree)(*(self.of(getattr(tree, name)) for name in tree.__match_args__))
+
+    def place(self, place: Any) -> Any:
+        if not isinstance(place, str):
+            return self.of(place)
+        name = variable_name(place)
+        return self.term(place) if name is None else f"?{self.variable(name)}"
+
+    def _terms(self, terms: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if terms is None else tuple(map(self.term, terms))
+
+    def _cells(self, row: tuple[str | None, ...]) -> tuple[str | None, ...]:
+        return tuple(None if cell is None else self.term(cell) for cell in row)
