@@ -10,21 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "motet"
 PACKAGES = (
-    "model",
-    "jit",
-    "sparql",
-    "codec",
-    "ontology",
-    "language",
-    "plan",
-    "lint",
-    "engine",
-    "lake",
-    "embedded",
-    "spark",
-    "demo",
-)
-TOOLS = ("fuzz", "cli")
+    "model", "jit", "sparql", "codec", "ontology", "language", "plan", "lint", "engine", "reference", "provenance",
+    "lake", "jobs", "connectors", "embedded", "spark", "demo", "fuzz", "cli",
+)  # fmt: skip
 HEAD = """\
 # A tour of the files
 
@@ -34,7 +22,12 @@ file says about itself.
 
 
 def tour() -> str:
-    return "\n".join([HEAD, *(line for package in PACKAGES + TOOLS for line in section(SOURCE / package))]) + "\n"
+    return (
+        "\n".join(
+            [HEAD, *(line for package in PACKAGES if (SOURCE / package).exists() for line in section(SOURCE / package))]
+        )
+        + "\n"
+    )
 
 
 def section(package: Path) -> Iterator[str]:

@@ -13,25 +13,35 @@ LAYERS = (
     "model",
     "jit",
     "sparql",
+    "xmlql",
     "codec",
     "ontology",
     "language",
     "plan",
     "lint",
     "engine",
+    "reference",
+    "provenance",
+    "overlay",
     "lake",
     "query",
+    "jobs",
+    "connectors",
     "embedded",
     "spark",
-    "overlay",
-    "node",
+    "federation",
+    "service",
     "client",
+    "testing",
     "demo",
     "fuzz",
     "cli",
 )
 
-PURE = ("model", "sparql", "language", "plan", "lint", "engine", "overlay/protocol", "overlay/pubsub")
+PURE = (
+    "model", "sparql", "xmlql", "language", "plan", "lint", "engine", "reference", "provenance", "overlay/protocol",
+    "overlay/pubsub",
+)  # fmt: skip
 KEEPING_CODE = {"jit/compiled.py"}  # looks at the sources of what was compiled earlier, never at data
 IMPURE = {
     "asyncio", "multiprocessing", "os", "pathlib", "pyspark", "random", "secrets", "shutil", "socket", "ssl",
