@@ -32,7 +32,7 @@ from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.spark.session import session
-from motet.spark.stream.pipeline import start
+from motet.spark.stream.job import start_query
 from motet.spark.stream.progress import batches
 
 CORES = 2
@@ -77,7 +77,7 @@ def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int | Non
     """Files go into the log one after the other while the query derives what is there; the first ones do not count."""
     lake = filled(folder / "lake", count)
     spark = session(master=f"local[{CORES}]")
-    query = start(spark, [lake.store.root], folder / "checkpoint", buckets=buckets, most=10**9)
+    query = start_query(spark, [lake.store.root], folder / "checkpoint", buckets=buckets, max_records=10**9)
     try:
         for path in files[:WARM]:
             append(lake, path)
@@ -154,7 +154,7 @@ def flat(rounds: int, events: int, picture: Path) -> None:
     try:
         lake = filled(folder / "lake", 1_000)
         checkpoint = folder / "checkpoint"
-        query = start(session(master=f"local[{CORES}]"), [lake.store.root], checkpoint, most=10**9)
+        query = start_query(session(master=f"local[{CORES}]"), [lake.store.root], checkpoint, max_records=10**9)
         for path in written(folder, events, rounds):
             append(lake, path)
             path.unlink()

@@ -73,8 +73,8 @@ def test_a_lake_stands_where_its_manifest_says(tmp_path: Path) -> None:
 def test_metrics_are_sums_and_where_things_stand() -> None:
     """Every line of the text, of two equal batches and a lake with a name that must be escaped."""
     metrics = Metrics()
-    metrics.add(BATCH)
-    metrics.add(BATCH)
+    metrics.batch(BATCH, [])
+    metrics.batch(BATCH, [])
     metrics.stand([Standing('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000), Standing("/d", 0, 0, 0, None, None)])
     values = [line for line in metrics.text().splitlines() if not line.startswith("#")]
     assert values == [

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from motet.cli import output
 from motet.cli.stopping import until_asked_to_stop
-from motet.cli.watching import Watch, watching
+from motet.cli.watching import watching
 from motet.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from motet.lake import Lake
-    from motet.spark.stream.metrics import Metrics
 
 HELP = "derive a lake's notifications on Spark while events are appended"
 EXAMPLES = """\
@@ -28,8 +18,6 @@ EXAMPLES = """\
   motet stream --lake building --once --json
   motet stream --lake north --lake south --checkpoint both --metrics-port 9464
 """
-POLL = 1  # second between looks at the query
-_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake
     from motet.spark.session import chosen
     from motet.spark.stream.checkpoint import default_of, settled
+    from motet.spark.stream.job import MAX_RECORDS, PipelineJob, pipeline_session
     from motet.spark.stream.metrics import Metrics, served
 
     if args.most is not None and args.most < 1:
@@ -75,12 +64,13 @@ def run(args: argparse.Namespace) -> int:
         roots = [str(lake.store.root.absolute()) for lake in lakes]
         note = settled(checkpoint, roots, args.buckets, chosen(args.master))
         output.complain("starting Spark ...")
-        spark = stack.enter_context(_session(args.master, note.buckets, config))
-        asked = stack.enter_context(until_asked_to_stop())
-        watch = stack.enter_context(watching(as_json=args.json))
-        pipeline = _Pipeline(lakes, checkpoint, metrics, watch)
-        pipeline.follow(spark, asked, most=args.most, once=args.once)
-    facts = pipeline.sums | {"checkpoint": str(checkpoint)}
+        spark = stack.enter_context(pipeline_session(args.master, note.buckets, config))
+        stop_requested = stack.enter_context(until_asked_to_stop())
+        view = stack.enter_context(watching(as_json=args.json))
+        max_records = args.most or MAX_RECORDS
+        pipeline = PipelineJob(spark, lakes, checkpoint, max_records=max_records, observers=(metrics, view))
+        pipeline.run(stop_requested, once=args.once)
+    facts = pipeline.totals | {"checkpoint": str(checkpoint)}
     print(json.dumps(facts, sort_keys=True)) if args.json else output.print_facts(facts)
     return 0
 
@@ -95,66 +85,3 @@ def settings_of(pairs: list[str]) -> dict[str, str]:
     if wrong is not None:
         raise UsageError(f"--conf {wrong!r} is not NAME=VALUE", advice="Write for example spark.executor.memory=2g")
     return dict(pair.split("=", 1) for pair in pairs)
-
-
-@contextmanager
-def _session(master: str | None, buckets: int, config: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session for the query, stopped afterwards unless it was there before."""
-    from pyspark.sql import SparkSession
-
-    from motet.spark.session import session
-
-    borrowed = SparkSession.getActiveSession() is not None
-    spark = session(master=master, app_name="motet-stream", config=config)
-    if int(spark.conf.get(_PARTITIONS) or 0) > buckets:  # Spark's 200 are for other work; a bucket is never split
-        spark.conf.set(_PARTITIONS, buckets)
-    try:
-        yield spark
-    finally:
-        if not borrowed:
-            spark.stop()
-
-
-class _Pipeline:
-    """A query that is followed until it ends, or somebody asks it to."""
-
-    def __init__(self, lakes: list[Lake], checkpoint: Path, metrics: Metrics, watch: Watch) -> None:
-        self._lakes = lakes
-        self._checkpoint = checkpoint
-        self._metrics = metrics
-        self._watch = watch
-        self._last = -1
-        self.sums: dict[str, int] = dict.fromkeys(("batches", "records", "events", "late", "notifications"), 0)
-
-    def follow(self, spark: SparkSession, asked: threading.Event, *, most: int | None, once: bool) -> None:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
-
-        from motet.spark.stream.errors import spoken
-        from motet.spark.stream.pipeline import RECORDS, start
-
-        paths = [lake.store.root for lake in self._lakes]
-        try:
-            query = start(spark, paths, self._checkpoint, most=most or RECORDS, once=once)
-            while not query.awaitTermination(POLL):
-                self._look(query)
-                if asked.is_set():
-                    query.stop()
-            self._look(query)
-        except (PySparkException, Py4JError) as error:
-            raise spoken(error, self._checkpoint) from error
-
-    def _look(self, query: StreamingQuery) -> None:
-        """Tell of the batches that have ended since the last look, and of the lakes."""
-        from motet.spark.stream.progress import batches, standing
-
-        lakes = [standing(lake) for lake in self._lakes]
-        self._metrics.stand(lakes)
-        self._watch.stand(lakes)
-        for batch in batches(query, self._last):
-            self._last = batch.number
-            self._metrics.add(batch)
-            self._watch.batch(batch, lakes)
-            self.sums["batches"] += 1
-            for name in ("records", "events", "late", "notifications"):
-                self.sums[name] += getattr(batch, name)

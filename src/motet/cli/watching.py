@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from motet.model.times import format_datetime, format_duration
 
@@ -15,19 +15,12 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
+    from motet.spark.stream.job import ProgressObserver
     from motet.spark.stream.progress import Batch, Standing
 
 
-class Watch(Protocol):
-    """Told of batches when they have ended, and of lakes now and then."""
-
-    def batch(self, batch: Batch, lakes: list[Standing]) -> None: ...
-
-    def stand(self, lakes: list[Standing]) -> None: ...
-
-
 @contextmanager
-def watching(*, as_json: bool) -> Iterator[Watch]:
+def watching(*, as_json: bool) -> Iterator[ProgressObserver]:
     """What suits the program's output."""
     if as_json or not sys.stdout.isatty():
         yield _Lines(as_json)

@@ -31,19 +31,19 @@ class StreamEngine:
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         from motet.fuzz.replays import lake_of
         from motet.spark.session import session
-        from motet.spark.stream.pipeline import start
+        from motet.spark.stream.job import start_query
 
         random = Random(cases[0].seed)  # noqa: S311  (seeded, not secret)
         spark = session()
         with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
             lakes = [lake_of(case, Path(folder) / str(number)) for number, case in enumerate(cases)]
             spark.conf.set("spark.sql.shuffle.partitions", random.randint(1, 4))
-            query = start(
+            query = start_query(
                 spark,
                 [lake.store.root for lake in lakes],
                 Path(folder) / "checkpoint",
                 buckets=random.randint(1, 4),
-                most=random.choice((5, 9, 14, 30, 1000)),
+                max_records=random.choice((5, 9, 14, 30, 1000)),
                 once=True,
             )
             query.awaitTermination()

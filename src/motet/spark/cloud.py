@@ -1,55 +1,36 @@
-"""The live cloud with its notifications derived by the streaming pipeline.
+"""The live cloud whose notifications the streaming pipeline computes.
 
-The query runs as long as the cloud is open, from the first record on that has to be derived. What it remembers is in
-its checkpoint, the one that `motet stream` uses.
+The query runs while the cloud is open. Its state is in the checkpoint that `motet stream` uses.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.spark.session import session
 from motet.spark.stream.checkpoint import default_of
-from motet.spark.stream.errors import spoken
-from motet.spark.stream.pipeline import start
+from motet.spark.stream.job import PipelineJob
 
 
 def open_on_spark(directory: str | Path, *, durable: bool = True) -> Cloud:
-    """A cloud whose worker thread waits for Spark."""
+    """Open a cloud whose worker thread drives a streaming query."""
     return SparkCloud(Lake.open(directory, durable=durable), session())
 
 
 class SparkCloud(Cloud):
-    """A cloud and its query."""
+    """A cloud with a streaming query as its backend."""
 
     def __init__(self, lake: Lake, spark: SparkSession) -> None:
-        super().__init__(lake, self._derived, threaded=True)
-        self._spark = spark
-        self._query: StreamingQuery | None = None
+        self._pipeline = PipelineJob(spark, [lake], default_of([lake.store.root]).absolute())
+        super().__init__(lake, self._pipeline.process_available, threaded=True)
 
     def close(self) -> None:
-        """Deliver what is left, and stop the query, too."""
+        """Deliver the remaining notifications, then stop the query."""
         try:
             super().close()
         finally:
-            query, self._query = self._query, None
-            if query:
-                query.stop()
-
-    def _derived(self) -> None:
-        """Have the query derive all there is; one that has ended by an error is started anew the next time."""
-        root = self.lake.store.root
-        checkpoint = default_of([root]).absolute()
-        if self._query is None:
-            self._query = start(self._spark, [root], checkpoint)
-        try:
-            self._query.processAllAvailable()
-        except PySparkException as error:
-            self._query = None
-            raise spoken(error, checkpoint) from error
+            self._pipeline.stop()

@@ -39,8 +39,8 @@ class Metrics:
         self._stages: dict[str, float] = {}
         self._lakes: list[Standing] = []
 
-    def add(self, batch: Batch) -> None:
-        """A batch has ended."""
+    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+        """Add a batch that has ended."""
         with self._lock:
             self._last = batch
             for name in ("records", "events", "late", "notifications", "seconds"):

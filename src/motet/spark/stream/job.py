@@ -1,0 +1,171 @@
+"""The pipeline as a job: one streaming query that computes the notifications of one or several lakes.
+
+All its state is in the lakes and the checkpoint: a query that was stopped or killed continues from there. Without its
+checkpoint it reads the log again from the beginning and adds the notifications that the table lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from motet.lake import Lake
+from motet.spark.session import parallelism, session
+from motet.spark.stream import detecting, matching, progress, source, table
+from motet.spark.stream.checkpoint import settled
+from motet.spark.stream.detecting import TOLD, Detecting
+from motet.spark.stream.errors import spoken
+from motet.spark.stream.matching import ROUTED, Matching
+from motet.spark.stream.progress import Batch, Standing, batches, standing
+from motet.spark.stream.source import RangesSource
+from motet.spark.stream.table import TableSink
+
+MAX_RECORDS = 200_000  # of a lake in one batch
+POLL_SECONDS = 1
+TOTALS = ("batches", "records", "events", "late", "notifications")
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+class ProgressObserver(Protocol):
+    """Receives the progress of a pipeline."""
+
+    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+        """A micro-batch has ended."""
+        ...
+
+    def stand(self, lakes: list[Standing]) -> None:
+        """The status of the lakes at each poll."""
+        ...
+
+
+class PipelineJob:
+    """Supervises the streaming query of a set of lakes: start, restart after a failure, progress and stop."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lakes: Sequence[Lake],
+        checkpoint: Path,
+        *,
+        max_records: int = MAX_RECORDS,
+        observers: Sequence[ProgressObserver] = (),
+    ) -> None:
+        self.totals: dict[str, int] = dict.fromkeys(TOTALS, 0)
+        self._spark = spark
+        self._lakes = lakes
+        self._checkpoint = checkpoint
+        self._max_records = max_records
+        self._observers = observers
+        self._query: StreamingQuery | None = None
+        self._last_batch = -1
+
+    def run(self, stop_requested: threading.Event, *, once: bool = False) -> None:
+        """Run until a stop is requested; with ``once``, until the records appended so far are processed."""
+        with self._plain_errors():
+            query = self._start(once=once)
+            while not query.awaitTermination(POLL_SECONDS):
+                self._report(query)
+                if stop_requested.is_set():
+                    query.stop()
+            self._report(query)
+
+    def process_available(self) -> None:
+        """Return when the records appended so far are processed; starts the query, or restarts one that failed."""
+        with self._plain_errors():
+            (self._query or self._start()).processAllAvailable()
+
+    def stop(self) -> None:
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+
+    def _start(self, *, once: bool = False) -> StreamingQuery:
+        roots = [lake.store.root for lake in self._lakes]
+        self._query = start_query(self._spark, roots, self._checkpoint, max_records=self._max_records, once=once)
+        return self._query
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        """Raise what Spark reports as an error of Motet; the failed query is dropped."""
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            self._query = None
+            raise spoken(error, self._checkpoint) from error
+
+    def _report(self, query: StreamingQuery) -> None:
+        """Pass the batches that ended since the last call, and the status of the lakes, to the observers."""
+        lakes = [standing(lake) for lake in self._lakes]
+        for observer in self._observers:
+            observer.stand(lakes)
+        for batch in batches(query, self._last_batch):
+            self._last_batch = batch.number
+            for observer in self._observers:
+                observer.batch(batch, lakes)
+            self.totals["batches"] += 1
+            for name in TOTALS[1:]:
+                self.totals[name] += getattr(batch, name)
+
+
+@contextmanager
+def pipeline_session(master: str | None, buckets: int, config: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A Spark session for the query; stopped afterwards unless it was active before."""
+    is_active = SparkSession.getActiveSession() is not None
+    spark = session(master=master, app_name="motet-stream", config=config)
+    if int(spark.conf.get(_PARTITIONS) or 0) > buckets:  # Spark's default is 200; a bucket is never split
+        spark.conf.set(_PARTITIONS, buckets)
+    try:
+        yield spark
+    finally:
+        if not is_active:
+            spark.stop()
+
+
+def start_query(
+    spark: SparkSession,
+    lakes: Sequence[str | Path],
+    checkpoint: str | Path,
+    *,
+    buckets: int | None = None,
+    max_records: int = MAX_RECORDS,
+    once: bool = False,
+) -> StreamingQuery:
+    """Start computing the notifications of lakes; with ``once``, the query ends after the records appended so far.
+
+    ``buckets`` is fixed by the first start with a checkpoint; ``max_records`` limits the records of a lake in a batch.
+    """
+    paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
+    place = Path(checkpoint).absolute()
+    buckets = settled(place, paths, buckets, str(spark.conf.get("spark.master"))).buckets
+    spark.createDataFrame([], "unused int")  # makes the session this thread's active one, where Spark looks up sinks
+    spark.dataSource.register(RangesSource)
+    spark.dataSource.register(TableSink)
+    tasks = parallelism(spark)
+    reading = (
+        spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
+    )
+    ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
+    routed = ranges.mapInArrow(Matching(buckets), from_arrow_schema(ROUTED))
+    routed = routed.observe(progress.READ, *progress.counted(matching.COUNTED))
+    told = routed.groupBy("lake", "bucket").transformWithStateInPandas(
+        Detecting(buckets, tasks), from_arrow_schema(TOLD), "Append", "None"
+    )
+    writing = (
+        told.observe(progress.MADE, *progress.counted(detecting.COUNTED))
+        .repartition(tasks, "lake", "slice")
+        .writeStream.format(table.FORMAT)
+        .outputMode("append")
+        .option("checkpointLocation", f"file://{place}")
+    )
+    return writing.trigger(availableNow=True).start() if once else writing.start()
