@@ -11,8 +11,6 @@ import motet
 from motet.cli import at_hand
 from motet.cli.main import main
 from motet.codec.decode import decode_bytes
-from motet.engine.reference import EventRecord
-from motet.engine.why.scene import Scene
 from motet.fuzz.case import timed_event
 from motet.lake import Lake
 from motet.language.parse import parse
@@ -20,6 +18,8 @@ from motet.model.notifications import Notification
 from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
+from motet.provenance.scene import Scene
+from motet.reference import EventRecord
 
 EX = "http://example.org/"
 TEN = parse_datetime("2026-11-15T10:00:00Z")

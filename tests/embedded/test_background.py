@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import motet
-from motet.engine.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.errors import DecodeError, UsageError
@@ -16,6 +15,7 @@ from motet.model.tables import event_rows
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
+from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .

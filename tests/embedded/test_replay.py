@@ -11,7 +11,6 @@ import pytest
 import motet
 from motet.embedded.history import history_of
 from motet.embedded.replay import load_replay, replay_embedded
-from motet.engine.reference import EventRecord, Record, SubscribeRecord, evaluate
 from motet.fuzz.case import Case, timed_event
 from motet.fuzz.logs import BEGIN, SECOND
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
@@ -20,6 +19,7 @@ from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
 from motet.model.errors import LakeError, UsageError
 from motet.model.terms import RDF_TYPE, iri
+from motet.reference import EventRecord, Record, SubscribeRecord, evaluate
 
 UNLESS = "SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN a UNLESS b WITHIN 4 s SELECT ?a"
 

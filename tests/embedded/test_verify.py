@@ -16,7 +16,6 @@ import motet
 from motet.cli.main import main
 from motet.embedded.chain import Compared, Difference, Row, Streamed, compare, difference, digest
 from motet.embedded.verify import derived_again, stored, verify_embedded
-from motet.engine.reference import EventRecord
 from motet.fuzz.case import Case
 from motet.fuzz.compare import nth_case
 from motet.fuzz.oracle import judge
@@ -26,6 +25,7 @@ from motet.lake import Lake
 from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
+from motet.reference import EventRecord
 
 PAIR = "SUBSCRIPTION pair EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
 

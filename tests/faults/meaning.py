@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from motet.engine.reference import (
+from motet.fuzz.oracle import lines_of
+from motet.lake import Lake
+from motet.language.parse import parse
+from motet.model.tables import notification_rows
+from motet.reference import (
     BackgroundRecord,
     EventRecord,
     Record,
@@ -15,10 +19,6 @@ from motet.engine.reference import (
     UnsubscribeRecord,
     evaluate_emissions,
 )
-from motet.fuzz.oracle import lines_of
-from motet.lake import Lake
-from motet.language.parse import parse
-from motet.model.tables import notification_rows
 
 
 def meant(lake: Lake) -> list[str]:

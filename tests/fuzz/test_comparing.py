@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from motet.cli.main import main
-from motet.engine.reference import SubscribeRecord
 from motet.fuzz import engines
 from motet.fuzz.case import Case, apart, packed, run_of, timed_event
 from motet.fuzz.compare import Report, abilities_of, compare, fuzz, random_cases
@@ -23,6 +22,7 @@ from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
 from motet.language.walk import nodes
 from motet.model.errors import EngineError, UsageError
+from motet.reference import SubscribeRecord
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,13 @@ from random import Random
 
 import pyarrow as pa
 
-from motet.engine.reference import (
+from motet.fuzz.compare import compare, random_cases
+from motet.fuzz.kernel import Detector, History, KernelEngine, Opening, log_of, pieces
+from motet.fuzz.subscriptions import Abilities
+from motet.language.parse import parse
+from motet.model.schemas import RECORDS
+from motet.model.tables import event_rows, micros, notification_batch
+from motet.reference import (
     BackgroundRecord,
     EventRecord,
     Record,
@@ -19,12 +25,6 @@ from motet.engine.reference import (
     UnsubscribeRecord,
     evaluate_emissions,
 )
-from motet.fuzz.compare import compare, random_cases
-from motet.fuzz.kernel import Detector, History, KernelEngine, Opening, log_of, pieces
-from motet.fuzz.subscriptions import Abilities
-from motet.language.parse import parse
-from motet.model.schemas import RECORDS
-from motet.model.tables import event_rows, micros, notification_batch
 
 
 @dataclass(frozen=True)

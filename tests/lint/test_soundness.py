@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.language import trees
 
-from motet.engine.reference import evaluate
 from motet.fuzz.logs import SECOND, random_case
 from motet.fuzz.subscriptions import Abilities, Writer, read_condition, read_event
 from motet.language.check import check
@@ -21,6 +20,7 @@ from motet.lint.findings import Severity
 from motet.lint.lint import Document, lint
 from motet.lint.never import ways
 from motet.model.notifications import Notification
+from motet.reference import evaluate
 
 BODIES = (
     "",

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.language import trees
 
-from motet.engine.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
 from motet.language.annotate import Node as Annotated
 from motet.language.annotate import annotate
 from motet.language.parse import parse
@@ -38,6 +37,7 @@ from motet.model.times import END_OF_TIME
 from motet.plan.dag import build
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
+from motet.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
 from motet.sparql.parse import parse_expression
 from motet.sparql.scope import renamed, variables_in_order
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE
@@ -14,6 +13,7 @@ from motet.plan.dag import build
 from motet.plan.explain import as_json, as_text
 from motet.plan.feeding import Feed, feeds
 from motet.plan.picture import as_dot
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 MAKER = "SUBSCRIPTION maker EVENT a : <urn:A> {{ ?a <urn:room> ?r }} WHEN a CONSTRUCT {{ {0} }} "
 TAKER = "SUBSCRIPTION taker EVENT b {0} WHEN b"

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 from motet.plan.dag import build
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
 COMMUTING = ("AND", "ALONGSIDE", "OR", "EQUALS")

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from motet.embedded.history import Setting
-from motet.engine.reference import SubscribeRecord
 from motet.fuzz.case import Case
 from motet.fuzz.compare import nth_case
 from motet.fuzz.files import EX
@@ -23,6 +22,7 @@ from motet.language.syntax import Event, GroupPattern
 from motet.model.errors import UsageError
 from motet.model.schemas import EVENTS
 from motet.model.tables import notification_rows
+from motet.reference import SubscribeRecord
 from motet.spark.components import Division, Spread, divide
 from motet.spark.detect_groups import GROUPED, Detect
 from motet.spark.spread import Spreading

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from motet.embedded.replay import Replay
-    from motet.engine.reference import BackgroundRecord, EventRecord, Record
-    from motet.engine.why.scene import Scene
-    from motet.engine.why.wording import Names
     from motet.lake import DataFile, Snapshot
     from motet.language.syntax import Subscription
     from motet.model.tables import Triple
+    from motet.provenance.scene import Scene
+    from motet.provenance.wording import Names
+    from motet.reference import BackgroundRecord, EventRecord, Record
 
 FEW = 1_000  # events; so many are looked at without an index first
 MOST = 5_000  # events that are examined; the definitions take quadratic time
@@ -109,10 +109,10 @@ def written_prefixes(documents: Iterable[tuple[str, tuple[Subscription, ...], st
 def from_files(args: argparse.Namespace, keep: Sequence[str] = ()) -> AtHand:
     """The log of `motet run`; events in ``keep`` are examined whether they match or not."""
     from motet.embedded.job import load_documents, load_job
-    from motet.engine.reference import SubscribeRecord, TickRecord
-    from motet.engine.why.scene import Scene
-    from motet.engine.why.wording import Names
     from motet.model.times import END_OF_TIME
+    from motet.provenance.scene import Scene
+    from motet.provenance.wording import Names
+    from motet.reference import SubscribeRecord, TickRecord
 
     arrival = instant_of(args.arrival or "now")
     named = {"ontology": args.ontology, "catalogue": args.catalogue, "syntax": args.syntax}
@@ -157,8 +157,8 @@ def _unique(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _records(batches: Iterable[pa.RecordBatch], first: int, wanted: Callable[[str], bool]) -> Iterator[EventRecord]:
     """Some of the events as records, at the offsets all of them would have."""
-    from motet.engine.reference import EventRecord
     from motet.model.tables import event_rows
+    from motet.reference import EventRecord
 
     offset = first
     for batch in batches:
@@ -190,9 +190,9 @@ def _matching(
 
 def from_lake(snapshot: Snapshot, name: str, span: Span, args: argparse.Namespace, keep: Sequence[str]) -> AtHand:
     """One subscription of a lake, those that derive events, and the events that can matter to a span of time."""
-    from motet.engine.reference import BackgroundRecord, SubscribeRecord
-    from motet.engine.why.scene import Scene
-    from motet.engine.why.wording import Names
+    from motet.provenance.scene import Scene
+    from motet.provenance.wording import Names
+    from motet.reference import BackgroundRecord, SubscribeRecord
 
     controls = list(_controls(snapshot, name))
     subscriptions = [one.subscription for one in controls if isinstance(one, SubscribeRecord)]
@@ -207,9 +207,9 @@ def from_lake(snapshot: Snapshot, name: str, span: Span, args: argparse.Namespac
 
 def from_replay(replay: Replay, name: str, span: Span, names: Names, keep: Sequence[str]) -> AtHand:
     """The same of a subscription that is replayed, and of what a replay sees."""
-    from motet.engine.reference import SubscribeRecord
-    from motet.engine.why.scene import Scene
     from motet.language.syntax import Construct
+    from motet.provenance.scene import Scene
+    from motet.reference import SubscribeRecord
 
     part = next(part for part in replay.parts if any(one.name == name for one in part.subscriptions))
     history, setting = part.history, part.history.setting
@@ -277,9 +277,9 @@ def _overlaps(segment: DataFile, start: int, end: int) -> bool:
 
 def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
     """The control records that concern a subscription; of the others only those that derive events."""
-    from motet.engine.reference import RetractRecord, SubscribeRecord, TickRecord, UnsubscribeRecord
     from motet.language.parse import parse
     from motet.model.tables import micros
+    from motet.reference import RetractRecord, SubscribeRecord, TickRecord, UnsubscribeRecord
 
     for batch in snapshot.controls():
         for row, end in zip(batch.to_pylist(), micros(batch.column("end")), strict=True):
@@ -299,7 +299,7 @@ def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
 
 def _change(row: dict[str, Any]) -> BackgroundRecord:
     """A background record of RECORDS."""
-    from motet.engine.reference import BackgroundRecord
+    from motet.reference import BackgroundRecord
 
     triples = frozenset(tuple(triple.values()) for triple in row["triples"])
     removes = row["text"] == "remove"
@@ -308,8 +308,8 @@ def _change(row: dict[str, Any]) -> BackgroundRecord:
 
 def _reached(subscriptions: Iterable[Subscription], span: Span) -> Span:
     """The window of the events that can matter, and of those that only just cannot: near misses are answers too."""
-    from motet.engine.why.reach import reach
     from motet.model.times import END_OF_TIME, START_OF_TIME
+    from motet.provenance.reach import reach
 
     total = 0
     for one in subscriptions:
@@ -342,8 +342,8 @@ def _stored(
 
 def _stamped(batch: pa.RecordBatch) -> Iterator[EventRecord]:
     """Events of a RECORDS batch as they were stamped."""
-    from motet.engine.reference import EventRecord
     from motet.model.tables import event_rows, micros
+    from motet.reference import EventRecord
 
     columns = (batch.column("offset").to_pylist(), micros(batch.column("frontier")), batch.column("late").to_pylist())
     for row, offset, frontier, late in zip(event_rows(batch), *columns, strict=True):
@@ -364,7 +364,7 @@ def _near(events: list[EventRecord], span: Span, keep: Sequence[str]) -> list[Ev
 
 def _last_tick(offset: int, frontier: int | None) -> Iterator[Record]:
     """The frontier of the whole log, which events that were left out may have moved."""
-    from motet.engine.reference import TickRecord
+    from motet.reference import TickRecord
 
     if frontier is not None:
         yield TickRecord(offset, frontier)

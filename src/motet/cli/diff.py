@@ -17,10 +17,10 @@ from motet.model.errors import MotetError
 if TYPE_CHECKING:
     from motet.embedded.diff import Change
     from motet.embedded.replay import Replay
-    from motet.engine.why.derivation import Why
-    from motet.engine.why.why_not import WhyNot
-    from motet.engine.why.wording import Names
     from motet.model.notifications import Notification
+    from motet.provenance.derivation import Why
+    from motet.provenance.why_not import WhyNot
+    from motet.provenance.wording import Names
 
 HELP = "show which notifications edited subscriptions gain and lose on a lake's history, and why"
 EXAMPLES = """\
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from motet.embedded.diff import replayed_changes, status
     from motet.embedded.job import load_documents
     from motet.embedded.replay import load_replay
-    from motet.engine.why.wording import Names
+    from motet.provenance.wording import Names
 
     documents = [load_documents([path], syntax=args.syntax) for path in (args.old, args.new)]
     old, new = ([one for _, found, _ in each for one in found] for each in documents)
@@ -83,7 +83,7 @@ class _Accounts:
         return _Account(self._why(giving, change.notification), self._why_not(other, change.notification))
 
     def _why(self, replay: Replay, told: Notification) -> Why | None:
-        from motet.engine.why.derivation import why
+        from motet.provenance.derivation import why
 
         found = at_hand.from_replay(replay, told.subscription, (told.start, told.end), self.names, told.events)
         try:
@@ -93,7 +93,7 @@ class _Accounts:
 
     def _why_not(self, replay: Replay, told: Notification) -> WhyNot | None:
         """Of the event that gets least far: what the others lack is a consequence."""
-        from motet.engine.why.why_not import why_not
+        from motet.provenance.why_not import why_not
 
         if all(one.name != told.subscription for part in replay.parts for one in part.subscriptions):
             return None
@@ -125,8 +125,8 @@ def _rows(status: dict[str, str], counts: Counter[tuple[str, bool]]) -> Iterator
 
 
 def _lines(change: Change, accounts: _Accounts) -> Iterator[Line]:
-    from motet.engine.why.hindrance_words import sentence
-    from motet.engine.why.tree import as_lines
+    from motet.provenance.hindrance_words import sentence
+    from motet.provenance.tree import as_lines
 
     told, account = change.notification, accounts.of(change)
     names = accounts.names.of_day(told.start)
@@ -143,7 +143,7 @@ def _lines(change: Change, accounts: _Accounts) -> Iterator[Line]:
 
 
 def _show_json(status: dict[str, str], changes: Iterator[Change], accounts: _Accounts, limit: int) -> None:
-    from motet.engine.why import hindrance_words, tree
+    from motet.provenance import hindrance_words, tree
 
     found: list[dict[str, object]] = []
     for change in changes:

@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.engine.why.derivation import why
-    from motet.engine.why.tree import as_json, as_lines
+    from motet.provenance.derivation import why
+    from motet.provenance.tree import as_json, as_lines
 
     at_hand.check(args)
     found, notification = _from_lake(args) if args.lake else _from_files(args)

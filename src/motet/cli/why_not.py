@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.engine.why.hindrance_words import as_json, as_lines
-    from motet.engine.why.why_not import why_not
+    from motet.provenance.hindrance_words import as_json, as_lines
+    from motet.provenance.why_not import why_not
 
     at_hand.check(args)
     event = args.event.strip("<>")

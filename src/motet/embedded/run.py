@@ -12,12 +12,12 @@ from motet.codec.decode import decode_file
 from motet.embedded.job import Job, Summary
 from motet.embedded.readiness import get_ready
 from motet.engine.kernel import Kernel
-from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 Reject = Callable[[Sequence[DecodeError]], None]
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from motet.engine.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord
 from motet.language.syntax import Construct, GroupPattern, Subscription
 from motet.model.errors import UsageError
 from motet.model.tables import Triple
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import END_OF_TIME, format_datetime
+from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord
 
 PROV = "http://www.w3.org/ns/prov#"
 TAG = "urn:motet:fuzz:case"

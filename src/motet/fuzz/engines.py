@@ -18,7 +18,15 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from motet.engine.reference import (
+from motet.fuzz.buckets import BucketsEngine
+from motet.fuzz.case import Case, apart, packed
+from motet.fuzz.files import event_files
+from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.oracle import expected_lines, without_offsets
+from motet.language.printer import to_text
+from motet.model.errors import DecodeError, UsageError
+from motet.model.notifications import Notification
+from motet.reference import (
     BackgroundRecord,
     EventRecord,
     Record,
@@ -29,14 +37,6 @@ from motet.engine.reference import (
     evaluate_emissions,
     stamp,
 )
-from motet.fuzz.buckets import BucketsEngine
-from motet.fuzz.case import Case, apart, packed
-from motet.fuzz.files import event_files
-from motet.fuzz.kernel import KernelEngine
-from motet.fuzz.oracle import expected_lines, without_offsets
-from motet.language.printer import to_text
-from motet.model.errors import DecodeError, UsageError
-from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud

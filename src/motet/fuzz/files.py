@@ -19,15 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from motet.codec.decode import decode_bytes, decode_file
-from motet.engine.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-)
 from motet.fuzz.case import PROV, Case
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -37,6 +28,15 @@ from motet.model.tables import EventRow, Triple, event_rows
 from motet.model.terms import XSD, iri
 from motet.model.times import END_OF_TIME, format_datetime, parse_datetime, parse_duration
 from motet.ontology.load import load
+from motet.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+)
 
 EX = "http://example.org/"
 PREFIXES = {"ex": EX, "prov": PROV, "xsd": XSD}

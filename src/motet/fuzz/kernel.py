@@ -13,7 +13,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from motet.engine.reference import (
+from motet.fuzz.case import Case
+from motet.fuzz.oracle import lines_of
+from motet.lake.records import DRAFT, place
+from motet.language.printer import to_text
+from motet.model.tables import Triple, notification_rows
+from motet.reference import (
     BackgroundRecord,
     EventRecord,
     Record,
@@ -23,11 +28,6 @@ from motet.engine.reference import (
     UnsubscribeRecord,
     stamp,
 )
-from motet.fuzz.case import Case
-from motet.fuzz.oracle import lines_of
-from motet.lake.records import DRAFT, place
-from motet.language.printer import to_text
-from motet.model.tables import Triple, notification_rows
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
 ODDS = (0.03, 0.1, 0.1, 0.3, 1.0)

@@ -7,7 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from motet.engine.reference import (
+from motet.fuzz.case import TAG, Case, run_of, tag, timed_event
+from motet.fuzz.files import EX
+from motet.language.syntax import Subscription
+from motet.model.tables import Triple
+from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
+from motet.model.times import END_OF_TIME, parse_datetime
+from motet.reference import (
     BackgroundRecord,
     EventRecord,
     Record,
@@ -16,12 +22,6 @@ from motet.engine.reference import (
     TickRecord,
     UnsubscribeRecord,
 )
-from motet.fuzz.case import TAG, Case, run_of, tag, timed_event
-from motet.fuzz.files import EX
-from motet.language.syntax import Subscription
-from motet.model.tables import Triple
-from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
-from motet.model.times import END_OF_TIME, parse_datetime
 
 BEGIN = parse_datetime("2026-11-15T10:00:00Z")
 SECOND = 1_000_000

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from motet.engine.reference import evaluate_emissions
 from motet.fuzz.case import Case
 from motet.language.syntax import Pattern
 from motet.model.notifications import Notification
+from motet.reference import evaluate_emissions
 
 Emission = tuple[int, Notification]  # the offset of the record that made it final
 

@@ -13,16 +13,6 @@ from pathlib import Path
 from random import Random
 
 from motet.codec.decode import decode_bytes
-from motet.engine.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-    stamp,
-)
 from motet.fuzz.case import Case
 from motet.fuzz.compare import nth_case
 from motet.fuzz.files import nquads
@@ -33,6 +23,16 @@ from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.tables import Triple
+from motet.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+    stamp,
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TypeVar
 
-from motet.engine.reference import EventRecord, Record, RetractRecord, SubscribeRecord, UnsubscribeRecord
 from motet.fuzz.case import TIME_PROPERTIES, Case, run_of, timed_event
 from motet.fuzz.compare import Difference, compare
 from motet.fuzz.engines import Engine
@@ -19,6 +18,7 @@ from motet.language.syntax import Context, Delivery, Pattern, Select, Signal, Su
 from motet.language.walk import children, leaves
 from motet.model.errors import SubscriptionError, UsageError
 from motet.model.terms import iri
+from motet.reference import EventRecord, Record, RetractRecord, SubscribeRecord, UnsubscribeRecord
 
 T = TypeVar("T")
 

@@ -16,7 +16,6 @@ from motet.engine.detect.occurrences import NO_OFFSET, Occurrences, member_sets
 from motet.engine.detect.saving import Saved, apply, delta
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, in_one_numbering, together
 from motet.engine.kernel import Kernel
-from motet.engine.reference import evaluate_emissions
 from motet.fuzz.case import Case
 from motet.fuzz.compare import random_cases
 from motet.fuzz.kernel import log_of
@@ -24,6 +23,7 @@ from motet.fuzz.subscriptions import Abilities
 from motet.model.errors import EngineError
 from motet.model.schemas import RECORDS
 from motet.model.tables import notification_rows
+from motet.reference import evaluate_emissions
 
 EVERYTHING = Abilities()
 SEEDS = (1, 2)

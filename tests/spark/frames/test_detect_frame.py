@@ -16,11 +16,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from motet.engine.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal, literal_parts
 from motet.model.times import END_OF_TIME
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 from motet.spark import detect
 
 SCHEMA = "n long, begin timestamp, finish timestamp, room string, next string, kind string, celsius double, level int"

@@ -1,0 +1,173 @@
+"""What can be said of a derivation: each fact is plain data from which anyone can check that it is true.
+
+Times are instants or lengths in microseconds, terms are N-Triples, patterns are text of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from motet.model.times import END_OF_TIME, format_datetime
+from motet.reference.occurrences import Bindings
+from motet.reference.sparql import Triple
+
+INSTANTS = frozenset({"start", "end", "after", "until", "point", "previous", "following"})
+
+
+@dataclass(frozen=True)
+class Span:
+    """The interval of a side."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Relates:
+    """The relation of the left side to the right one; ALONGSIDE when they share an instant."""
+
+    relation: str
+    left: Span
+    right: Span
+
+
+@dataclass(frozen=True)
+class Agrees:
+    """Both sides bind a variable to the same term."""
+
+    variable: str
+    term: str
+
+
+@dataclass(frozen=True)
+class Fits:
+    """The hull is within the bound."""
+
+    start: int
+    end: int
+    bound: int
+
+
+@dataclass(frozen=True)
+class Satisfies:
+    """A FILTER is true of these values."""
+
+    condition: str
+    values: Bindings
+
+
+@dataclass(frozen=True)
+class Absent:
+    """No occurrence of ``pattern`` whose bindings agree with ``bindings`` lies in the window.
+
+    ``window`` is ``after``: it starts after ``after`` and ends at or before ``until``; ``between``: it starts after
+    ``after`` and ends before ``until``; ``hull``: together with [after, until] it spans at most ``length``.
+    ``checked`` tells whether all events that can matter were there to look into.
+    """
+
+    pattern: str
+    window: str
+    after: int
+    until: int
+    bindings: Bindings
+    checked: bool
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class Passes:
+    """WITHOUT looks between the sides, and there is nothing between them."""
+
+    left: Span
+    right: Span
+
+
+@dataclass(frozen=True)
+class Picked:
+    """The context's rule: when ``completed`` (left or right) completed, it took ``taken`` of ``candidates``."""
+
+    context: str
+    completed: str
+    candidates: int
+    taken: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An iteration has so many members, all of one key."""
+
+    members: int
+    key: Bindings
+
+
+@dataclass(frozen=True)
+class Gap:
+    """From the end of one member to the end of the next."""
+
+    previous: int
+    following: int
+    allowed: int
+
+
+@dataclass(frozen=True)
+class Begins:
+    """Where a NO begins to count: ``since`` or the end of an occurrence of its operand."""
+
+    point: int
+    since: bool
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A triple the leaf needed. ``source`` is event, background, reasoning, or path for the ends of a property path.
+
+    For reasoning, ``axioms`` are what it follows from, and ``stated`` the classes the event itself gives the subject.
+    """
+
+    triple: Triple
+    source: str
+    axioms: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lacks:
+    """MINUS or NOT EXISTS: the event has nothing like this."""
+
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Anything:
+    """An EVENT without class and body matches every event."""
+
+
+Fact = (
+    Relates | Agrees | Fits | Satisfies | Absent | Passes | Picked | Counted | Gap | Begins | Stated | Lacks | Anything
+)
+
+
+def to_json(fact: Fact | Span) -> dict[str, object]:
+    """
+    >>> to_json(Begins(0, since=True))
+    {'kind': 'begins', 'point': '1970-01-01T00:00:00.000000Z', 'since': True}
+    """
+    shown: dict[str, object] = {} if isinstance(fact, Span) else {"kind": type(fact).__name__.lower()}
+    for field in fields(fact):
+        shown[field.name] = _value(field.name, getattr(fact, field.name))
+    return shown
+
+
+def _value(name: str, value: object) -> object:
+    if isinstance(value, Span):
+        return to_json(value)
+    if name in INSTANTS and isinstance(value, int):
+        return format_datetime(min(value, END_OF_TIME))
+    if name in ("values", "bindings", "key"):
+        return bindings_json(value)  # type: ignore[arg-type]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def bindings_json(bindings: Bindings | Mapping[str, str]) -> dict[str, str]:
+    return dict(bindings)

@@ -1,0 +1,73 @@
+"""What a leaf matches in one event (language page, sections 2 and 3).
+
+> A leaf pattern is evaluated over the event's own graph together with the background graph […], closed under the
+> ontology. […] A solution that also arises from the background graph alone does not count. An EVENT without class and
+> body matches every event once.
+
+> In the body of an EVENT, `?name` (the event's own name) is bound to the event IRI, and `EVENT e : C` adds `?e a C`.
+
+So the body is read as if it began with ``VALUES ?name { <event> } ?name a C .`` and SPARQL's own rules of scope hold
+from there. A solution is the value of every variable the body can bind, before projection; it “arises from the
+background alone” when the same group, ``?name`` bound to the same event, has it over the closed background graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from motet.language.syntax import Event
+from motet.model.errors import LimitError
+from motet.model.terms import RDF_TYPE, XSD, iri, literal
+from motet.model.times import format_datetime
+from motet.ontology.entailment import Entailment, Reasoner
+from motet.reference.occurrences import Bindings
+from motet.reference.sparql import Triple, solutions
+from motet.reference.visibility import body_variables
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The ontology with its individuals, as far as it is known at a place in the log, and how far to reason."""
+
+    triples: frozenset[Triple]
+    entailment: Entailment
+
+    def background(self) -> frozenset[Triple]:
+        return frozenset(_reasoner(self).background)
+
+    def closed(self, graph: frozenset[Triple]) -> frozenset[Triple]:
+        """An event's graph together with the background graph, closed under the ontology."""
+        return _closed(self, graph)
+
+
+def leaf_solutions(event: Event, event_iri: str, graph: frozenset[Triple], knowledge: Knowledge) -> frozenset[Bindings]:
+    """The solutions of a leaf that count, over all variables of its body."""
+    typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
+    body = event.body.text if event.body else ""
+    if not typed and not body.strip():
+        return frozenset({((event.name, iri(event_iri)),)})
+    group = f"VALUES ?{event.name} {{ <{event_iri}> }} {typed} {body}"
+    variables = body_variables(event)
+    try:
+        closed = knowledge.closed(graph)
+    except LimitError:  # the event would entail more than the limits allow: only an EVENT without a pattern matches it
+        return frozenset()
+    found = solutions(closed, group, variables)
+    return found - solutions(knowledge.background(), group, variables) if found else found
+
+
+def interval_bindings(event: Event, start: int, end: int) -> Bindings:
+    """“`EVENT a : ex:A DURING ?s ?e` binds `?s` and `?e` to the event's start and end as xsd:dateTime literals”"""
+    instants = (literal(format_datetime(instant), datatype=XSD + "dateTime") for instant in (start, end))
+    return tuple(sorted(zip(event.times, instants, strict=True))) if event.times else ()
+
+
+@lru_cache(maxsize=64)
+def _reasoner(knowledge: Knowledge) -> Reasoner:
+    return Reasoner(knowledge.triples, knowledge.entailment)
+
+
+@lru_cache(maxsize=4096)
+def _closed(knowledge: Knowledge, graph: frozenset[Triple]) -> frozenset[Triple]:
+    return frozenset(_reasoner(knowledge).close(graph)) | knowledge.background() | graph

@@ -1,0 +1,159 @@
+"""What an account says, word for word, for a small building."""
+
+from __future__ import annotations
+
+import pytest
+
+from motet.language.parse import parse
+from motet.model.notifications import Notification
+from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
+from motet.model.times import END_OF_TIME, parse_datetime
+from motet.provenance.derivation import why
+from motet.provenance.scene import Scene
+from motet.provenance.tree import as_json, as_lines
+from motet.provenance.wording import Names, length
+from motet.reference import EventRecord, RetractRecord, SubscribeRecord, TickRecord
+
+EX = "http://example.org/"
+NAMES = Names({"ex": EX})
+TEN = parse_datetime("2026-11-15T10:00:00Z")
+MINUTE = 60_000_000
+ONTOLOGY = [(iri(EX + "Optical"), iri(RDFS + "subClassOf"), iri(EX + "Smoke"))]
+FIRE = f"""PREFIX ex: <{EX}>
+SUBSCRIPTION fire
+  EVENT smoke : ex:Smoke {{ ?smoke ex:room ?room ; ex:level ?level FILTER(?level > 3) }}
+  EVENT heat : ex:Heat {{ ?heat ex:room ?room }}
+  EVENT drill : ex:Drill {{ ?drill ex:room ?room }}
+  WHEN (smoke BEFORE heat WITHIN 5 min) UNLESS drill WITHIN 10 min
+  CONTEXT chronicle
+  SELECT ?room"""
+
+
+def event(number: int, class_: str, minute: int, level: int | None = None) -> EventRecord:
+    name = iri(f"urn:e:{number}")
+    triples = {(name, RDF_TYPE, iri(EX + class_)), (name, iri(EX + "room"), iri(EX + "r1"))}
+    triples |= {(name, iri(EX + "level"), literal(str(level), datatype=XSD + "integer"))} if level else set()
+    at = TEN + minute * MINUTE
+    return EventRecord(number, f"urn:e:{number}", at, at, frozenset(triples))
+
+
+def told(scene: Scene, name: str) -> list[Notification]:
+    return [emission.notification for emission in scene.emitted(name)]
+
+
+def text(scene: Scene, notification: Notification) -> list[str]:
+    return [branch + words for branch, words, _ in as_lines(why(scene, notification), NAMES)]
+
+
+def test_the_tree_of_a_fire() -> None:
+    """Leaves with triples and reasoning, the relation, the bound, the key, the context's choice, the quiet window."""
+    events = [event(1, "Optical", 0, 5), event(2, "Smoke", 1, 9), event(3, "Heat", 3)]
+    scene = Scene.of_events(parse(FIRE)[0], events, ontology=ONTOLOGY)
+    [notification] = told(scene, "fire")
+    assert text(scene, notification) == [
+        f"fire {notification.id[:12]} on 2026-11-15, 10:00:00 to 10:03:00",
+        "?room = ex:r1",
+        "└─ UNLESS drill WITHIN 10 min  10:00:00 to 10:03:00",
+        "   │  no drill with ?room = ex:r1 after 10:03:00 until 10:13:00",
+        "   └─ BEFORE  10:00:00 to 10:03:00",
+        "      │  10:00:00 is BEFORE 10:03:00, by 3 min",
+        "      │  ?room is ex:r1 on both sides",
+        "      │  3 min in all, at most 5 min allowed",
+        "      │  chronicle: the oldest of 2 partners when the right side completed",
+        "      ├─ smoke = urn:e:1  10:00:00  ?level = 5, ?room = ex:r1",
+        "      │     a ex:Smoke (stated: ex:Optical), by ex:Optical rdfs:subClassOf ex:Smoke",
+        "      │     ex:room ex:r1",
+        "      │     ex:level 5",
+        "      │     FILTER(?level > 3) is true, with ?level = 5",
+        "      └─ heat = urn:e:3  10:03:00  ?room = ex:r1",
+        "            a ex:Heat",
+        "            ex:room ex:r1",
+    ]
+
+
+def test_members_gaps_and_absence() -> None:
+    """An iteration names its members and gaps; a NO says from where it counts, and has no events."""
+    run = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN a+ EVERY 2 min WITHIN 9 min SIGNAL"
+    scene = Scene.of_events(parse(run)[0], [event(1, "Heat", 0), event(2, "Heat", 2)])
+    [notification] = told(scene, "s")
+    assert text(scene, notification)[1:4] == [
+        "└─ RUN, EVERY 2 min  10:00:00 to 10:02:00",
+        "   │  2 members",
+        "   │  2 min from 10:00:00 to the next, at most 2 min allowed",
+    ]
+    quiet = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN NO a FOR 2 min SIGNAL"
+    scene = Scene.of_events(parse(quiet)[0], [event(1, "Heat", 0)])
+    [notification] = told(scene, "s")
+    assert text(scene, notification)[1:] == [
+        "└─ NO a FOR 2 min  10:00:00 to 10:02:00",
+        "      counted from 10:00:00, the end of the last one",
+        "      no a after 10:00:00 until 10:02:00",
+    ]
+
+
+def test_the_chain_behind_a_derived_event() -> None:
+    """A leaf that matched a derived event shows the notification it was derived from."""
+    texts = (
+        f"PREFIX ex: <{EX}> SUBSCRIPTION make EVENT a : ex:Heat WHEN a CONSTRUCT {{ ?this a ex:Alarm }}",
+        f"PREFIX ex: <{EX}> SUBSCRIPTION see EVENT b : ex:Alarm WHEN b SIGNAL",
+    )
+    begin = [SubscribeRecord(number, parse(one)[0]) for number, one in enumerate(texts, -2)]
+    scene = Scene.of([*begin, event(1, "Heat", 0), TickRecord(2, END_OF_TIME)])
+    [notification], [behind] = told(scene, "see"), told(scene, "make")
+    assert text(scene, notification)[1:] == [
+        f"└─ b = urn:motet:derived:{behind.id[:12]}…:1  10:00:00",
+        "   │  a ex:Alarm",
+        f"   └─ derived by make {behind.id[:12]} on 2026-11-15, 10:00:00",
+        "      └─ a = urn:e:1  10:00:00",
+        "            a ex:Heat",
+    ]
+    assert "because" in str(as_json(why(scene, notification))["derivation"])
+
+
+def test_several_derivations_and_retracted_events() -> None:
+    """One derivation is shown and the others are counted; events that were retracted later are marked."""
+    both = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a {{ ?a ex:room ?r }} EVENT b : ex:Heat WHEN a OR b SIGNAL"
+    begin, end = SubscribeRecord(0, parse(both)[0]), TickRecord(3, END_OF_TIME)
+    scene = Scene.of([begin, event(1, "Heat", 0), RetractRecord(2, "urn:e:1"), end])
+    [notification] = told(scene, "s")
+    assert text(scene, notification)[-2:] == [
+        "1 other derivation gives the same notification",
+        "retracted since: urn:e:1",
+    ]
+
+
+def test_a_choice_that_cannot_be_followed() -> None:
+    """When events that decided the context's choice are missing, the parts are shown and the choice is left open."""
+    pairs = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 9 min CONTEXT chronicle"
+    [subscription] = parse(pairs)
+    events = [event(number, "Heat", number) for number in (1, 2, 3, 4)]
+    found = told(Scene.of_events(subscription, events), "s")
+    [second] = [one for one in found if one.events == ("urn:e:2", "urn:e:3")]
+    alone = why(Scene.of_events(subscription, events[1:3]), second, checked=False)
+    assert (alone.picked, [leaf.occurrence.events for leaf in alone.reason.leaves()]) == (
+        True,
+        [frozenset({"urn:e:2"}), frozenset({"urn:e:3"})],
+    )
+    [subscription] = parse(
+        f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a EVENT b EVENT c WHEN (a AND b) BEFORE c WITHIN 9 min"
+    )
+    own = ("urn:e:1", "urn:e:2", "urn:e:4")
+    made = Notification("s", TEN + MINUTE, TEN + 4 * MINUTE, own, bound(2, 1, 4))
+    account = why(Scene.of_events(subscription, [event(number, "Heat", number) for number in (1, 2, 3, 4)]), made)
+    assert not account.picked
+    assert [branch + words for branch, words, _ in as_lines(account, NAMES)][-1] == (
+        "which partners recent took cannot be followed: that depends on events not examined"
+    )
+
+
+def bound(*numbers: int) -> tuple[tuple[str, str], ...]:
+    return tuple((name, iri(f"urn:e:{number}")) for name, number in zip("abc", numbers, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("micros", "words"),
+    [(5, "0.005 ms"), (90_000_000, "1 min 30 s"), (86_400_000_000, "1 d"), (3_723_000_000, "1 h 2.05 min")],
+)
+def test_lengths(micros: int, words: str) -> None:
+    """A length is said in one or two units."""
+    assert length(micros) == words

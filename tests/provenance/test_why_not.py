@@ -1,0 +1,269 @@
+"""What stops an event from being told: the answers for one small building, and for random logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from motet.fuzz.compare import random_cases
+from motet.fuzz.subscriptions import Abilities
+from motet.language.parse import parse
+from motet.model.errors import UsageError
+from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
+from motet.model.times import END_OF_TIME, parse_datetime
+from motet.provenance import hindrances as h
+from motet.provenance.hindrance_words import as_json, as_lines, sentence
+from motet.provenance.scene import Scene
+from motet.provenance.why_not import why_not
+from motet.provenance.wording import Names
+from motet.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+    evaluate,
+)
+
+EX = "http://example.org/"
+NAMES = Names({"ex": EX}, "2026-11-15")
+MINUTE = 60_000_000
+TEN = parse_datetime("2026-11-15T10:00:00Z")
+EVENTS = """
+  EVENT smoke : ex:Smoke { ?smoke ex:room ?room ; ex:level ?level FILTER(?level > 3) }
+  EVENT heat : ex:Heat { ?heat ex:room ?room }
+  EVENT drill : ex:Drill { ?drill ex:room ?room }
+"""
+
+
+def event(number: int, class_: str, minute: float, room: str | None = "r1", level: int | None = None) -> EventRecord:
+    name = f"urn:e:{number}"
+    triples = {(iri(name), RDF_TYPE, iri(EX + class_))}
+    triples |= {(iri(name), iri(EX + "room"), iri(EX + room))} if room else set()
+    triples |= {(iri(name), iri(EX + "level"), literal(str(level), datatype=XSD + "integer"))} if level else set()
+    at = TEN + int(minute * MINUTE)
+    return EventRecord(0, name, at, at, frozenset(triples))
+
+
+def subscribed(when: str, *, since: str = "", events: str = EVENTS) -> SubscribeRecord:
+    used = "".join(line for line in events.splitlines(keepends=True) if line.split()[1:2] and line.split()[1] in when)
+    return SubscribeRecord(0, parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {since} {used} WHEN {when}")[0])
+
+
+def scene(records: Iterable[Record], lateness: int | None = None) -> Scene:
+    numbered = [replace(record, offset=offset) for offset, record in enumerate(records)]
+    return Scene.of(numbered, lateness=lateness)
+
+
+def said(records: Iterable[Record], number: int, lateness: int | None = None) -> str:
+    """The nearest reason, in words."""
+    answer = why_not(scene(records, lateness), "s", f"urn:e:{number}")
+    return sentence(answer.nearest, answer.event, NAMES)
+
+
+END = TickRecord(0, END_OF_TIME)
+PAIR = "(smoke BEFORE heat WITHIN 5 min)"
+SMOKE = event(1, "Smoke", 0, level=5)
+
+
+@pytest.mark.parametrize(
+    ("when", "asked", "others", "answer"),
+    [
+        ("smoke", event(2, "Heat", 0), [], "as smoke: class ex:Smoke: the event is an ex:Heat"),
+        ("smoke", event(2, "Smoke", 0, None, 5), [], "as smoke: no triple ex:room"),
+        ("smoke", event(2, "Smoke", 0, level=2), [], "as smoke: ?level > 3: ?level is 2"),
+        (PAIR, event(2, "Heat", 1), [], "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: there is no smoke"),
+        (
+            PAIR,
+            event(2, "Heat", 7),
+            [SMOKE],
+            "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: "
+            "7 min in all where 5 min are allowed, with urn:e:1 at 10:00:00",
+        ),
+        (
+            PAIR,
+            event(2, "Heat", -1),
+            [SMOKE],
+            "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: "
+            "the left side is AFTER the right one, not BEFORE, with urn:e:1 at 10:00:00",
+        ),
+        (
+            PAIR,
+            event(2, "Heat", 1, "r2"),
+            [SMOKE],
+            "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: "
+            "?room is ex:r2 here and ex:r1 there: urn:e:1 at 10:00:00",
+        ),
+        (
+            f"{PAIR} UNLESS drill WITHIN 10 min",
+            event(2, "Heat", 1),
+            [SMOKE, event(3, "Drill", 4)],
+            "as heat it matches, but in (smoke BEFORE heat WITHIN 5 min) UNLESS drill WITHIN 10 min: "
+            "drill contradicts it: urn:e:3 at 10:04:00",
+        ),
+        (
+            f"{PAIR} UNLESS drill WITHIN 10 min",
+            event(2, "Drill", 4),
+            [SMOKE, event(3, "Heat", 1)],
+            "as drill: it can only prevent a match (drill must be absent); "
+            "it prevented urn:e:1, urn:e:3 at 10:00:00 to 10:01:00",
+        ),
+        (
+            f"{PAIR} WITHOUT drill",
+            event(2, "Heat", 3),
+            [SMOKE, event(3, "Drill", 2)],
+            "as heat it matches, but in (smoke BEFORE heat WITHIN 5 min) WITHOUT drill: "
+            "drill contradicts it: urn:e:3 at 10:02:00",
+        ),
+        (
+            "smoke XOR heat WITHIN 5 min",
+            event(2, "Heat", 3),
+            [SMOKE],
+            "as heat it matches, but in smoke XOR heat WITHIN 5 min: smoke contradicts it: urn:e:1 at 10:00:00",
+        ),
+        (
+            f"{PAIR} FILTER(?level > 6)",
+            event(2, "Heat", 3),
+            [SMOKE],
+            "as heat it matches, but in (smoke BEFORE heat WITHIN 5 min) FILTER(?level > 6): "
+            "FILTER(?level > 6) is not true: ?level is 5",
+        ),
+        (
+            "(smoke BEFORE heat FILTER(?level > 6)) WITHIN 5 min",
+            event(2, "Heat", 3),
+            [SMOKE],
+            "as heat it matches, but in smoke BEFORE heat FILTER(?level > 6): "
+            "FILTER(?level > 6) is not true: ?level is 5, with urn:e:1 at 10:00:00",
+        ),
+        ("heat{3}", event(2, "Heat", 3), [event(1, "Heat", 0)], "as heat it matches, but in heat{3}: 2 of 3"),
+        (
+            "heat{2} EVERY 2 min",
+            event(2, "Heat", 3),
+            [event(1, "Heat", 0)],
+            "as heat it matches, but in heat{2} EVERY 2 min: "
+            "3 min apart from the next, urn:e:1 at 10:00:00, where 2 min are allowed",
+        ),
+        (
+            "heat{2} WITHIN 2 min",
+            event(2, "Heat", 3),
+            [event(1, "Heat", 0)],
+            "as heat it matches, but in heat{2} WITHIN 2 min: 3 min in all where 2 min are allowed",
+        ),
+        ("NO heat FOR 2 min", event(2, "Heat", 3), [], "as heat: it can only prevent a match (heat must be absent); "
+         "it prevented nothing"),
+        (f"{PAIR} CONTEXT chronicle", event(2, "Heat", 3), [SMOKE, event(3, "Heat", 1)],
+         "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: "
+         "urn:e:1 at 10:00:00 would fit, but was consumed by urn:e:3"),
+        (f"{PAIR} CONTEXT chronicle", event(2, "Smoke", 2, level=9), [SMOKE, event(3, "Heat", 3)],
+         "as smoke it matches, but in smoke BEFORE heat WITHIN 5 min: "
+         "urn:e:3 at 10:03:00 would fit, but was passed over for urn:e:1"),
+    ],
+)  # fmt: skip
+def test_the_nearest_reason(when: str, asked: EventRecord, others: list[EventRecord], answer: str) -> None:
+    """The reason names the predicate, condition or partner, with its values."""
+    events = sorted([*others, asked], key=lambda one: one.end)
+    assert said([subscribed(when), *events, END], 2) == answer
+
+
+def test_replaced_in_recent() -> None:
+    """In recent an occurrence makes room for the next one of its key: the earlier smoke is not open any more."""
+    records: list[Record] = [
+        subscribed(PAIR),
+        event(2, "Smoke", 0, level=5),
+        event(3, "Smoke", 1, level=5),
+        event(4, "Heat", 2),
+        END,
+    ]
+    assert said(records, 2) == (
+        "as smoke it matches, but in smoke BEFORE heat WITHIN 5 min: "
+        "urn:e:4 at 10:02:00 would fit, but was replaced by urn:e:3"
+    )
+
+
+def test_what_is_told_and_what_waits() -> None:
+    """A told event names its notifications; one that waits says what the frontier must pass."""
+    records: list[Record] = [subscribed("smoke UNLESS drill WITHIN 10 min"), event(2, "Smoke", 0, level=5)]
+    [notification] = evaluate(list(scene([*records, END]).records), lateness=None)
+    assert said([*records, END], 2) == f"as smoke: it was told: {notification.id[:12]} (see `motet why`)"
+    assert said(records, 2) == "as smoke: not final yet: there is no frontier yet, it must pass 10:10:00"
+    assert said([*records, TickRecord(0, TEN + MINUTE)], 2) == (
+        "as smoke: not final yet: the frontier is at 10:01:00, it must pass 10:10:00"
+    )
+    assert said([*records, UnsubscribeRecord(0, "s"), END], 2) == "as smoke: the subscription ended before it was final"
+
+
+def test_what_is_final_at_once_is_told_without_a_frontier() -> None:
+    """A single event waits for nothing, also when the subscription ends later."""
+    records: list[Record] = [subscribed("smoke"), event(2, "Smoke", 0, level=5), UnsubscribeRecord(0, "s")]
+    assert said(records, 2).startswith("as smoke: it was told")
+
+
+def test_events_that_are_not_seen() -> None:
+    """Late, too early, retracted and after the end are answers of their own."""
+    asked, begin, later = event(2, "Smoke", 0, level=5), subscribed("smoke"), event(3, "Heat", 5)
+    assert said([begin, later, asked], 2, lateness=MINUTE) == (
+        "late: it ends at 10:00:00, the frontier was at 10:04:00 when it came"
+    )
+    assert said([asked, begin], 2) == "published (10:00:00) before the subscription began, which has no SINCE"
+    since = subscribed("smoke", since='SINCE "2026-11-15T10:01:00Z"')
+    assert said([asked, since], 2) == "it starts at 10:00:00, before SINCE 10:01:00"
+    since = subscribed("smoke", since='SINCE "2026-11-15T09:00:00Z"')
+    assert said([asked, RetractRecord(0, "urn:e:2"), since], 2) == "retracted before the subscription began"
+    assert said([begin, UnsubscribeRecord(0, "s"), asked], 2) == "published after the subscription had ended"
+
+
+def test_bodies_fail_at_their_first_unmet_part() -> None:
+    """A constant that differs, a class of something else, a path, and a solution of the background alone."""
+    room = iri(EX + "r1")
+    leaf = "EVENT smoke : ex:Smoke {{ {} }}\n"
+    for body, answer in {
+        "?smoke ex:room ex:r2": "as smoke: ex:room ex:r2: it is ex:r1",
+        "?smoke ex:room ?room . ?room a ex:Cooled": "as smoke: class ex:Cooled: ex:r1 is an ex:Lab",
+        "?smoke ex:room ?room . ?room ex:floor ?floor": "as smoke: no triple ex:floor about ex:r1",
+        "?smoke ex:near+ ?room": "as smoke: no match of { ?smoke (ex:near)+ ?room }",
+        "?smoke ex:level ?level FILTER(?level > 1) FILTER(?level < 5)": "as smoke: ?level < 5: ?level is 5",
+    }.items():
+        background = BackgroundRecord(0, added=frozenset({(room, RDF_TYPE, iri(EX + "Lab"))}))
+        begin = subscribed("smoke", events=leaf.format(body))
+        assert said([begin, background, event(2, "Smoke", 0, level=5), END], 2) == answer
+    alone = subscribed("smoke", events="EVENT smoke { ex:r1 a ?class }\n")
+    axiom = (iri(EX + "Lab"), iri(RDFS + "subClassOf"), iri(EX + "Room"))
+    background = BackgroundRecord(0, added=frozenset({(room, RDF_TYPE, iri(EX + "Lab")), axiom}))
+    assert said([alone, background, event(2, "Smoke", 0), END], 2) == (
+        "as smoke: the solution arises from the background alone, without the event"
+    )
+
+
+def test_what_is_not_there_is_refused() -> None:
+    """An unknown subscription and an unknown event are errors of use."""
+    at_hand = scene([subscribed("smoke"), SMOKE])
+    with pytest.raises(UsageError, match="no subscription 't'"):
+        why_not(at_hand, "t", "urn:e:1")
+    with pytest.raises(UsageError, match="no event <urn:e:9>"):
+        why_not(at_hand, "s", "urn:e:9")
+
+
+def test_told_means_told() -> None:
+    """Over random logs: an event is said to be told exactly if it is in a notification; others get another reason."""
+    kinds = set()
+    for case in islice(random_cases(71, Abilities()), 8):
+        ontology, entailment, lateness = case.ontology, case.entailment, case.lateness
+        found = evaluate(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
+        told = {(one.subscription, name): one.id for one in found for name in one.events}
+        at_hand = Scene.of(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
+        for subscription in case.subscriptions:
+            for one in {record.id for record in case.events}:
+                answer = why_not(at_hand, subscription.name, one)
+                nearest = answer.nearest.hindrance
+                kinds.add(h.kind(nearest))
+                assert isinstance(nearest, h.Told) == ((subscription.name, one) in told)
+                assert not isinstance(nearest, h.Told) or told[subscription.name, one] in nearest.notifications
+                reasons = as_json(answer)["reasons"]
+                assert isinstance(reasons, list)
+                assert len(list(as_lines(answer, NAMES, everything=True))) == 1 + len(reasons)
+    assert len(kinds) > 10
