@@ -1,7 +1,7 @@
 """The layers of docs/design.md: who may import whom, and which packages do no I/O."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -101,39 +101,3 @@ def test_events_are_matched_then_detected_then_told(lower: str, upper: str) -> N
     """Inside the engine the same holds: the kernel is made of detection, which is made of matching."""
     for path in (SOURCE / lower).rglob("*.py"):
         assert not [name for name in imports(path) if name.startswith(f"motet.{upper}")], path
-
-
-KNOWN_CYCLES = {
-    ("motet", "motet.spark"),
-    ("motet.ontology", "motet.ontology.codes"),
-    ("motet.spark", "motet.spark.stream"),
-}
-
-
-def test_packages_have_no_cycle() -> None:
-    """No two packages, nested ones included, import each other."""
-    edges = package_imports()
-    both = {(one, other) for one, other in edges if (other, one) in edges and one < other}
-    assert both == KNOWN_CYCLES
-
-
-def package_imports() -> set[tuple[str, str]]:
-    """The edges between packages: every directory below src is one."""
-    modules = {module_name(path): path for path in SOURCE.rglob("*.py")}
-    package = {name: name if path.name == "__init__.py" else name.rpartition(".")[0] for name, path in modules.items()}
-    edges = {(package[name], package[one]) for name, path in modules.items() for one in imported_modules(path, modules)}
-    return {(one, other) for one, other in edges if one != other}
-
-
-def module_name(path: Path) -> str:
-    return ".".join(["motet", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
-
-
-def imported_modules(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
-    """The modules of the project that a file imports, at the top or inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module in modules:
-            inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (one if one in modules else node.module for one in inner)
