@@ -13,10 +13,11 @@ import pyarrow as pa
 from benchmarks.parts.records import NS, names
 from benchmarks.streams import A, B, Column, Intervals, Pairs, Points
 
+from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, VALUES
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import NOWHERE, Frontier
-from motet.engine.detect.occurrences import EMITTED, END, EVENT, FIRST, START, VALUES, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import Subscription
 from motet.model.times import END_OF_TIME
 from motet.plan.dag import Builder
@@ -89,6 +90,6 @@ def _batches(leaves: list[Node], stream: Points | Intervals, size: int) -> list[
 def _leaf(stream: Points | Intervals, rows: Column) -> Occurrences:
     columns = np.zeros((VALUES + 2, len(rows)), np.int64)
     columns[START], columns[END] = stream[2][rows], stream[-1][rows]
-    columns[EMITTED] = columns[FIRST] = rows
-    columns[VALUES], columns[VALUES + 1] = rows | EVENT, stream.key[rows]
+    columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = rows
+    columns[VALUES], columns[VALUES + 1] = rows | EVENT_BIT, stream.key[rows]
     return Occurrences(columns, np.arange(len(rows) + 1), rows)

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from motet.engine.buckets import bucket_of
+from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.construct import DERIVED
-from motet.engine.detect.occurrences import EVENT, Ints, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.saving import Saved
 from motet.engine.detect.saving_rows import EventText, Rows, canonical
 from motet.engine.kernel import Kernel
@@ -151,13 +152,13 @@ def test_derived_events_of_different_buckets_are_told_apart() -> None:
 
     def state(*ids: str) -> Saved:
         events = {DERIVED + number: EventText(id_) for number, id_ in enumerate(ids)}
-        row = [0, 0, 0, 0, 0, 0, (DERIVED + 1) | EVENT]
+        row = [0, 0, 0, 0, 0, 0, (DERIVED + 1) | EVENT_BIT]
         table = Occurrences(np.array([row]).T, np.array([0, 2]), np.array([DERIVED, DERIVED + 1]))
         return Saved(facts, {}, {}, {}, canonical(Rows((), events, {"open": table})))
 
     merged = merge([state("urn:x", "urn:y"), state("urn:z", "urn:x")])
     table, events = merged.rows.tables["open"], merged.rows.events
-    shown = [events[value ^ EVENT].id for value in table.values[:, -1].tolist()]
+    shown = [events[value ^ EVENT_BIT].id for value in table.values[:, -1].tolist()]
     lists = [[events[number].id for number in numbers] for numbers in table.events.reshape(2, 2).tolist()]
     found = sorted((value, sorted(ids)) for value, ids in zip(shown, lists, strict=True))
     assert found == [("urn:x", ["urn:x", "urn:z"]), ("urn:y", ["urn:x", "urn:y"])]

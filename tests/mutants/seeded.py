@@ -29,7 +29,7 @@ _ABSENCE_KERNELS = "engine/detect/absence_kernels.py"
 _ABSENCE = "engine/detect/absence.py"
 _ITERATION_KERNELS = "engine/detect/iteration_kernels.py"
 _ITERATION = "engine/detect/iteration.py"
-_GROUPING_KERNELS = "engine/detect/grouping_kernels.py"
+_TABLE_KERNELS = "engine/detect/table_kernels.py"
 _FRONTIER = "engine/detect/frontier.py"
 _DISTINCT = "engine/detect/distinct.py"
 _DETECTOR = "engine/detect/detector.py"
@@ -109,9 +109,9 @@ MUTANTS = (
         "WITHOUT looks into the right side",
     ),
     Mutant(
-        _GROUPING_KERNELS,
-        "found[column, group] = value if found[column, group] == UNBOUND else _DISAGREED",
-        "found[column, group] = value",
+        _TABLE_KERNELS,
+        "merged[column, group] = value if merged[column, group] == UNBOUND else _CONFLICT",
+        "merged[column, group] = value",
         "cumulative takes the last of several values",
     ),
     Mutant(
@@ -262,7 +262,7 @@ MUTANTS = (
     ),
     Mutant(
         _DETECTOR,
-        "seen = table if start is None else table.take(table.columns[FIRST] > start.offset)",
+        "seen = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)",
         "seen = table",
         "a subscription sees what began before it",
     ),

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.deliver import delivery
+from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import Ints, Occurrences
+from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.output import delivery
 from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.verify import is_single

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from motet.engine.backgrounds import Backgrounds
 from motet.engine.buckets import Buckets
+from motet.engine.detect.columns import FIRST_OFFSET, Ints
 from motet.engine.detect.construct import Templates
-from motet.engine.detect.deliver import delivery, in_order
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import NOWHERE, Frontier, standing
-from motet.engine.detect.occurrences import FIRST, Ints, Occurrences, concatenated, none
+from motet.engine.detect.occurrences import Occurrences, concatenated, none
+from motet.engine.detect.output import delivery, in_order
 from motet.engine.detect.saving import Saved
 from motet.engine.lives import Life, Past, parsed
 from motet.engine.match.verify import is_single
@@ -138,7 +139,7 @@ class Kernel:
                 told.append(self._work.matcher.notify(part.events))
             for id_, table in self._work.leaves.occurrences(part.events, self.names).items():
                 numbers = self._buckets_of(self._buckets, id_, table)
-                places.append(np.stack([numbers, table.columns[FIRST]], axis=1))
+                places.append(np.stack([numbers, table.columns[FIRST_OFFSET]], axis=1))
             self.names.keep(())
         return in_order(told), np.unique(np.concatenate(places), axis=0)
 

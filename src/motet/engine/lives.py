@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from motet.engine.detect.columns import FIRST_OFFSET, START
 from motet.engine.detect.construct import Templates
-from motet.engine.detect.deliver import Delivery
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import FIRST, START, Occurrences
+from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.output import Delivery
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Events, Subscription
@@ -67,7 +68,7 @@ class Past:
         seen = table.columns[START] >= self.since
         if self.retracted:
             ids = names.events.ids(table.events).to_pylist()
-            offsets = table.columns[FIRST].tolist()
+            offsets = table.columns[FIRST_OFFSET].tolist()
             seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
         return table.take(seen)
 

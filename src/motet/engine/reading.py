@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.engine.detect.columns import Ints
 from motet.engine.detect.frontier import NOWHERE
-from motet.engine.detect.occurrences import Ints
 
 Flags = npt.NDArray[np.bool_]
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from motet.engine.buckets import bucket_of
+from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.construct import DERIVED
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.grouping_kernels import first_equal
-from motet.engine.detect.occurrences import EVENT, Ints, Occurrences, with_values
+from motet.engine.detect.occurrences import Occurrences, with_values
 from motet.engine.detect.saving import Saved, table_name
 from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, together
+from motet.engine.detect.table_kernels import first_equal
 from motet.engine.kernel import Kernel
 from motet.plan.nodes import Plan
 from motet.plan.partition import components
@@ -91,9 +92,9 @@ def _renumbered(rows: Rows, numbers: Mapping[str, int]) -> Rows:
         return after[order][np.searchsorted(before[order], some)] if len(some) else some
 
     def values(some: Ints) -> Ints:
-        own = some >= EVENT
+        own = some >= EVENT_BIT
         found = some.copy()
-        found[own] = event_numbers(some[own] ^ EVENT) | EVENT
+        found[own] = event_numbers(some[own] ^ EVENT_BIT) | EVENT_BIT
         return found
 
     tables = {name: _with_events(with_values(table, values), event_numbers) for name, table in rows.tables.items()}

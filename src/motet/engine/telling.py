@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, Ints
 from motet.engine.detect.construct import Derived, as_records, solutions
-from motet.engine.detect.deliver import Told, alone, in_turn, notifications, with_constructs, with_graphs
 from motet.engine.detect.frontier import Frontier
-from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, Ints, Occurrences, concatenated
+from motet.engine.detect.occurrences import Occurrences, concatenated
 from motet.engine.detect.operator import Now
+from motet.engine.detect.output import Told, alone, in_turn, notifications, with_constructs, with_graphs
 from motet.engine.lives import Life
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
@@ -104,7 +105,7 @@ class Telling:
     def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
         """Derived events as records with numbers of their own, and the offsets they stand at."""
         places = np.array([row for row, _ in rows], np.int64)
-        start, end, emitted = (table.columns[column][places] for column in (START, END, EMITTED))
+        start, end, emitted = (table.columns[column][places] for column in (START, END, EMISSION_OFFSET))
         records = as_records([event for _, event in rows], start, end, self.sharing.derived)
         self.sharing.derived += len(rows)
         return records, emitted
@@ -117,7 +118,7 @@ class Telling:
         seen, news = {}, []
         for id_, table in self.work.leaves.occurrences(events, names, only=consumers).items():
             places = emitted[table.events - first]
-            placed = table.with_column(EMITTED, places).with_column(FIRST, places)
+            placed = table.with_column(EMISSION_OFFSET, places).with_column(FIRST_OFFSET, places)
             if past and past.life is consumers[id_]:
                 placed = past.visible(id_, placed, names, always=True)
             elif consumers[id_].offset < producer.offset:

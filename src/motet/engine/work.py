@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from motet.engine.backgrounds import Backgrounds
-from motet.engine.detect.deliver import Audience
 from motet.engine.detect.leaves import Leaves
+from motet.engine.detect.output import Audience
 from motet.engine.feeding import Feeding
 from motet.engine.lives import Life
 from motet.engine.match.matcher import Matcher

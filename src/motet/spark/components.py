@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from motet.engine.detect.deliver import delivery
+from motet.engine.detect.output import delivery
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription

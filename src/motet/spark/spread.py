@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.buckets import bucket_of
+from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import Ints, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription

@@ -6,11 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motet.engine.detect.columns import VALUES, Ints
 from motet.engine.detect.frontier import NOWHERE, Frontier
-from motet.engine.detect.gathering_kernels import events_of_both, gather
-from motet.engine.detect.key_kernels import key_numbers
-from motet.engine.detect.occurrences import VALUES, Ints, Occurrences
-from motet.engine.detect.order_kernels import in_order
+from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.table_kernels import gather_columns, is_time_ordered, key_ids, merge_events
 
 NUMBERS = st.integers(-3, 3)
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=3).map(sorted), min_size=1, max_size=6)
@@ -30,7 +29,7 @@ def _table(lists: list[list[int]]) -> Occurrences:
 def test_equal_keys_have_equal_numbers(tables: list[list[list[int]]]) -> None:
     """Rows have one number if and only if they agree in the key's columns, which may be others in each table."""
     columns = np.array([[0, 2]] * 3 + [[1, 0]] * 3, np.int64)
-    numbers, count = key_numbers(tuple(map(_columns, tables)), columns)
+    numbers, count = key_ids(tuple(map(_columns, tables)), columns)
     keys = [(row[one], row[two]) for table, (one, two) in zip(tables, columns, strict=True) for row in table]
     first = {key: place for place, key in reversed(list(enumerate(keys)))}
     assert [first[key] for key in keys] == [numbers.tolist().index(number) for number in numbers.tolist()]
@@ -41,10 +40,10 @@ def test_there_may_be_many_keys() -> None:
     """However many there are, also more than a first table holds; without a column all rows have one key."""
     values = np.random.default_rng(1).permutation(np.repeat(np.arange(20_000), 2)) << 40
     table = np.stack([values, values, values])
-    numbers, count = key_numbers((table,) * 6, np.zeros((6, 1), np.int64))
+    numbers, count = key_ids((table,) * 6, np.zeros((6, 1), np.int64))
     pairs = np.unique(np.stack([np.tile(values, 6), numbers]), axis=1)
     assert (count, pairs.shape[1], len(np.unique(numbers))) == (20_000, 20_000, 20_000)
-    assert key_numbers((table,) * 6, np.zeros((6, 0), np.int64))[1] == 1
+    assert key_ids((table,) * 6, np.zeros((6, 0), np.int64))[1] == 1
 
 
 @given(LISTS, LISTS, LISTS, st.data())
@@ -56,7 +55,7 @@ def test_rows_are_gathered_from_three_tables(
     whole = np.concatenate(tables, axis=1)
     rows = np.array(data.draw(st.lists(st.integers(0, whole.shape[1] - 1))), np.uint32)
     found = np.full((3, len(rows)), -7)
-    gather(found, np.array([2, 0]), *tables, rows, np.array([1, 4]))
+    gather_columns(found, np.array([2, 0]), *tables, rows, np.array([1, 4]))
     assert np.array_equal(found, np.stack([whole[4, rows], np.full(len(rows), -7), whole[1, rows]]))
 
 
@@ -66,7 +65,7 @@ def test_pairs_have_the_events_of_both(lists: list[list[int]], data: st.DataObje
     table = _table(lists)
     pairs = st.lists(st.tuples(*[st.integers(0, len(lists) - 1)] * 2), min_size=1, max_size=9)
     left, right = np.array(data.draw(pairs), np.uint32).T.copy()
-    starts, events = events_of_both(table.starts, table.events, left, right)
+    starts, events = merge_events(table.starts, table.events, left, right)
     found = [events[begin:end].tolist() for begin, end in pairwise(starts)]
     assert found == [sorted(lists[one] + lists[two]) for one, two in zip(left, right, strict=True)]
 
@@ -99,4 +98,4 @@ def test_the_first_record_that_passed_an_instant(reached: list[int], asked: list
 def test_rows_in_order_of_time(times: list[tuple[int, int]]) -> None:
     """By end, and by start where ends are equal."""
     start, end = np.array([*times, (0, 0)], np.int64)[: len(times)].T.copy()
-    assert in_order(start, end) == (times == sorted(times, key=lambda time: (time[1], time[0])))
+    assert is_time_ordered(start, end) == (times == sorted(times, key=lambda time: (time[1], time[0])))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from motet.engine.detect.columns import EVENT_BIT, UNBOUND, VALUES
 from motet.engine.detect.dictionary import Dictionary, EventNames, Terms
-from motet.engine.detect.occurrences import EVENT, UNBOUND, VALUES, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 
 
 def _table(values: list[list[int]], events: list[int]) -> Occurrences:
@@ -49,7 +50,7 @@ def test_what_is_kept_means_the_same() -> None:
     names = Dictionary()
     numbers = names.terms.numbers(pa.array(["<a>", "<b>", "<c>"]))
     names.events.add(np.array([4, 6, 9]), pa.array(["urn:4", "urn:6", "urn:9"]), None)
-    table = _table([[numbers[2], 6 | EVENT], [numbers[1], UNBOUND]], [9, 6])
+    table = _table([[numbers[2], 6 | EVENT_BIT], [numbers[1], UNBOUND]], [9, 6])
     kept = names.keep([table])(table).values
     assert names.strings(kept.ravel()[:3]).to_pylist() == ["<c>", "<urn:6>", "<b>"]
     assert (kept[1, 1], len(names.terms), len(names.events)) == (UNBOUND, 2, 2)
@@ -60,6 +61,6 @@ def test_terms_and_events_are_written_together() -> None:
     names = Dictionary()
     (term,) = names.terms.numbers(pa.array(['"ä"@de'])).tolist()
     names.events.add(np.array([1, 2]), pa.array(["urn:1", "urn:ü"]), None)
-    values = np.array([2 | EVENT, term, 1 | EVENT, term])
+    values = np.array([2 | EVENT_BIT, term, 1 | EVENT_BIT, term])
     assert names.strings(values).to_pylist() == ["<urn:ü>", '"ä"@de', "<urn:1>", '"ä"@de']
     assert [names.string(value) for value in values.tolist()] == names.strings(values).to_pylist()

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from motet.engine.detect.occurrences import NO_OFFSET, Occurrences, member_sets
+from motet.engine.detect.columns import NO_OFFSET
+from motet.engine.detect.occurrences import Occurrences, member_sets
 from motet.engine.detect.saving import Saved, apply, delta
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, in_one_numbering, together
 from motet.engine.kernel import Kernel

@@ -14,22 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect.absence_kernels import codes_of, contradicted
-from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
-from motet.engine.detect.occurrences import (
-    EMITTED,
+from motet.engine.detect.columns import (
+    EMISSION_OFFSET,
     END,
-    FIRST,
+    FIRST_OFFSET,
     LEFT_END,
     NO_OFFSET,
     RIGHT_START,
     START,
     VALUES,
     Ints,
-    Occurrences,
-    concatenated,
-    member_sets,
-    none,
 )
+from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
+from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none
 from motet.engine.detect.operator import NEVER, Now, Tables
 from motet.model.times import END_OF_TIME
 from motet.plan.nodes import Kind, Node, variable_number
@@ -95,7 +92,7 @@ class _Side:
             table.columns, own, window.low, window.high, others.take(order, axis=1), codes[order], self._joined
         )
         known = np.where(window.asks, now.frontier.known(window.high + lag), -1)
-        return table.with_column(EMITTED, np.maximum(table.columns[EMITTED], known)).take(stays)
+        return table.with_column(EMISSION_OFFSET, np.maximum(table.columns[EMISSION_OFFSET], known)).take(stays)
 
     def _forget(self, now: Now, lag: int) -> None:
         """Keep what starts after the least instant that anyone may ask for."""
@@ -203,6 +200,6 @@ class Silence:
     def _points(self, instants: Ints) -> Occurrences:
         """Occurrences without events and bindings."""
         columns = np.zeros((VALUES, len(instants)), np.int64)
-        columns[START], columns[END], columns[FIRST] = instants, instants, NO_OFFSET
+        columns[START], columns[END], columns[FIRST_OFFSET] = instants, instants, NO_OFFSET
         members = member_sets([frozenset({()})] * len(instants)) if self._node.with_members else None
         return Occurrences(columns, np.zeros(len(instants) + 1, np.int64), np.empty(0, np.int64), members)

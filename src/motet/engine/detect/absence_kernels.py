@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.grouping_kernels import row_code
-from motet.engine.detect.occurrences import END, START, UNBOUND, Ints
+from motet.engine.detect.columns import END, START, UNBOUND, Ints
+from motet.engine.detect.table_kernels import hash_row
 from motet.jit.compiled import compiled, inlined
 
 
@@ -15,7 +15,7 @@ def codes_of(table: Ints, columns: Ints) -> npt.NDArray[np.uint64]:
     """A hash of some columns for each row."""
     found = np.empty(table.shape[1], np.uint64)
     for row in range(table.shape[1]):
-        found[row] = row_code(table, row, columns)
+        found[row] = hash_row(table, row, columns)
     return found
 
 

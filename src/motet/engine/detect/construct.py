@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from motet.codec.blank_nodes import canonical_labels
+from motet.engine.detect.columns import UNBOUND, Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import UNBOUND, Ints, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import GroupPattern
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple

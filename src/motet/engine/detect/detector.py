@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from motet.engine.detect.absence import Either, Guard, Silence
-from motet.engine.detect.agenda import Agenda
+from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Distinct
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.iteration import Run, Times
-from motet.engine.detect.occurrences import FIRST, Occurrences, concatenated, none
+from motet.engine.detect.occurrences import Occurrences, concatenated, none
 from motet.engine.detect.operator import NEVER, Now, Operator
 from motet.engine.detect.pairing import Pairing
-from motet.engine.detect.passing import Filter, Union, Within
+from motet.engine.detect.stateless import Filter, Union, Within
+from motet.engine.detect.timers import Agenda
 from motet.plan.lags import lag
 from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start, pair_bound
 from motet.plan.repeats import repeats
@@ -175,7 +176,7 @@ class Detector:
             mapping, start = running.mappings[place], running.starts[place]
             if edge.child in found:
                 table = found[edge.child]
-                seen = table if start is None else table.take(table.columns[FIRST] > start.offset)
+                seen = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
                 yield seen if running.takes_own_variables else seen.renamed(mapping)
             else:
                 width = running.widths[place] if running.takes_own_variables else len(mapping)

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.detect.dictionary_kernels import number_terms, write_terms
-from motet.engine.detect.occurrences import EVENT, Ints, Occurrences, values_in, with_values
+from motet.engine.detect.columns import EVENT_BIT, Ints
+from motet.engine.detect.occurrences import Occurrences, values_in, with_values
+from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
 from motet.engine.match.texts import Scalar, slots, texts
 from motet.model.schemas import TRIPLE
 from motet.model.terms import iri
@@ -65,7 +66,7 @@ class Terms:
         found, done, given = np.empty(len(places), np.int64), 0, texts(strings)
         while True:
             own = self._offsets, self._data, self._codes, self._slots
-            done, self._size = number_terms(*given, places, found, done, self._size, *own)
+            done, self._size = assign_term_ids(*given, places, found, done, self._size, *own)
             if done == len(places):
                 return found
             length = int(given.offsets[places[done] + 1] - given.offsets[places[done]])
@@ -92,7 +93,7 @@ def written(places: Ints, terms: Terms, ids: pa.Array) -> pa.Array:
     >>> written(np.array([-2, 0]), Terms(pa.array(["<urn:a>"])), pa.array(["urn:b", "urn:c"])).to_pylist()
     ['<urn:c>', '<urn:a>']
     """
-    offsets, data = write_terms(places, *terms.texts(), *texts(ids))
+    offsets, data = concatenate_terms(places, *terms.texts(), *texts(ids))
     column = pa.LargeStringArray.from_buffers(len(places), pa.py_buffer(offsets), pa.py_buffer(data))
     return column.cast(pa.string())
 
@@ -227,15 +228,15 @@ class Dictionary:
     def keep(self, tables: Sequence[Occurrences]) -> Callable[[Occurrences], Occurrences]:
         """Forget what does not occur in these tables, which are all there are; how to write them anew is returned."""
         values = _joined([values_in(table) for table in tables])
-        self.events.kept(_joined([*(table.events for table in tables), values[values >= EVENT] ^ EVENT]))
+        self.events.kept(_joined([*(table.events for table in tables), values[values >= EVENT_BIT] ^ EVENT_BIT]))
         is_used = np.zeros(len(self.terms), np.bool_)
-        is_used[values[(values >= 0) & (values < EVENT)]] = True
+        is_used[values[(values >= 0) & (values < EVENT_BIT)]] = True
         self.terms = Terms(written(np.flatnonzero(is_used), self.terms, _NONE))
         self.settle(len(tables))
         number = np.cumsum(is_used) - 1
 
         def renumbered(found: Ints) -> Ints:
-            changed, plain = found.copy(), (found >= 0) & (found < EVENT)
+            changed, plain = found.copy(), (found >= 0) & (found < EVENT_BIT)
             changed[plain] = number[found[plain]]
             return changed
 
@@ -243,18 +244,18 @@ class Dictionary:
 
     def strings(self, values: Ints) -> pa.Array:
         """The terms that bound values stand for."""
-        own = values >= EVENT
+        own = values >= EVENT_BIT
         if not own.any():
             return written(values, self.terms, _NONE)
-        ids, places = self.events.placed(values[own] ^ EVENT)
+        ids, places = self.events.placed(values[own] ^ EVENT_BIT)
         numbers = values.copy()
         numbers[own] = ~places
         return written(numbers, self.terms, ids)
 
     def string(self, value: int) -> str:
         """The term one value stands for."""
-        if value & EVENT:
-            return iri(self.events.ids(np.array([value ^ EVENT]))[0].as_py())
+        if value & EVENT_BIT:
+            return iri(self.events.ids(np.array([value ^ EVENT_BIT]))[0].as_py())
         return self.terms[value]
 
 

@@ -9,21 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.grouping_kernels import first_equal
-from motet.engine.detect.occurrences import (
-    EMITTED,
-    END,
-    LEFT_END,
-    RIGHT_START,
-    START,
-    VALUES,
-    Ints,
-    Occurrences,
-    concatenated,
-    member_sets,
-    none,
-)
+from motet.engine.detect.columns import EMISSION_OFFSET, END, LEFT_END, RIGHT_START, START, VALUES, Ints
+from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none
 from motet.engine.detect.operator import Now
+from motet.engine.detect.table_kernels import first_equal
 
 _TIMES = np.array([START, END], np.int64)
 
@@ -40,7 +29,7 @@ class Distinct:
         """What has not been seen before."""
         if not len(self.seen) and (not len(new) or now.frontier.passed(new.columns[END] + now.lag).all()):
             return self._once(new)  # none of these can come again
-        ordered = new.take(np.argsort(new.columns[EMITTED], kind="stable"))
+        ordered = new.take(np.argsort(new.columns[EMISSION_OFFSET], kind="stable"))
         table = concatenated([self.seen, ordered])
         first = first_equal(table.columns, self._columns, table.starts, table.events)
         kept = first == np.arange(len(table))
@@ -55,7 +44,7 @@ class Distinct:
     def _once(self, new: Occurrences) -> Occurrences:
         if len(new) < 2:
             return new
-        emitted = new.columns[EMITTED]
+        emitted = new.columns[EMISSION_OFFSET]
         in_order = (emitted[1:] >= emitted[:-1]).all()
         ordered = new if in_order else new.take(np.argsort(emitted, kind="stable"))
         first = first_equal(ordered.columns, self._columns, ordered.starts, ordered.events)
@@ -74,7 +63,7 @@ def _with_members(table: Occurrences, first: Ints) -> Occurrences:
     again: npt.NDArray[np.int64] = np.flatnonzero(first != np.arange(len(table)))
     if table.members is None or not len(again):
         return table
-    members, emitted = list(table.members), table.columns[EMITTED]
+    members, emitted = list(table.members), table.columns[EMISSION_OFFSET]
     for row in again.tolist():
         if emitted[row] == emitted[first[row]]:
             members[first[row]] |= members[row]

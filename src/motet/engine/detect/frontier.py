@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.frontier_kernels import first_above
-from motet.engine.detect.occurrences import Ints
+from motet.engine.detect.columns import Ints
+from motet.engine.detect.table_kernels import first_passing
 from motet.model.times import END_OF_TIME
 
 NOWHERE = np.iinfo(np.int64).min // 4  # before anything has moved the frontier
@@ -57,4 +57,4 @@ class Frontier:
 
         What was passed before is known with the batch's first record: only that can have shortened a lag.
         """
-        return first_above(self.instants, self.offsets, self.before, self.first, instants)
+        return first_passing(self.instants, self.offsets, self.before, self.first, instants)

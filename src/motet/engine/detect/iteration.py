@@ -11,22 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from motet.engine.detect.columns import EMISSION_OFFSET, END, START, VALUES, Ints
 from motet.engine.detect.distinct import Distinct
-from motet.engine.detect.grouping_kernels import first_equal, merged
 from motet.engine.detect.iteration_kernels import hopeful, runs, sliding, tumbling
-from motet.engine.detect.occurrences import (
-    EMITTED,
-    END,
-    START,
-    VALUES,
-    Ints,
-    Occurrences,
-    concatenated,
-    member_sets,
-    none,
-)
+from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none
 from motet.engine.detect.operator import NEVER, Now, Tables
 from motet.engine.detect.order import completion_order
+from motet.engine.detect.table_kernels import first_equal, merge_groups
 from motet.language.syntax import Context
 from motet.plan.nodes import Node
 
@@ -88,7 +79,7 @@ class Times:
         places = (ends[:, None] + np.arange(1 - self._count, 1)).ravel()
         found = whole(table, groups, places)
         known = now.frontier.known(found.columns[END] + now.lags[0])
-        return found.with_column(EMITTED, np.maximum(found.columns[EMITTED], known))
+        return found.with_column(EMISSION_OFFSET, np.maximum(found.columns[EMISSION_OFFSET], known))
 
     def due(self, now: Now) -> int:
         return self._members.due(now)
@@ -130,7 +121,7 @@ class Run:
         self._open, self._closed = found.take(goes_on & ~final), found.take(~goes_on & ~final)
         known = now.frontier.known(last_chance[final])
         ready = found.take(final)
-        return ready.with_column(EMITTED, np.maximum(ready.columns[EMITTED], known))
+        return ready.with_column(EMISSION_OFFSET, np.maximum(ready.columns[EMISSION_OFFSET], known))
 
     def due(self, now: Now) -> int:
         ends = [self._last_chance(table) for table in (self._open, self._closed) if len(table)]
@@ -156,7 +147,7 @@ class Run:
 
 def whole(table: Occurrences, groups: Ints, places: Ints) -> Occurrences:
     """One occurrence of each group of members: all events, the hull, the key's bindings."""
-    found = Occurrences(*merged(table.columns, table.starts, table.events, groups, places))
+    found = Occurrences(*merge_groups(table.columns, table.starts, table.events, groups, places))
     if table.members is None:
         return found
     sets = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.occurrences import END, START, VALUES, Ints
+from motet.engine.detect.columns import END, START, VALUES, Ints
 from motet.jit.compiled import compiled, inlined
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.detect.occurrences import EMITTED, END, EVENT, FIRST, START, UNBOUND, VALUES, Ints
+from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
 from motet.jit.compiled import compiled
 
 
@@ -39,11 +39,11 @@ def leaf_columns(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its
             solution = order[place + row]
             to, of = at + row, event[solution]
             found[to + START * rows], found[to + END * rows] = start[of], end[of]
-            found[to + EMITTED * rows] = found[to + FIRST * rows] = offset[of]
+            found[to + EMISSION_OFFSET * rows] = found[to + FIRST_OFFSET * rows] = offset[of]
             values, shift = to + VALUES * rows, first[here] - starts[solution]
             for binding in range(starts[solution], starts[solution + 1]):
                 found[values + columns[binding + shift] * rows] = numbers[binding]
             if own[here] >= 0:
-                found[values + own[here] * rows] = offset[of] | EVENT
+                found[values + own[here] * rows] = offset[of] | EVENT_BIT
         at, place = at + (VALUES + width[here]) * rows, stop
     return found

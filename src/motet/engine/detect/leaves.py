@@ -12,21 +12,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
-from motet.engine.detect.occurrences import (
-    EMITTED,
-    END,
-    EVENT,
-    FIRST,
-    START,
-    UNBOUND,
-    VALUES,
-    Ints,
-    Occurrences,
-    concatenated,
-    member_sets,
-)
+from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets
 from motet.engine.match import index
 from motet.engine.match.matcher import Part
 from motet.engine.match.registered import Registered
@@ -184,7 +173,7 @@ class _Ways:
             if own is not None:
                 part = columns[begin:end].reshape(width, -1).copy()  # else a row that stays would keep all of them
                 members = member_sets([_member(own, row) for row in part.T]) if own.node.with_members else None
-                yield own, Occurrences(part, np.arange(last - first + 1), part[FIRST].copy(), members)
+                yield own, Occurrences(part, np.arange(last - first + 1), part[FIRST_OFFSET].copy(), members)
             begin = end
 
 
@@ -216,7 +205,7 @@ def _event_column(leaf: LeafNode | None) -> int:
 def _both(one: Occurrences, other: Occurrences) -> Occurrences:
     """In the order of the events."""
     table = concatenated([one, other])
-    return table.take(np.argsort(table.columns[FIRST], kind="stable"))
+    return table.take(np.argsort(table.columns[FIRST_OFFSET], kind="stable"))
 
 
 def _leaf_node(node: Node, builder: Builder, is_plain: bool) -> LeafNode:
@@ -236,10 +225,10 @@ def _table(leaf: LeafNode, matched: pa.RecordBatch, names: Dictionary) -> Occurr
     columns = np.full((VALUES + width, count), UNBOUND, np.int64)
     columns[START] = np.asarray(matched.column("start").cast(pa.int64()))
     columns[END] = np.asarray(matched.column("end").cast(pa.int64()))
-    columns[EMITTED] = columns[FIRST] = offsets
+    columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = offsets
     _fill(columns[VALUES:].T, leaf, matched.column("bindings"), names)
     if EVENT_VARIABLE in leaf.node.variables and not leaf.is_plain:
-        columns[VALUES + leaf.node.variables.index(EVENT_VARIABLE)] = offsets | EVENT
+        columns[VALUES + leaf.node.variables.index(EVENT_VARIABLE)] = offsets | EVENT_BIT
     members = member_sets([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
     return Occurrences(columns, np.arange(count + 1), offsets, members)
 
@@ -260,7 +249,7 @@ def _fill(values: Ints, leaf: LeafNode, bindings: pa.ListArray, names: Dictionar
 def _member(leaf: LeafNode, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:
     """One solution, with the event's own name even where it is hidden."""
     shown = {leaf.own_names[name]: int(row[VALUES + place]) for place, name in enumerate(leaf.node.variables)}
-    shown.setdefault(leaf.own_names[EVENT_VARIABLE], int(row[FIRST]) | EVENT)
+    shown.setdefault(leaf.own_names[EVENT_VARIABLE], int(row[FIRST_OFFSET]) | EVENT_BIT)
     return frozenset({tuple(sorted((name, value) for name, value in shown.items() if value != UNBOUND))})
 
 

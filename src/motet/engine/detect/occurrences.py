@@ -1,6 +1,6 @@
 """Tables of occurrences: times, progress and values column by column, and the events of each as a list.
 
-A value is the number of a term in the dictionary, or an event's number with `EVENT` set, or `UNBOUND`. An event's
+A value is the number of a term in the dictionary, or an event's number with `EVENT_BIT` set, or `UNBOUND`. An event's
 number is its offset in the log. Tables never change; whoever wants another one makes it.
 """
 
@@ -14,18 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.taking_kernels import taken
-
-Ints = npt.NDArray[np.int64]
-
-# The columns. What a pair's sides leave free between them is only asked for by WITHOUT.
-START, END, EMITTED, FIRST, LEFT_END, RIGHT_START, VALUES = range(7)
-
-UNBOUND = -1
-EVENT = 1 << 62  # set in a value that stands for an event's own IRI
-NO_OFFSET = np.iinfo(np.int64).max  # the first offset of an occurrence without events
-
-Members = frozenset[tuple[tuple[str, int], ...]]  # the solutions a CONSTRUCT template is filled with
+from motet.engine.detect.columns import UNBOUND, VALUES, Ints, Members
+from motet.engine.detect.table_kernels import take_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class Occurrences:
                 return self
             chosen = np.flatnonzero(chosen)
         members = None if self.members is None else self.members[chosen]
-        columns, starts, events = taken(self.columns, self.starts, self.events, chosen.astype(np.uint32))
+        columns, starts, events = take_rows(self.columns, self.starts, self.events, chosen.astype(np.uint32))
         return Occurrences(columns, starts, events, members)
 
     def with_column(self, column: int, values: npt.NDArray[Any] | int) -> Occurrences:

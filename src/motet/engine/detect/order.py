@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.engine.detect.columns import END, START, UNBOUND, Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import END, START, UNBOUND, Ints, Occurrences
-from motet.engine.detect.order_kernels import in_order
+from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.table_kernels import is_time_ordered
 
 Sides = npt.NDArray[np.bool_]  # true for the right one
 
@@ -72,7 +73,7 @@ def with_ties(
 
 def _by_time(start: Ints, end: Ints) -> Ints:
     """Streams are mostly in order already."""
-    return np.arange(len(end)) if in_order(start, end) else np.lexsort([start, end])
+    return np.arange(len(end)) if is_time_ordered(start, end) else np.lexsort([start, end])
 
 
 def _tie_keys(table: Occurrences, names: Dictionary, is_right: Sides, variables: Sequence[Sequence[int]]) -> Ints:

@@ -7,22 +7,18 @@ passed their end, and then complete in order. What is open is forgotten once not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect import pairing_kernels as kernels
-from motet.engine.detect.conditions import Condition
-from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
-from motet.engine.detect.gathering_kernels import events_of_both
-from motet.engine.detect.grouping_kernels import merged
-from motet.engine.detect.key_kernels import Numbers
-from motet.engine.detect.occurrences import (
-    EMITTED,
+from motet.engine.detect.columns import (
+    EMISSION_OFFSET,
     END,
-    FIRST,
+    FIRST_OFFSET,
     LEFT_END,
     RIGHT_START,
     START,
@@ -30,16 +26,29 @@ from motet.engine.detect.occurrences import (
     VALUES,
     Ints,
     Members,
-    Occurrences,
-    member_sets,
-    none,
 )
-from motet.engine.detect.operator import NEVER, Now, Tables
+from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
+from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none
+from motet.engine.detect.operator import NEVER, Condition, Now, Tables
 from motet.engine.detect.order import with_ties
-from motet.engine.detect.pairing_rows import LEFT, RIGHT, TABLES, Batch
+from motet.engine.detect.pairing_kernels import Flags, Rows, Span
+from motet.engine.detect.table_kernels import (
+    UInts,
+    gather_columns,
+    is_time_ordered,
+    key_ids,
+    merge_events,
+    merge_groups,
+    take_rows,
+)
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.plan.nodes import LEFT_FIRST, Kind, Node, variable_number
+
+LEFT, RIGHT = 0, 1
+
+TABLES = 3  # of a side: what is open, what has waited, what is new
+_NO_LISTS, _NO_COLUMNS = (np.empty(0, np.int64), np.empty(0, np.int64)), np.empty((0, 0), np.int64)
 
 _CONTEXTS = {
     Context.UNRESTRICTED: kernels.UNRESTRICTED,
@@ -72,7 +81,7 @@ NO_CODES = np.empty(0, np.int64)
 _TAKING_ALL = (kernels.CONTINUOUS, kernels.CUMULATIVE)
 
 # What a pair has of both sides.
-_OUTERMOST = {START: np.minimum, END: np.maximum, EMITTED: np.maximum, FIRST: np.minimum}
+_OUTERMOST = {START: np.minimum, END: np.maximum, EMISSION_OFFSET: np.maximum, FIRST_OFFSET: np.minimum}
 _PROGRESS = np.array(list(_OUTERMOST))
 
 
@@ -165,15 +174,15 @@ class Pairing:
         found = self._merged(batch, later, earlier) if is_whole else self._joined(batch, later, earlier)
         if self._context != kernels.UNRESTRICTED:
             known = now.frontier.known(found.columns[END] + max(now.lags))  # with all that completes before
-            np.maximum(found.columns[EMITTED], known, out=found.columns[EMITTED])
+            np.maximum(found.columns[EMISSION_OFFSET], known, out=found.columns[EMISSION_OFFSET])
         return found
 
-    def _still_useful(self, batch: Batch, rows: Numbers, side: int, now: Now) -> Occurrences:
+    def _still_useful(self, batch: Batch, rows: UInts, side: int, now: Now) -> Occurrences:
         if len(rows):
             rows = rows[self._useful(batch.start[rows], batch.end[rows], side, now)]
         return batch.table(side, rows)
 
-    def _pairs(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
+    def _pairs(self, batch: Batch, now: Now) -> tuple[Batch, UInts, UInts, UInts]:
         """The rows, perhaps in another order; pairs (later, earlier); and what stays open, in the order of the ends."""
         if self._is_taken:
             return self._taken(batch, now)
@@ -186,7 +195,7 @@ class Pairing:
         found = kernels.pair_some(rows, asked, batch.keys, places, together, self._context, self._opens)
         return batch, *found
 
-    def _taken(self, batch: Batch, now: Now) -> tuple[Batch, Numbers, Numbers, Numbers]:
+    def _taken(self, batch: Batch, now: Now) -> tuple[Batch, UInts, UInts, UInts]:
         """Where only one side is ever open."""
         own, other = (LEFT, RIGHT) if self._opens[LEFT] else (RIGHT, LEFT)
         oldest, _ = self._first_useful(own, now)
@@ -203,8 +212,8 @@ class Pairing:
         return batch.asked(batch.values(self._loose, self._mappings), self._shares_events)
 
     def _completion_order(
-        self, batch: Batch, rows: kernels.Rows, places: Numbers, now: Now
-    ) -> tuple[Numbers, kernels.Flags]:
+        self, batch: Batch, rows: kernels.Rows, places: UInts, now: Now
+    ) -> tuple[UInts, kernels.Flags]:
         """Of rows that are in order of time; and which have times and events of the one before."""
         tied, some = kernels.rivals(rows, batch.keys, places)
         if not some:
@@ -218,7 +227,7 @@ class Pairing:
         found = with_ties(*times, tied_rows, now.names, self._order, None if is_recent else tied)
         return found.places.astype(np.uint32), found.together
 
-    def _related(self, batch: Batch, rows: kernels.Rows, now: Now, completed: Numbers | None = None) -> kernels.Related:
+    def _related(self, batch: Batch, rows: kernels.Rows, now: Now, completed: UInts | None = None) -> kernels.Related:
         """What pairs have to meet; a condition is tried on all there could be."""
         if self._condition is None:
             return self._unchecked
@@ -228,7 +237,7 @@ class Pairing:
         codes = np.sort(later.astype(np.int64) * len(batch.start) + earlier)
         return self._unchecked._replace(checked=True, allowed=codes)
 
-    def _all_pairs(self, batch: Batch, rows: kernels.Rows, order: Numbers, now: Now) -> tuple[Numbers, Numbers]:
+    def _all_pairs(self, batch: Batch, rows: kernels.Rows, order: UInts, now: Now) -> tuple[UInts, UInts]:
         """All pairs (later, earlier) that the relation and the condition admit; not too many are looked at at once."""
         last = np.full(2 * batch.keys, kernels.NOT_LISTED, np.uint32)
         before = np.empty(len(batch.start), np.uint32)
@@ -246,7 +255,7 @@ class Pairing:
             found.append((later[true], earlier[true]))
         return np.concatenate([later for later, _ in found]), np.concatenate([earlier for _, earlier in found])
 
-    def _joined(self, batch: Batch, later: Numbers, earlier: Numbers) -> Occurrences:
+    def _joined(self, batch: Batch, later: UInts, earlier: UInts) -> Occurrences:
         """An occurrence of each pair."""
         are_right = batch.are_right(later)
         left, right = np.where(are_right, earlier, later), np.where(are_right, later, earlier)
@@ -260,23 +269,23 @@ class Pairing:
             outermost(found[column], other[column], out=found[column])
         if self._loose:
             self._fill_loose(found, batch, right)
-        return Occurrences(found, *events_of_both(*batch.lists, left, right))
+        return Occurrences(found, *merge_events(*batch.lists, left, right))
 
-    def _fill_loose(self, found: Ints, batch: Batch, right: Numbers) -> None:
+    def _fill_loose(self, found: Ints, batch: Batch, right: UInts) -> None:
         """Shared variables that the left side may leave unbound."""
         values = batch.values(self._loose, self._mappings)[right].T
         for variable, value in zip(self._loose, values, strict=True):
             column = found[VALUES + variable]
             np.copyto(column, value, where=column == UNBOUND)
 
-    def _merged(self, batch: Batch, later: Numbers, earlier: Numbers) -> Occurrences:
+    def _merged(self, batch: Batch, later: UInts, earlier: UInts) -> Occurrences:
         """One occurrence of each row with all its partners, or with each of them."""
         if self._context == kernels.CUMULATIVE:
             groups, places = _with_leader(later, earlier)
         else:
             groups, places = np.arange(0, 2 * len(later) + 1, 2), np.column_stack([later, earlier]).ravel()
         table, are_right = batch.both(places, self._mappings), batch.are_right(places)
-        found = Occurrences(*merged(table.columns, table.starts, table.events, groups, np.arange(len(places))))
+        found = Occurrences(*merge_groups(table.columns, table.starts, table.events, groups, np.arange(len(places))))
         found.columns[LEFT_END], found.columns[RIGHT_START] = _sides(table, are_right, groups)
         return replace(found, members=_members(table, groups))
 
@@ -299,7 +308,7 @@ class Pairing:
         return partners_end - self._bound if self._bound >= 0 else NOWHERE, partners_end if is_second else NOWHERE
 
 
-def _with_leader(later: Numbers, earlier: Numbers) -> tuple[Ints, Numbers]:
+def _with_leader(later: UInts, earlier: UInts) -> tuple[Ints, UInts]:
     """The groups of a row with all its partners, itself first."""
     first = np.flatnonzero(np.append(True, later[1:] != later[:-1]))
     groups = np.append(first, len(later))
@@ -331,3 +340,134 @@ def _joint(some: Members, others: Members) -> list[tuple[tuple[str, int], ...]]:
 
 def _agree(one: dict[str, int], other: dict[str, int]) -> bool:
     return all(other.get(name, value) == value for name, value in one.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Of either side first what is open, then what completes, by end and start, then what does not complete yet."""
+
+    tables: Sequence[Occurrences]
+    start: Ints
+    end: Ints
+    key: UInts
+    keys: int
+    spans: tuple[Span, Span]
+    source: UInts | None = None  # where each row is in the tables, if that is somewhere else
+
+    @classmethod
+    def of(cls, tables: Sequence[Occurrences], keys: Ints) -> Batch:
+        """All rows of the tables of both sides; ``keys`` are the columns of each table that make up its key."""
+        columns = tuple(table.columns for table in tables)
+        start, end = (np.concatenate([table[column] for table in columns]) for column in (START, END))
+        bounds = [0, *accumulate(map(len, tables))]
+        left, right = (Span(bounds[first], bounds[first + 1], bounds[first + TABLES]) for first in (0, TABLES))
+        key, count = key_ids(columns, keys)
+        return cls(tables, start, end, key, count, (left, right))
+
+    def completing(self, limit: int) -> Batch:
+        """Only what ends before a limit takes part, and in order."""
+        batch = self
+        for side, (_, new, last) in enumerate(self.spans):
+            start, end = self.start[new:last], self.end[new:last]
+            if not is_time_ordered(start, end):
+                batch = batch.arranged(side, new + np.lexsort([start, end]))
+        left, right = (
+            Span(first, new, new + int(batch.end[new:last].searchsorted(limit))) for first, new, last in self.spans
+        )
+        return replace(batch, spans=(left, right))
+
+    def arranged(self, side: int, rows: UInts | Ints) -> Batch:
+        """With those of a side that come first after what is open in another order."""
+        place = np.arange(len(self.start), dtype=np.uint32)
+        place[self.spans[side].new :][: len(rows)] = rows
+        source = place if self.source is None else self.source[place]
+        return replace(self, start=self.start[place], end=self.end[place], key=self.key[place], source=source)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether anything completes."""
+        return any(span.stop > span.new for span in self.spans)
+
+    def asked(self, loose: Ints, may_share: bool) -> Rows:
+        """As the kernels want them."""
+        return Rows(
+            self.start, self.end, self.key, *self.spans, loose, may_share, *(self.lists if may_share else _NO_LISTS)
+        )
+
+    def are_right(self, rows: UInts | Ints) -> Flags:
+        found: Flags = rows >= self.spans[RIGHT].first
+        return found
+
+    def of_side(self, rows: UInts, side: int) -> UInts:
+        """Those of some rows that are of one side."""
+        return rows[self.are_right(rows) == side]
+
+    @cached_property
+    def lists(self) -> tuple[Ints, Ints]:
+        """The events of all rows: where those of each begin, and all."""
+        starts, events = np.zeros(len(self.start) + 1, np.int64), np.concatenate([one.events for one in self.tables])
+        first = 0
+        for table in self.tables:
+            last = first + len(table)
+            np.add(table.starts, starts[first], out=starts[first : last + 1])
+            first = last
+        if self.source is None:
+            return starts, events
+        _, starts, events = take_rows(_NO_COLUMNS, starts, events, self.source)
+        return starts, events
+
+    def values(self, variables: Sequence[int], mappings: Sequence[Sequence[int]]) -> Ints:
+        """Some variables of the result, of all rows; ``mappings`` say where either side has them."""
+        found = np.full((len(self.start), len(variables)), UNBOUND, np.int64)
+        for at, variable in enumerate(variables):
+            columns = [
+                table.columns[VALUES + mapping[variable]] if mapping[variable] >= 0 else np.full(len(table), UNBOUND)
+                for mapping, table in zip(np.repeat(mappings, TABLES, axis=0), self.tables, strict=True)
+            ]
+            found[:, at] = np.concatenate(columns)
+        return found if self.source is None else found[self.source]
+
+    def gather(self, found: Ints, targets: Ints, side: int, rows: UInts, sources: Ints) -> None:
+        """Put columns of some rows of a side where they belong."""
+        gather_columns(found, targets, *(table.columns for table in self._of(side)), self._places(side, rows), sources)
+
+    def table(self, side: int, rows: UInts) -> Occurrences:
+        """Some rows of one side, in its own variables."""
+        if not len(rows):
+            return none(self._of(side)[0].width, with_members=self._of(side)[0].members is not None)
+        places = self._places(side, rows)
+        if (places[1:] > places[:-1]).all():
+            return self._at(side, places)
+        distinct, order = np.unique(places, return_inverse=True)
+        return self._at(side, distinct).take(order)
+
+    def _at(self, side: int, places: UInts) -> Occurrences:
+        """What is at some places, which rise, of a side's tables."""
+        found, first, low = [], 0, 0
+        for table in self._of(side):
+            high = int(places.searchsorted(np.uint32(first + len(table))))
+            if low < high:
+                is_whole = high - low == len(table)
+                found.append(table if is_whole else table.take(places[low:high] - np.uint32(first)))
+            first, low = first + len(table), high
+        return concatenated(found)
+
+    def rest(self, side: int) -> Occurrences:
+        """What does not complete yet."""
+        last = self.spans[side].first + sum(map(len, self._of(side)))
+        return self.table(side, np.arange(self.spans[side].stop, last, dtype=np.uint32))
+
+    def both(self, rows: UInts, mappings: Sequence[Sequence[int]]) -> Occurrences:
+        """Rows of either side, in the variables of the result."""
+        are_right = self.are_right(rows)
+        sides = [self.table(side, rows[are_right == side]).renamed(mappings[side]) for side in (LEFT, RIGHT)]
+        order = np.argsort(np.argsort(are_right, kind="stable"), kind="stable")
+        return concatenated(sides).take(order)
+
+    def _of(self, side: int) -> Sequence[Occurrences]:
+        return self.tables[side * TABLES : (side + 1) * TABLES]
+
+    def _places(self, side: int, rows: UInts) -> UInts:
+        """Where rows of a side are in its tables, if those are numbered through."""
+        places = rows if self.source is None else self.source[rows]
+        return places - np.uint32(self.spans[side].first)

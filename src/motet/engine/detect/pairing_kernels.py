@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.key_kernels import Numbers
-from motet.engine.detect.occurrences import UNBOUND, Ints
+from motet.engine.detect.columns import UNBOUND, Ints
+from motet.engine.detect.table_kernels import UInts
 from motet.jit.compiled import allocating, compiled, inlined
 
 Flags = npt.NDArray[np.bool_]
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
     start: Ints
     end: Ints
-    key: Numbers
+    key: UInts
     left: Span
     right: Span
     loose: Ints  # by row and variable
@@ -165,7 +165,7 @@ def _admits(rows: Rows, asked: Related, x: int, y: int) -> bool:
 
 
 @compiled
-def completing(rows: Rows) -> Numbers:
+def completing(rows: Rows) -> UInts:
     """The rows of both sides that complete, in one order by end and start."""
     start, end, (_, one, one_stop), (_, other, other_stop) = rows.start, rows.end, rows.left, rows.right
     order = np.empty(one_stop - one + other_stop - other, np.uint32)
@@ -182,7 +182,7 @@ def completing(rows: Rows) -> Numbers:
 
 
 @compiled
-def rivals(rows: Rows, keys: int, order: Numbers) -> tuple[Flags, bool]:
+def rivals(rows: Rows, keys: int, order: UInts) -> tuple[Flags, bool]:
     """Which places of an order have the times and the key of another one: only among those does more decide."""
     found = np.zeros(len(order), np.bool_)
     seen = np.full(keys, -1, np.int64)  # by key: the last place
@@ -201,8 +201,8 @@ def rivals(rows: Rows, keys: int, order: Numbers) -> tuple[Flags, bool]:
 
 @compiled
 def pair_all(
-    rows: Rows, asked: Related, order: Numbers, last: Numbers, before: Numbers, first: int, most: int
-) -> tuple[Numbers, Numbers, int]:
+    rows: Rows, asked: Related, order: UInts, last: UInts, before: UInts, first: int, most: int
+) -> tuple[UInts, UInts, int]:
     """All pairs (later, earlier) of rows that are not both open already, whatever became of them.
 
     The order is that of the ends. Its places from ``first`` on are taken until there are more than enough pairs; where
@@ -229,7 +229,7 @@ def pair_all(
 
 @inlined
 def _pair_with_earlier(
-    rows: Rows, asked: Related, y: int, before: Numbers, x: int, later: Numbers, earlier: Numbers, found: int
+    rows: Rows, asked: Related, y: int, before: UInts, x: int, later: UInts, earlier: UInts, found: int
 ) -> int:
     """How many pairs there are now, even where there is no room for them."""
     while y != NOT_LISTED and (asked.bound < 0 or rows.end[y] >= rows.end[x] - asked.bound):
@@ -242,9 +242,7 @@ def _pair_with_earlier(
 
 
 @compiled
-def pair_next(
-    rows: Rows, asked: Related, keys: int, is_right: bool, oldest: int
-) -> tuple[Numbers, Numbers, Numbers, bool]:
+def pair_next(rows: Rows, asked: Related, keys: int, is_right: bool, oldest: int) -> tuple[UInts, UInts, UInts, bool]:
     """Pairs (later, earlier) where each row of one side, which completes first, is taken by the first one that may.
 
     Those of one later row stand together, the later rows in their order. Then come the rows that nobody took, if they
@@ -275,7 +273,7 @@ def pair_next(
 
 @allocating
 def _find_takers(
-    rows: Rows, asked: Related, own: Span, other: Span, left_first: bool, next_: Numbers, taker: Numbers
+    rows: Rows, asked: Related, own: Span, other: Span, left_first: bool, next_: UInts, taker: UInts
 ) -> bool:
     """From the last row to the first. ``next_`` has, by key, the one of the other side that comes next.
 
@@ -326,8 +324,8 @@ def _fit(
 
 @compiled
 def pair_some(
-    rows: Rows, asked: Related, keys: int, order: Numbers, together: Flags, context: int, opens: Flags
-) -> tuple[Numbers, Numbers, Numbers]:
+    rows: Rows, asked: Related, keys: int, order: UInts, together: Flags, context: int, opens: Flags
+) -> tuple[UInts, UInts, UInts]:
     """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open, in order.
 
     Rows that complete are given in their order. What is open stands in lists, one for each key and side, in the order
@@ -360,8 +358,8 @@ def pair_some(
 
 @inlined
 def _take(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    rows: Rows, asked: Related, context: int, after: Numbers, before: Numbers, x: int, later: Numbers,
-    earlier: Numbers, found: int,
+    rows: Rows, asked: Related, context: int, after: UInts, before: UInts, x: int, later: UInts,
+    earlier: UInts, found: int,
 ) -> int:  # fmt: skip
     """Pair a row with what is open on the other side, and say how many pairs there are now."""
     other = len(rows.start) + ((2 * rows.key[x] + _side(rows, x)) ^ 1)
@@ -387,7 +385,7 @@ def _list_of(rows: Rows, row: int) -> int:
 
 
 @allocating
-def _empty_lists(rows: int, lists: int) -> tuple[Numbers, Numbers]:
+def _empty_lists(rows: int, lists: int) -> tuple[UInts, UInts]:
     """What follows and what precedes each row, and behind the rows each list, which is its own neighbour when empty.
 
     So no list has an end that would have to be asked for. A row that is in none precedes nothing: `NOT_LISTED`.
@@ -400,7 +398,7 @@ def _empty_lists(rows: int, lists: int) -> tuple[Numbers, Numbers]:
 
 
 @inlined
-def _open_all(rows: Rows, after: Numbers, before: Numbers) -> int:
+def _open_all(rows: Rows, after: UInts, before: UInts) -> int:
     """List what is open already, and say how much that is."""
     for row in range(rows.left.first, rows.left.new):
         _append(after, before, _list_of(rows, row), row)
@@ -410,20 +408,20 @@ def _open_all(rows: Rows, after: Numbers, before: Numbers) -> int:
 
 
 @inlined
-def _append(after: Numbers, before: Numbers, list_: int, row: int) -> None:
+def _append(after: UInts, before: UInts, list_: int, row: int) -> None:
     last = before[list_]
     after[last] = before[list_] = row
     before[row], after[row] = last, list_
 
 
 @inlined
-def _unlink(after: Numbers, before: Numbers, row: int) -> None:
+def _unlink(after: UInts, before: UInts, row: int) -> None:
     after[before[row]], before[after[row]] = after[row], before[row]
     before[row] = NOT_LISTED
 
 
 @inlined
-def _leave_slot(loose: Ints, after: Numbers, before: Numbers, list_: int, x: int) -> None:
+def _leave_slot(loose: Ints, after: UInts, before: UInts, list_: int, x: int) -> None:
     """Take away what stands for the same values of the shared variables."""
     y = after[list_]
     while y != list_:
@@ -442,7 +440,7 @@ def _same_slot(loose: Ints, one: int, other: int) -> bool:
 
 
 @allocating
-def _still_open(rows: Rows, before: Numbers, order: Numbers) -> Numbers:
+def _still_open(rows: Rows, before: UInts, order: UInts) -> UInts:
     kept, size = np.empty(len(rows.start), np.uint32), 0
     for row in range(rows.left.first, rows.left.new):
         size = _keep(before, row, kept, size)
@@ -454,7 +452,7 @@ def _still_open(rows: Rows, before: Numbers, order: Numbers) -> Numbers:
 
 
 @inlined
-def _keep(before: Numbers, row: int, kept: Numbers, size: int) -> int:
+def _keep(before: UInts, row: int, kept: UInts, size: int) -> int:
     if before[row] == NOT_LISTED:
         return size
     kept[size] = row

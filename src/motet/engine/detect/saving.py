@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from motet.engine.detect.grouping_kernels import first_equal
-from motet.engine.detect.occurrences import Ints, Occurrences, concatenated
+from motet.engine.detect.columns import Ints
+from motet.engine.detect.occurrences import Occurrences, concatenated
 from motet.engine.detect.saving_format import Reader, Writer, checksum_of, refused
 from motet.engine.detect.saving_rows import Rows, canonical, in_one_numbering, read_rows, together, write_rows
+from motet.engine.detect.table_kernels import first_equal
 from motet.model.tables import Triple
 
 Graphs = Mapping[str, frozenset[Triple]]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.occurrences import Ints
+from motet.engine.detect.columns import Ints
 from motet.model.errors import EngineError
 
 VERSION = 1

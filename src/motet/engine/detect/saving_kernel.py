@@ -11,9 +11,10 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from motet.engine.detect.columns import END, START, Ints
 from motet.engine.detect.detector import Running
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import END, START, Ints, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import with_ties
 from motet.engine.detect.saving_rows import EventText, Rows
 from motet.language.syntax import Context

@@ -13,17 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from motet.engine.detect.occurrences import (
-    EVENT,
-    VALUES,
-    Ints,
-    Occurrences,
-    concatenated,
-    member_sets,
-    none,
-    values_in,
-    with_values,
-)
+from motet.engine.detect.columns import EVENT_BIT, VALUES, Ints
+from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none, values_in, with_values
 from motet.engine.detect.saving_format import Reader, Writer
 from motet.model.tables import Triple
 
@@ -52,7 +43,7 @@ class Rows:
 def canonical(rows: Rows) -> Rows:
     """The same occurrences in their canonical form."""
     values = _distinct([values_in(table) for table in rows.tables.values()])
-    plain = values[(values >= 0) & (values < EVENT)]
+    plain = values[(values >= 0) & (values < EVENT_BIT)]
     terms = [rows.terms[number] for number in plain.tolist()]
     order = sorted(range(len(terms)), key=terms.__getitem__)
     numbers = np.empty(len(terms), np.int64)
@@ -63,7 +54,7 @@ def canonical(rows: Rows) -> Rows:
 
 
 def _used_events(rows: Rows, values: Ints) -> dict[int, EventText]:
-    own = values[values >= EVENT] ^ EVENT
+    own = values[values >= EVENT_BIT] ^ EVENT_BIT
     used = _distinct([own, *(table.events for table in rows.tables.values())])
     return {number: rows.events[number] for number in used.tolist() if number in rows.events}
 
@@ -75,7 +66,7 @@ def renumbering(before: Ints, after: Ints) -> Callable[[Ints], Ints]:
         if not len(before):
             return values
         places = np.minimum(np.searchsorted(before, values), len(before) - 1)
-        return np.where((values >= 0) & (values < EVENT), after[places], values)
+        return np.where((values >= 0) & (values < EVENT_BIT), after[places], values)
 
     return changed
 

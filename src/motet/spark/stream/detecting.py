@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from motet.engine.buckets import Buckets
-from motet.engine.detect.deliver import in_order
+from motet.engine.detect.output import in_order
 from motet.engine.kernel import Kernel
 from motet.spark.stream.keeping import Keeping, Place, Running, put, take
 from motet.spark.stream.payload import packed, records, unpacked

@@ -71,7 +71,7 @@ class TableWriter(DataSourceStreamArrowWriter):
 
 def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
-    from motet.engine.detect.deliver import in_order
+    from motet.engine.detect.output import in_order
     from motet.spark.stream.view import view_of
 
     lake, _, stop = range_

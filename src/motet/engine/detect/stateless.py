@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from motet.engine.detect.conditions import Condition
-from motet.engine.detect.occurrences import END, START, VALUES, Occurrences, concatenated
-from motet.engine.detect.operator import NEVER, Now, Tables
+from motet.engine.detect.columns import END, START, VALUES
+from motet.engine.detect.occurrences import Occurrences, concatenated
+from motet.engine.detect.operator import NEVER, Condition, Now, Tables
 from motet.plan.nodes import Node
 
 

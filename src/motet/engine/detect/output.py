@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Distinct, are_apart
-from motet.engine.detect.occurrences import EMITTED, END, FIRST, START, UNBOUND, VALUES, Ints, Occurrences
+from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.operator import Now
 from motet.engine.detect.order import ranks
 from motet.language.syntax import Select
@@ -41,10 +42,10 @@ class Delivery:
         if not now.facts:
             now.facts.update(_facts(found, now))
         if self.is_filtered:
-            found = found.take(found.columns[FIRST] > self.root.start.offset)
+            found = found.take(found.columns[FIRST_OFFSET] > self.root.start.offset)
         found = found.renamed(self.sources)
         if now.facts["emitted"] < self.offset:
-            found = found.with_column(EMITTED, np.maximum(found.columns[EMITTED], self.offset))
+            found = found.with_column(EMISSION_OFFSET, np.maximum(found.columns[EMISSION_OFFSET], self.offset))
         if self.distinct is None or (now.facts["comes once"] and not len(self.distinct.seen)):
             return found
         return self.distinct.advance(found, now)
@@ -54,11 +55,11 @@ def _facts(found: Occurrences, now: Now) -> dict[str, int]:
     """When the first one was final, and since when one was seen; whether each can come only once, in whatever variables
     it is shown.
     """
-    emitted = found.columns[EMITTED]
+    emitted = found.columns[EMISSION_OFFSET]
     is_over = now.frontier.passed(found.columns[END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
     return {
         "emitted": int(emitted.min(initial=np.iinfo(np.int64).max)),
-        "first": int(found.columns[FIRST].min(initial=np.iinfo(np.int64).max)),
+        "first": int(found.columns[FIRST_OFFSET].min(initial=np.iinfo(np.int64).max)),
         "comes once": bool(is_over and are_apart(found)),
     }
 
@@ -104,7 +105,7 @@ def in_turn(found: Sequence[Told]) -> Sequence[Told]:
 
 def _in_order(found: Occurrences) -> Occurrences:
     """By the records that made them final, as most are already."""
-    emitted, end, start = keys = [found.columns[column] for column in (EMITTED, END, START)]
+    emitted, end, start = keys = [found.columns[column] for column in (EMISSION_OFFSET, END, START)]
     if not (emitted[1:] >= emitted[:-1]).all():
         return found.take(np.lexsort(keys[::-1]))
     falls = (emitted[1:] == emitted[:-1]) & ~_rising(end, start)
@@ -141,7 +142,7 @@ def notifications(found: Sequence[Told], names: Dictionary) -> pa.RecordBatch:
         _bindings(table, found, row, which, names),
         pa.nulls(len(row), NOTIFICATIONS.field("graphs").type),
         pa.nulls(len(row), NOTIFICATIONS.field("construct").type),
-        pa.array(table.columns[EMITTED][row]),
+        pa.array(table.columns[EMISSION_OFFSET][row]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)
 
@@ -167,7 +168,7 @@ def _placed(found: Sequence[Told], table: Occurrences) -> tuple[Ints, Ints]:
     row = np.arange(len(which)) + np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
     if len(sizes) == 1:
         return row, which
-    times = table.columns[[EMITTED, END, START]]
+    times = table.columns[[EMISSION_OFFSET, END, START]]
     order = np.lexsort(times[::-1])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.concatenate([[0], np.cumsum((times[:, order[1:]] != times[:, order[:-1]]).any(axis=0))])
