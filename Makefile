@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint ontologies bench bench-kernel docs lock clean kills faults mutants
+.PHONY: setup demo test lint ontologies bench bench-kernel docs lock clean kills faults mutants package
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -58,6 +58,9 @@ bench-kernel: $(READY)  ## matching, detection and the whole way against their g
 	@$(BIN)/python benchmarks/memory.py
 	@$(BIN)/python benchmarks/end_to_end.py
 	@mkdir -p build/bench && $(BIN)/python benchmarks/latency.py --events 1000 --directory build/bench
+
+package: $(READY)  ## build the wheel and run the README's programs in an empty environment, without and with Spark
+	@$(BIN)/python -m tests.package
 
 docs: $(READY)  ## HTML documentation in build/docs
 	@$(BIN)/python docs/tour.py

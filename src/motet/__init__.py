@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.model.errors import UsageError
+from motet.model.extras import require_extra
 from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def open(  # noqa: A001  (motet.open("dir") is how people say it)
 
         cloud = Cloud(Lake.open(directory, durable=durable), threaded=threaded)
     elif engine == "spark":
+        require_extra("spark", "engine='spark'", alternative="use engine='embedded'")
         from motet.spark.cloud import open_on_spark
 
         cloud = open_on_spark(directory, durable=durable)

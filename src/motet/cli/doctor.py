@@ -1,6 +1,6 @@
-"""``motet doctor``: is everything here that Motet needs, and if not, what to do?
+"""``motet doctor``: checks that the machine has what Motet and its installed extras need, and says what to do.
 
-It starts Java once to ask its version, and nothing else: no Spark, no heavy import.
+It runs Java once for its version, and nothing else: no Spark, no heavy import.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import argparse
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from motet.model.errors import JavaError
 from motet.spark.java import find_java
@@ -28,15 +29,17 @@ EXAMPLES = """\
 """
 
 PYTHON = (3, 11)
-ROOM = 2**30  # bytes of disk below which a run on Spark is likely to fail
-
-_REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)\s*(?:\[[^]]*\])?\s*([^;]*)")
-_CLAUSE = re.compile(r"(==|>=|<)\s*(\d+(?:\.\d+)*)")
+MIN_DISK_BYTES = 2**30  # below this a run on Spark is likely to fail
+EXTRAS = {  # title in the table, and the package that tells whether the extra is installed
+    "spark": ("Spark", "pyspark"),
+    "connect": ("Spark Connect", "grpcio-status"),
+    "nats": ("NATS", "nats-py"),
+}
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing looked at; ``ok`` false makes the command fail, advice alone does not."""
+class CheckResult:
+    """The result of one check; ``ok`` false makes the command fail, advice alone does not."""
 
     name: str
     value: str
@@ -50,62 +53,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    findings = list(examine())
-    healthy = all(finding.ok for finding in findings)
+    results = check_machine()
+    healthy = all(result.ok for result in results)
     if args.json:
-        print(json.dumps({"ok": healthy, "findings": [asdict(finding) for finding in findings]}, indent=2))
+        print(json.dumps({"ok": healthy, "findings": [asdict(result) for result in results]}, indent=2))
     else:
-        _print_table(findings, healthy)
+        _print_table(results, healthy)
     return 0 if healthy else 1
 
 
-def examine() -> Iterator[Finding]:
-    """Everything worth knowing, in the order of the table."""
+def check_machine() -> list[CheckResult]:
+    """All checks, in the order of the table; a package that two extras need stands there once."""
+    results: dict[str, CheckResult] = {}
+    for result in _checks():
+        results.setdefault(result.name, result)
+    return list(results.values())
+
+
+def _checks() -> Iterator[CheckResult]:
+    spark, *spark_packages = _extra("spark")
     yield _python()
-    yield _java()
-    packages = list(_packages())
-    yield from (package for package in packages if package.name == "Spark")
-    yield Finding("cores", str(cores()))
-    yield Finding("memory", _size(memory()))
+    if spark_packages:  # the extra is installed
+        yield _java()
+    yield spark
+    yield CheckResult("cores", str(cores()))
+    yield CheckResult("memory", _size(memory()))
     yield _disk()
     yield _numba_cache()
-    yield from (package for package in packages if package.name != "Spark")
+    yield from map(_package, _requirements("motet"))
+    yield from spark_packages
+    yield from _extra("connect")
+    yield from _extra("nats")
 
 
-def _python() -> Finding:
-    where = "virtual environment" if sys.prefix != sys.base_prefix else "not a virtual environment"
+def _python() -> CheckResult:
+    kind = "virtual environment" if sys.prefix != sys.base_prefix else "not a virtual environment"
     version = ".".join(map(str, sys.version_info[:3]))
     ok = sys.version_info[:2] >= PYTHON
-    return Finding("Python", version, f"{sys.executable} ({where})", ok, None if ok else "install Python 3.11 or newer")
+    advice = None if ok else "install Python 3.11 or newer"
+    return CheckResult("Python", version, f"{sys.executable} ({kind})", ok, advice)
 
 
-def _java() -> Finding:
+def _java() -> CheckResult:
     try:
         java = find_java()
     except JavaError as error:
-        return Finding("Java", "missing", error.message, ok=False, advice=error.advice)
-    return Finding("Java", java.version, f"{java.executable} ({java.reason})")
+        return CheckResult("Java", "missing", error.message, ok=False, advice=error.advice)
+    return CheckResult("Java", java.version, f"{java.executable} ({java.reason})")
 
 
-def _disk() -> Finding:
+def _disk() -> CheckResult:
     directory = tempfile.gettempdir()
     free = shutil.disk_usage(directory).free
-    advice = None if free >= ROOM else "Spark needs room to work: free some, or set TMPDIR to a larger disk"
-    return Finding("free disk", _size(free), directory, advice=advice)
+    advice = None if free >= MIN_DISK_BYTES else "Spark needs disk space: free some, or set TMPDIR to a larger disk"
+    return CheckResult("free disk", _size(free), directory, advice=advice)
 
 
-def _numba_cache() -> Finding:
-    """Numba keeps compiled kernels beside the source or in the user's cache, wherever it may write."""
-    for place in _numba_places():
-        if _writable(place):
-            return Finding("Numba cache", "writable", str(place))
+def _numba_cache() -> CheckResult:
+    """Numba stores compiled kernels beside the source or in the user's cache, in the first directory it may write."""
+    for directory in _numba_directories():
+        if _is_writable(directory):
+            return CheckResult("Numba cache", "writable", str(directory))
     advice = "set NUMBA_CACHE_DIR to a directory you may write to"
-    return Finding("Numba cache", "not writable", ok=False, advice=advice)
+    return CheckResult("Numba cache", "not writable", ok=False, advice=advice)
 
 
-def _numba_places() -> Iterator[Path]:
-    if given := os.environ.get("NUMBA_CACHE_DIR"):
-        yield Path(given)
+def _numba_directories() -> Iterator[Path]:
+    if configured := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(configured)
         return
     yield Path(__file__).parents[1]
     mac = Path("~/Library/Caches/numba")
@@ -114,46 +129,45 @@ def _numba_places() -> Iterator[Path]:
     ).expanduser()
 
 
-def _writable(place: Path) -> bool:
-    existing = next(directory for directory in (place.absolute(), *place.absolute().parents) if directory.exists())
+def _is_writable(directory: Path) -> bool:
+    existing = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
-def _packages() -> Iterator[Finding]:
-    for requirement in importlib.metadata.requires("motet") or ():
-        match = _REQUIREMENT.match(requirement)
-        if match is not None and "extra ==" not in requirement:
-            yield _package(match[1], match[2].strip())
+def _extra(extra: str) -> Iterator[CheckResult]:
+    """Whether an extra is installed; if it is, its packages are checked, too."""
+    title, main = EXTRAS[extra]
+    packages = {requirement.name: _package(requirement) for requirement in _requirements("motet", extra)}
+    if main not in packages or packages[main].value == "missing":
+        yield CheckResult(title, "not installed", f"optional: python -m pip install 'motet[{extra}]'")
+        return
+    yield replace(packages.pop(main), name=title)
+    yield from packages.values()
 
 
-def _package(name: str, wanted: str) -> Finding:
-    title = "Spark" if name == "pyspark" else name
-    advice = f"run `python -m pip install '{name}{wanted}'`"
+def _requirements(distribution: str, extra: str = "") -> Iterator[Requirement]:
+    """What a distribution requires on this machine: without extras, or what one extra adds to that."""
+    for requirement in map(Requirement, importlib.metadata.requires(distribution) or ()):
+        marker = requirement.marker
+        is_base = marker is None or marker.evaluate({"extra": ""})
+        if requirement.name == distribution or is_base == bool(extra):
+            continue
+        if marker is None or marker.evaluate({"extra": extra}):
+            yield from (inner for name in requirement.extras for inner in _requirements(requirement.name, name))
+            if not requirement.extras:
+                yield requirement
+
+
+def _package(requirement: Requirement) -> CheckResult:
+    required = str(requirement.specifier)
+    advice = f"run `python -m pip install '{requirement.name}{required}'`"
     try:
-        version = importlib.metadata.version(name)
+        version = importlib.metadata.version(requirement.name)
     except importlib.metadata.PackageNotFoundError:
-        return Finding(title, "missing", f"needs {wanted or 'any version'}", ok=False, advice=advice)
-    ok = _satisfies(version, wanted)
-    return Finding(title, version, "" if ok else f"needs {wanted}", ok, None if ok else advice)
-
-
-def _satisfies(version: str, wanted: str) -> bool:
-    """Whether a version fits the clauses this project's requirements are made of.
-
-    >>> _satisfies("4.3.0", "==4.3.*"), _satisfies("3.0.1", "<3,>=2.2")
-    (True, False)
-    """
-    have = _numbers(version)
-    for operator, text in _CLAUSE.findall(wanted):
-        want = _numbers(text)
-        if not {"==": have[: len(want)] == want, ">=": have >= want, "<": have < want}[operator]:
-            return False
-    return True
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    leading = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, leading[0].split("."))) if leading else ()
+        detail = f"needs {required or 'any version'}"
+        return CheckResult(requirement.name, "missing", detail, ok=False, advice=advice)
+    ok = requirement.specifier.contains(version, prereleases=True)
+    return CheckResult(requirement.name, version, "" if ok else f"needs {required}", ok, None if ok else advice)
 
 
 def _size(count: int) -> str:
@@ -164,18 +178,18 @@ def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB"
 
 
-def _print_table(findings: list[Finding], healthy: bool) -> None:
+def _print_table(results: list[CheckResult], healthy: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
-    for finding in findings:
-        mark = ("[yellow]![/]" if finding.advice else "[green]✓[/]") if finding.ok else "[red]✗[/]"
-        table.add_row(mark, finding.name, escape(finding.value), escape(finding.detail))
+    for result in results:
+        mark = ("[yellow]![/]" if result.advice else "[green]✓[/]") if result.ok else "[red]✗[/]"
+        table.add_row(mark, result.name, escape(result.value), escape(result.detail))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
-    for finding in findings:
-        if finding.advice:
-            console.print(f"{finding.name}: {finding.advice}", markup=False)
+    for result in results:
+        if result.advice:
+            console.print(f"{result.name}: {result.advice}", markup=False)
     console.print("Everything needed is here." if healthy else "Something needed is missing.")

@@ -16,6 +16,7 @@ from types import ModuleType
 
 from motet import __version__
 from motet.model.errors import MotetError, UsageError
+from motet.model.extras import require_extra
 
 COMMANDS = (
     "demo", "run", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if whole_process and args.command in WITHOUT_PANDAS:
         sys.meta_path.insert(0, _NoPandas())
     try:
+        _require_extras(args)
         return int(args.run(args))
     except MotetError as error:
         print(f"motet {args.command}: {error}", file=sys.stderr)
@@ -42,6 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output (head, less) has gone: that is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _require_extras(args: argparse.Namespace) -> None:
+    """Refuse a command before it does anything if its engine or its source is not installed."""
+    engine = getattr(args, "engine", None)
+    if args.command == "stream":
+        require_extra("spark", "`motet stream`", alternative="open the lake with motet.open() to process it here")
+    elif engine in ("spark", "spark-stream"):
+        require_extra("spark", f"`motet {args.command} --engine {engine}`", alternative="use --engine embedded")
+    if getattr(args, "nats", None) is not None:
+        require_extra("nats", f"`motet {args.command}` with a NATS server")
 
 
 class _NoPandas(MetaPathFinder):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from motet.cli import output
 from motet.cli.stream import settings_of
 from motet.model.errors import EngineError, UsageError
+from motet.model.extras import require_extra
 
 if TYPE_CHECKING:
     from motet.spark.submitting import Submission
@@ -85,6 +86,7 @@ def _print_line(submission: Submission) -> int:
 
 def _in_cluster(submission: Submission, folder: Path) -> int:
     """The driver runs in the cluster too: Spark's own program takes it there and waits."""
+    require_extra("spark", "`motet submit`")
     import pyspark
 
     from motet.spark.java import find_java

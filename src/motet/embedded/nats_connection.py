@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from motet.model.errors import EngineError, UsageError
+from motet.model.extras import require_extra
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -75,10 +76,9 @@ def address(url: str) -> str:
 
 
 def _client_library() -> ModuleType:
-    try:
-        import nats
-        import nats.errors
-        import nats.js.errors
-    except ImportError:
-        raise UsageError("NATS needs its client library", advice="Run: pip install 'motet[nats]'") from None
+    require_extra("nats", "a connection to NATS")
+    import nats
+    import nats.errors
+    import nats.js.errors
+
     return nats

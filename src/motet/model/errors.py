@@ -2,7 +2,8 @@
 
     MotetError                    something Motet says in its own words
     ├── UsageError                the request itself is wrong; nothing was done (exit status 2)
-    │   └── SubscriptionError     a subscription's text, with line, column and a caret
+    │   ├── SubscriptionError     a subscription's text, with line, column and a caret
+    │   └── MissingExtraError     an extra of the package is not installed (an ImportError, too)
     ├── DecodeError               one event or one stretch of input that cannot be taken
     ├── LakeError                 a lake that cannot be read or written
     │   └── CorruptLakeError      a lake whose files contradict each other
@@ -63,6 +64,14 @@ class SubscriptionError(UsageError):
         where = f"{self.source}: " if self.source else ""
         lines = [f"{where}line {self.line}, column {self.column}: {self.message}", f"  {excerpt}", f"  {caret}"]
         return "\n".join([*lines, f"  {self.advice}"] if self.advice else lines)
+
+
+class MissingExtraError(UsageError, ImportError):
+    """An extra of the package is needed and not installed."""
+
+    def __init__(self, message: str, *, extra: str, advice: str | None = None) -> None:
+        super().__init__(message, advice=advice)
+        self.extra = extra
 
 
 class DecodeError(MotetError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from motet.model.extras import require_extra
+
 if TYPE_CHECKING:
     from motet.spark.frames.detect import detect
     from motet.spark.intake import ingest, ingest_batch
@@ -28,4 +30,5 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_extra("spark", f"motet.spark.{name}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -6,7 +6,6 @@ Importing this module is cheap; PySpark is imported by the first call of :func:`
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import re
 import shutil
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from motet.model.errors import EngineError, UsageError
+from motet.model.extras import require_extra
 from motet.spark.chatter import without_chatter
 from motet.spark.java import Java, find_java
 
@@ -49,6 +49,7 @@ def session(
 
     ``config`` holds further Spark settings and wins over those made here.
     """
+    require_extra("spark", "a Spark session")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -104,11 +105,7 @@ def _submitted() -> dict[str, str]:
 
 def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
     """A session on a Spark Connect server, which has its own Java, Python and memory."""
-    if importlib.util.find_spec("grpc") is None:
-        raise UsageError(
-            f"{_public(remote)} is a Spark Connect server, and PySpark's parts for it are not installed",
-            advice="run `python -m pip install 'pyspark[connect]'`, or give a master such as spark://HOST:7077",
-        )
+    require_extra("connect", f"the Spark Connect server {_public(remote)}")
     from pyspark.sql import SparkSession
 
     _reach(remote)
