@@ -16,7 +16,7 @@ from benchmarks.streams import A, B, Column, Intervals, Pairs, Points
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, VALUES
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import NOWHERE, Frontier
+from motet.engine.detect.frontier import NO_FRONTIER, Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import Subscription
 from motet.model.times import END_OF_TIME
@@ -45,9 +45,9 @@ class Detection:
         """A run, which returns how many pairs there are; they are added to ``found``."""
         names = Dictionary()
         names.events.add(np.arange(len(self._ids)), self._ids, None)
-        names.terms.numbers(self._terms)
+        names.terms.ids(self._terms)
         detector = Detector(names)
-        detector.change(self._nodes, (), {node.id: node for node in self._nodes})
+        detector.update(self._nodes, (), {node.id: node for node in self._nodes})
         return lambda: self._run(detector, found)
 
     def _run(self, detector: Detector, found: list[Occurrences] | None) -> int:
@@ -75,16 +75,16 @@ class Detection:
 
 def _batches(leaves: list[Node], stream: Points | Intervals, size: int) -> list[Batch]:
     """Cut by rows; the last one is the promise that nothing comes any more."""
-    found, frontier, count = [], NOWHERE, len(stream.key)
+    found, frontier, count = [], NO_FRONTIER, len(stream.key)
     for first in range(0, count, size):
         rows = np.arange(first, min(count, first + size))
-        along = Frontier.along(rows, stream[-1][rows], frontier)
+        along = Frontier.from_records(rows, stream[-1][rows], frontier)
         sides = {
             leaf.id: _leaf(stream, rows[stream.kind[rows] == kind]) for leaf, kind in zip(leaves, (A, B), strict=True)
         }
         found.append(Batch(sides, along))
-        frontier = along.now
-    return [*found, Batch({}, Frontier.along(np.array([count]), np.array([END_OF_TIME]), frontier))]
+        frontier = along.current
+    return [*found, Batch({}, Frontier.from_records(np.array([count]), np.array([END_OF_TIME]), frontier))]
 
 
 def _leaf(stream: Points | Intervals, rows: Column) -> Occurrences:

@@ -13,7 +13,7 @@ import pytest
 
 from motet.engine.buckets import bucket_of
 from motet.engine.detect.columns import EVENT_BIT, Ints
-from motet.engine.detect.construct import DERIVED
+from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.saving import Saved
 from motet.engine.detect.saving_rows import EventText, Rows, canonical
@@ -151,9 +151,9 @@ def test_derived_events_of_different_buckets_are_told_apart() -> None:
     facts = {"frontier": 0, "last": 0, "has events": True, "derived": 2}
 
     def state(*ids: str) -> Saved:
-        events = {DERIVED + number: EventText(id_) for number, id_ in enumerate(ids)}
-        row = [0, 0, 0, 0, 0, 0, (DERIVED + 1) | EVENT_BIT]
-        table = Occurrences(np.array([row]).T, np.array([0, 2]), np.array([DERIVED, DERIVED + 1]))
+        events = {DERIVED_BIT + number: EventText(id_) for number, id_ in enumerate(ids)}
+        row = [0, 0, 0, 0, 0, 0, (DERIVED_BIT + 1) | EVENT_BIT]
+        table = Occurrences(np.array([row]).T, np.array([0, 2]), np.array([DERIVED_BIT, DERIVED_BIT + 1]))
         return Saved(facts, {}, {}, {}, canonical(Rows((), events, {"open": table})))
 
     merged = merge([state("urn:x", "urn:y"), state("urn:z", "urn:x")])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.engine.detect.detector import Turns
+from motet.engine.detect.detector import ReadyQueue
 from motet.engine.kernel import Kernel
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
@@ -47,7 +47,8 @@ def at_work(kernel: Kernel) -> dict[str, object]:
     return {
         "planned": sorted(digests.values()),
         "running": {
-            digests[id_]: (one.lag, one.lags, one.distinct is not None) for id_, one in detector.running.items()
+            digests[id_]: (one.lag, one.lags, one.deduplicator is not None)
+            for id_, one in detector.operator_nodes.items()
         },
         "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaves._leaves.values()},
         "waiting": {digests[id_]: list(lives) for id_, lives in work.waiting.at.items()},
@@ -59,7 +60,7 @@ def at_work(kernel: Kernel) -> dict[str, object]:
 def is_in_order(kernel: Kernel) -> bool:
     """Whether nodes have their turn after their operands, and leaves after those who feed them."""
     feeding, nodes = kernel._work.feeding, kernel._shared.builder.nodes
-    turns = {id_: turn for turn, id_ in enumerate(Turns(kernel._memory.detector._ranks, kernel._work._uses))}
+    turns = {id_: turn for turn, id_ in enumerate(ReadyQueue(kernel._memory.detector._ranks, kernel._work._uses))}
     before = {id_: {edge.child for edge in nodes[id_].children} | feeding._producers.get(id_, set()) for id_ in turns}
     return all(turns[one] < turns[id_] for id_, others in before.items() for one in others)
 

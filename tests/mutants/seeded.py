@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "batch.completing(frontier - max(now.lags) if frontier < PASSED_ALL else PASSED_ALL)",
+        "batch.completing(frontier - max(now.lags) if frontier < END_FRONTIER else END_FRONTIER)",
         "batch.completing(frontier)",
         "pairs do not wait for sides that lag behind",
     ),
@@ -128,8 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "now.frontier.known(found.columns[END] + max(now.lags))",
-        "now.frontier.known(found.columns[END])",
+        "now.frontier.passing_offsets(found.columns[END] + max(now.lags))",
+        "now.frontier.passing_offsets(found.columns[END])",
         "says a pair was final before its sides were known",
     ),
     # Who is taken by the next one
@@ -243,21 +243,21 @@ MUTANTS = (
     # Time, the log, the plan
     Mutant(
         _FRONTIER,
-        "self.before, self.first, instants)",
-        "self.before, self.first, instants - 1)",
+        "self.previous, self.first_offset, instants)",
+        "self.previous, self.first_offset, instants - 1)",
         "an instant counts as passed when it is reached: the offset",
     ),
     Mutant(
         _FRONTIER,
-        "np.bool_] = instants < self.now",
-        "np.bool_] = instants <= self.now",
+        "np.bool_] = instants < self.current",
+        "np.bool_] = instants <= self.current",
         "an instant counts as passed when it is reached",
     ),
-    Mutant(_DISTINCT, "        fresh[: len(self.seen)] = False\n", "", "finds again what it has seen"),
+    Mutant(_DISTINCT, "        fresh[: len(self.emitted_before)] = False\n", "", "finds again what it has seen"),
     Mutant(
         _DISTINCT,
-        "~now.frontier.passed(table.columns[END] + now.lag)",
-        "~now.frontier.passed(table.columns[END])",
+        "~now.frontier.has_passed(table.columns[END] + now.lag)",
+        "~now.frontier.has_passed(table.columns[END])",
         "forgets although it may come again",
     ),
     Mutant(

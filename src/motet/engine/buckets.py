@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.output import delivery
+from motet.engine.detect.output import root_output
 from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.verify import is_single
@@ -78,7 +78,7 @@ class Buckets:
         if route is None or route.meeting is Meeting.HOME:
             return np.full(len(table), bucket_of(route.names if route else [_FED], self.count))
         if route.meeting is Meeting.EVENT:
-            ids = names.events.ids(table.events).to_pylist()
+            ids = names.events.iris(table.events).to_pylist()
             return np.array([bucket_of([id_], self.count) for id_ in ids], np.int64)
         columns = [node.variables.index(name) for name in route.names]
         distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
@@ -133,7 +133,7 @@ def routes(subscription: Subscription) -> Mapping[str, Route]:
 def _shown(plan: Plan, root: Root) -> set[str]:
     """The variables of the root that notifications show."""
     node = plan.nodes[root.node]
-    return {node.variables[source] for source in delivery(root, node, root.start.offset).sources}
+    return {node.variables[source] for source in root_output(root, node, root.start.offset).variable_indexes}
 
 
 def _keys(plan: Plan, part: Component, shown: Collection[str]) -> dict[int, tuple[str, ...]]:

@@ -15,12 +15,12 @@ import pyarrow as pa
 from motet.engine.backgrounds import Backgrounds
 from motet.engine.buckets import Buckets
 from motet.engine.detect.columns import FIRST_OFFSET, Ints
-from motet.engine.detect.construct import Templates
+from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import NOWHERE, Frontier, standing
-from motet.engine.detect.occurrences import Occurrences, concatenated, none
-from motet.engine.detect.output import delivery, in_order
+from motet.engine.detect.frontier import NO_FRONTIER, Frontier, clamp_frontier
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
+from motet.engine.detect.output import merge_notifications, root_output
 from motet.engine.detect.saving import Saved
 from motet.engine.lives import Life, Past, parsed
 from motet.engine.match.verify import is_single
@@ -106,7 +106,7 @@ class Kernel:
             if part.control is not None:
                 self._control(part.control)
             found += self._stretch(part)
-        return in_order(found)
+        return merge_notifications(found)
 
     def tell(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]] | None:
         """As `advance`, for a few events and in Python values; None when somebody combines events, or is to be told
@@ -116,7 +116,7 @@ class Kernel:
         if not is_matching or any(record.kind != "event" for record in records):
             return None
         reached = [_reached(record, self._lateness) for record in records]
-        self._memory.frontier = max(self._memory.frontier, standing(max(reached)))
+        self._memory.frontier = max(self._memory.frontier, clamp_frontier(max(reached)))
         seen = [record for record in records if not record.late]
         self._memory.has_events = self._memory.has_events or bool(seen)
         self._memory.last = records[-1].offset
@@ -140,8 +140,8 @@ class Kernel:
             for id_, table in self._work.leaves.occurrences(part.events, self.names).items():
                 numbers = self._buckets_of(self._buckets, id_, table)
                 places.append(np.stack([numbers, table.columns[FIRST_OFFSET]], axis=1))
-            self.names.keep(())
-        return in_order(told), np.unique(np.concatenate(places), axis=0)
+            self.names.compact(())
+        return merge_notifications(told), np.unique(np.concatenate(places), axis=0)
 
     def _control(self, record: dict[str, object]) -> None:
         """Let a control record take effect."""
@@ -198,7 +198,7 @@ class Kernel:
     def _begin(self, life: Life) -> None:
         self._put(life)
         if isinstance(life.subscription.delivery, Construct):
-            life.templates = Templates(life.subscription.delivery.templates)
+            life.templates = ConstructTemplates(life.subscription.delivery.templates)
             if life.subscription.since is not None:
                 self._reaching_back.add(life.subscription.name)
         if not is_single(life.subscription):
@@ -218,7 +218,7 @@ class Kernel:
 
     def _root(self, life: Life) -> None:
         life.root = self._shared.root(life, self._buckets)
-        life.delivery = delivery(life.root, self._shared.builder.nodes[life.root.node], life.offset)
+        life.delivery = root_output(life.root, self._shared.builder.nodes[life.root.node], life.offset)
 
     def _replay(self, life: Life) -> None:
         """Show a subscription the past, as if it had been registered before; what it finds is due now."""
@@ -242,7 +242,7 @@ class Kernel:
         if is_matched:
             life.root = None
         else:
-            self._memory.detector.running.update(past._memory.detector.running)
+            self._memory.detector.operator_nodes.update(past._memory.detector.operator_nodes)
 
     def _shown(self, life: Life, history: Iterable[pa.RecordBatch | Extract], retracted: dict[str, int]) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
@@ -252,13 +252,15 @@ class Kernel:
         self._put(life)
         for read in history:
             self.advance(*((read.records, read.course) if isinstance(read, Extract) else (read,)))
-        self._memory.detector.running = {id_: one for id_, one in self._memory.detector.running.items() if id_ in own}
-        return concatenated([none(len(life.delivery.names)), *self._memory.past.found])
+        self._memory.detector.operator_nodes = {
+            id_: one for id_, one in self._memory.detector.operator_nodes.items() if id_ in own
+        }
+        return concatenate([empty_table(len(life.delivery.projected)), *self._memory.past.found])
 
     def _stretch(self, part: Part) -> list[pa.RecordBatch]:
         """The notifications of records between two control records, the first of which has taken effect."""
         memory, before = self._memory, self._memory.frontier
-        memory.frontier = max(before, standing(int(part.reached.max())))
+        memory.frontier = max(before, clamp_frontier(int(part.reached.max())))
         told, self._told = self._told, []
         if part.is_subscription and not told:
             return []
@@ -266,8 +268,8 @@ class Kernel:
         is_matching = self._bucket is None and len(part.events) > 0
         found = [self._work.matcher.notify(part.events)] if is_matching and self._work.matcher else []
         if self._work.waiting.at or told:
-            frontier = Frontier.along(part.offsets, part.reached, before)
-            memory.frontier = frontier.now
+            frontier = Frontier.from_records(part.offsets, part.reached, before)
+            memory.frontier = frontier.current
             found += self._detected(part.events, frontier, told)
         if not part.is_subscription:
             memory.last = int(part.offsets[-1])
@@ -283,7 +285,7 @@ class Kernel:
             self._work.change(changed, self._memory, self._shared, self._backgrounds)
 
     def _detected(self, events: pa.RecordBatch, frontier: Frontier, told: Sequence[Life]) -> list[pa.RecordBatch]:
-        if self.names.is_crowded:
+        if self.names.should_compact:
             self._tidy(frontier)
         telling = Telling(self._memory, self._shared, self._work, frontier)
         leaves = self._occurrences(events)
@@ -313,8 +315,8 @@ class Kernel:
 
     def _tidy(self, frontier: Frontier) -> None:
         """Forget what nobody can ask for any more."""
-        before = Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.before, frontier.first)
-        self._memory.detector.sweep(before)
+        before = Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.previous, frontier.first_offset)
+        self._memory.detector.prune(before)
         self._shared.tidy()
 
     def dump(self) -> bytes:
@@ -394,7 +396,7 @@ class Kernel:
     @property
     def is_idle(self) -> bool:
         """Whether time alone has nothing to tell: nothing is remembered, and silence does not speak."""
-        speaks = any(running.node.kind is Kind.NO for running in self._memory.detector.running.values())
+        speaks = any(running.node.kind is Kind.NO for running in self._memory.detector.operator_nodes.values())
         return not speaks and not any(map(len, self._tables().values()))
 
     def statistics(self) -> dict[str, int]:
@@ -402,7 +404,7 @@ class Kernel:
         return {
             "subscriptions": len(self._memory.lives),
             "planned": len(self._shared.builder.nodes),
-            "nodes": len(self._memory.detector.running),
+            "nodes": len(self._memory.detector.operator_nodes),
             "rows": sum(map(len, self._tables().values())),
             "terms": len(self.names.terms),
             "events": len(self.names.events),
@@ -447,5 +449,5 @@ class Kernel:
 
 def _reached(event: RecordRow, lateness: int | None) -> int:
     """Where the frontier stands after an event."""
-    before = NOWHERE if event.frontier is None else event.frontier
+    before = NO_FRONTIER if event.frontier is None else event.frontier
     return before if lateness is None or event.end is None else max(before, event.end - lateness)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect.columns import FIRST_OFFSET, START
-from motet.engine.detect.construct import Templates
+from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.output import Delivery
+from motet.engine.detect.output import RootOutput
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Events, Subscription
@@ -32,8 +32,8 @@ class Life:
     is_alone: bool
     frontier: int  # where it stood when the subscription began
     root: Root | None = None
-    delivery: Delivery | None = None
-    templates: Templates | None = None
+    delivery: RootOutput | None = None
+    templates: ConstructTemplates | None = None
     told: Occurrences | None = None  # of the past, to be delivered with the subscribe record
     shown: dict[str, int] = field(default_factory=dict)  # derived events and their ends; see `has_seen`
 
@@ -67,7 +67,7 @@ class Past:
             return table
         seen = table.columns[START] >= self.since
         if self.retracted:
-            ids = names.events.ids(table.events).to_pylist()
+            ids = names.events.iris(table.events).to_pylist()
             offsets = table.columns[FIRST_OFFSET].tolist()
             seen &= np.array([self.retracted.get(i, -1) < at for i, at in zip(ids, offsets, strict=True)], np.bool_)
         return table.take(seen)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.detect.columns import Ints
-from motet.engine.detect.frontier import NOWHERE
+from motet.engine.detect.frontier import NO_FRONTIER
 
 Flags = npt.NDArray[np.bool_]
 
@@ -109,7 +109,7 @@ def _reached(records: pa.RecordBatch, is_event: Flags, is_tick: Flags, lateness:
     frontier, end = _numbers(records.column("frontier")), _numbers(records.column("end"))
     if lateness is not None and is_event.all():
         return np.maximum(frontier, end - lateness)
-    moved = np.where(is_tick, end, NOWHERE)
+    moved = np.where(is_tick, end, NO_FRONTIER)
     if lateness is not None:
         moved = np.where(is_event, end - lateness, moved)
     return np.maximum(frontier, moved)
@@ -120,4 +120,4 @@ def _numbers(column: pa.Array) -> Ints:
     if not len(column):
         return np.empty(0, np.int64)
     found = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
-    return np.where(np.asarray(column.is_valid()), found, NOWHERE) if column.null_count else found
+    return np.where(np.asarray(column.is_valid()), found, NO_FRONTIER) if column.null_count else found

@@ -14,9 +14,9 @@ import numpy as np
 
 from motet.engine.buckets import bucket_of
 from motet.engine.detect.columns import EVENT_BIT, Ints
-from motet.engine.detect.construct import DERIVED
+from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import Occurrences, with_values
+from motet.engine.detect.occurrences import Occurrences, map_values
 from motet.engine.detect.saving import Saved, table_name
 from motet.engine.detect.saving_format import refused
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, together
@@ -74,8 +74,8 @@ def _require_same(one: Saved, other: Saved) -> None:
 
 def _derived_numbers(parts: Sequence[Rows]) -> dict[str, int]:
     """By id, numbers for derived events: each bucket has counted its own."""
-    ids = {event.id: None for part in parts for number, event in part.events.items() if number >= DERIVED}
-    return {id_: DERIVED + place for place, id_ in enumerate(ids)}
+    ids = {event.id: None for part in parts for number, event in part.events.items() if number >= DERIVED_BIT}
+    return {id_: DERIVED_BIT + place for place, id_ in enumerate(ids)}
 
 
 def _renumbered(rows: Rows, numbers: Mapping[str, int]) -> Rows:
@@ -97,7 +97,7 @@ def _renumbered(rows: Rows, numbers: Mapping[str, int]) -> Rows:
         found[own] = event_numbers(some[own] ^ EVENT_BIT) | EVENT_BIT
         return found
 
-    tables = {name: _with_events(with_values(table, values), event_numbers) for name, table in rows.tables.items()}
+    tables = {name: _with_events(map_values(table, values), event_numbers) for name, table in rows.tables.items()}
     return Rows(rows.terms, events, tables)
 
 

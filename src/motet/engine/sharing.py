@@ -59,18 +59,18 @@ class Sharing:
 
     def tidy(self) -> None:
         """Forget the strings that no table needs any more, and number the others anew."""
-        stores = [running for memory in self.memories for running in memory.detector.running.values()]
+        stores = [running for memory in self.memories for running in memory.detector.operator_nodes.values()]
         seen = {id(one): one for memory in self.memories for one in memory.delivered().values()}.values()
         pasts = [memory.past for memory in self.memories if memory.past]
         lives = {id(life): life for memory in self.memories for life in memory.lives.values()}.values()
         told = [(life, life.told) for life in lives if life.told is not None]
         tables = [table for store in stores for table in store.tables().values()]
-        tables += [distinct.seen for distinct in seen] + [table for past in pasts for table in past.found]
-        renumbered = self.names.keep([*tables, *(table for _, table in told)])
+        tables += [distinct.emitted_before for distinct in seen] + [table for past in pasts for table in past.found]
+        renumbered = self.names.compact([*tables, *(table for _, table in told)])
         for store in stores:
-            store.load({name: renumbered(table) for name, table in store.tables().items()})
+            store.restore({name: renumbered(table) for name, table in store.tables().items()})
         for distinct in seen:
-            distinct.seen = renumbered(distinct.seen)
+            distinct.emitted_before = renumbered(distinct.emitted_before)
         for past in pasts:
             past.found = list(map(renumbered, past.found))
         for life, table in told:

@@ -12,11 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, Ints
-from motet.engine.detect.construct import Derived, as_records, solutions
+from motet.engine.detect.construct import DerivedEvent, derived_records, template_solutions
 from motet.engine.detect.frontier import Frontier
-from motet.engine.detect.occurrences import Occurrences, concatenated
-from motet.engine.detect.operator import Now
-from motet.engine.detect.output import Told, alone, in_turn, notifications, with_constructs, with_graphs
+from motet.engine.detect.occurrences import Occurrences, concatenate
+from motet.engine.detect.operator import OperatorEnv
+from motet.engine.detect.output import (
+    OutputBatch,
+    add_constructs,
+    add_graphs,
+    notification_batch,
+    single_output,
+    sorted_output,
+)
 from motet.engine.lives import Life
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
@@ -37,19 +44,19 @@ class Telling:
     work: Work
     frontier: Frontier
     _finished: list[pa.RecordBatch] = field(default_factory=list)
-    _plain: list[Told] = field(default_factory=list)  # will be notifications, all at once
+    _plain: list[OutputBatch] = field(default_factory=list)  # will be notifications, all at once
 
     def notifications(self) -> list[pa.RecordBatch]:
         """All that was told."""
         if not self._plain:
             return self._finished
-        return [*self._finished, notifications(in_turn(self._plain), self.sharing.names)]
+        return [*self._finished, notification_batch(sorted_output(self._plain), self.sharing.names)]
 
     def at(self, id_: int, table: Occurrences) -> Found:
         """Tell those who wait at a node of what it has found; what their derived events mean to leaves is returned."""
-        now = Now(self.frontier, self.sharing.names, lag=self.memory.detector.lag_of(id_))
+        now = OperatorEnv(self.frontier, self.sharing.names, lag=self.memory.detector.lag_of(id_))
         audience = None if self.memory.past else self.work.waiting.audience(id_)
-        if audience and (told := audience.told(table, now)):
+        if audience and (told := audience.shared_output(table, now)):
             self._plain.append(told)
             return {}
         fed: Found = {}
@@ -68,30 +75,32 @@ class Telling:
             return {}
         assert life.delivery is not None
         if life.is_plain:
-            self._plain.append(alone(life.delivery, table))
+            self._plain.append(single_output(life.delivery, table))
             return {}
         names = self.sharing.names
-        batch = notifications([alone(life.delivery, table)], names)
+        batch = notification_batch([single_output(life.delivery, table)], names)
         if isinstance(life.subscription.delivery, Events):
-            batch = with_graphs(batch, table, names)
+            batch = add_graphs(batch, table, names)
         derived = self._derived(life, batch, table)
         if life.templates is not None:
             lines = [sorted({line for one in events for line in one.lines}) for events in derived]
-            batch = with_constructs(batch, lines)
+            batch = add_constructs(batch, lines)
         self._finished.append(batch)
         return self._feed(life, table, derived)
 
-    def _derived(self, life: Life, batch: pa.RecordBatch, table: Occurrences) -> list[list[Derived]]:
+    def _derived(self, life: Life, batch: pa.RecordBatch, table: Occurrences) -> list[list[DerivedEvent]]:
         """The events that a subscription derives, for each of its notifications."""
         if life.templates is None:
             return []
         assert life.delivery is not None
         return [
-            life.templates.derived(notification.id, solutions(life.delivery.names, table, row, self.sharing.names))
+            life.templates.derive(
+                notification.id, template_solutions(life.delivery.projected, table, row, self.sharing.names)
+            )
             for row, (notification, _) in enumerate(notification_rows(batch))
         ]
 
-    def _feed(self, life: Life, table: Occurrences, derived: Sequence[Sequence[Derived]]) -> Found:
+    def _feed(self, life: Life, table: Occurrences, derived: Sequence[Sequence[DerivedEvent]]) -> Found:
         """Show derived events to those they feed."""
         fed: Found = {}
         for clause in sorted({event.clause for events in derived for event in events}):
@@ -102,11 +111,11 @@ class Telling:
                 self._finished += self._matched(life, events, emitted, others)
         return fed
 
-    def _records(self, table: Occurrences, rows: Sequence[tuple[int, Derived]]) -> tuple[pa.RecordBatch, Ints]:
+    def _records(self, table: Occurrences, rows: Sequence[tuple[int, DerivedEvent]]) -> tuple[pa.RecordBatch, Ints]:
         """Derived events as records with numbers of their own, and the offsets they stand at."""
         places = np.array([row for row, _ in rows], np.int64)
         start, end, emitted = (table.columns[column][places] for column in (START, END, EMISSION_OFFSET))
-        records = as_records([event for _, event in rows], start, end, self.sharing.derived)
+        records = derived_records([event for _, event in rows], start, end, self.sharing.derived)
         self.sharing.derived += len(rows)
         return records, emitted
 
@@ -123,7 +132,7 @@ class Telling:
                 placed = past.visible(id_, placed, names, always=True)
             elif consumers[id_].offset < producer.offset:
                 placed = placed.take(placed.columns[END] >= producer.frontier)
-            ids = names.events.ids(placed.events).to_pylist()
+            ids = names.events.iris(placed.events).to_pylist()
             seen[id_] = placed.take(~consumers[id_].has_seen(ids))
             news.append((consumers[id_], dict(zip(ids, placed.columns[END].tolist(), strict=True))))
         for life, ends in news:  # now that all its leaves have seen them
@@ -155,4 +164,4 @@ class Telling:
 def add(found: Found, more: Mapping[int, Occurrences]) -> None:
     """What was found at some nodes, after what was found there before."""
     for id_, table in more.items():
-        found[id_] = concatenated([found[id_], table]) if id_ in found else table
+        found[id_] = concatenate([found[id_], table]) if id_ in found else table

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from motet.engine.backgrounds import Backgrounds
 from motet.engine.detect.leaves import Leaves
-from motet.engine.detect.output import Audience
+from motet.engine.detect.output import SubscriberGroup
 from motet.engine.feeding import Feeding
 from motet.engine.lives import Life
 from motet.engine.match.matcher import Matcher
@@ -23,7 +23,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self.at: dict[int, dict[str, Life]] = {}  # by node and name
-        self._audiences: dict[int, Audience | None] = {}  # where somebody was told since the last change
+        self._audiences: dict[int, SubscriberGroup | None] = {}  # where somebody was told since the last change
 
     def begin(self, node: int, life: Life) -> None:
         self.at.setdefault(node, {})[life.subscription.name] = life
@@ -35,13 +35,13 @@ class Waiting:
             del self.at[node]
         self._audiences.pop(node, None)
 
-    def audience(self, node: int) -> Audience | None:
+    def audience(self, node: int) -> SubscriberGroup | None:
         """All who wait at a node, if they are told in the same way."""
         if node not in self._audiences:
             lives = self.at.get(node, {}).values()
             deliveries = [life.delivery for life in lives if life.delivery is not None]
             is_one = bool(deliveries) and all(life.is_plain for life in lives)
-            self._audiences[node] = Audience(deliveries) if is_one else None
+            self._audiences[node] = SubscriberGroup(deliveries) if is_one else None
         return self._audiences[node]
 
 
@@ -78,7 +78,7 @@ class Work:
         singles = [life.subscription for life in come if life.root is None]
         self._singles.change(singles, {life.subscription.name for life in gone if life.root is None}, *background)
         new, lost = self._exchange(come, gone)
-        memory.detector.change(new, lost, builder.nodes)
+        memory.detector.update(new, lost, builder.nodes)
         if self.feeding.change(come, gone, now, backgrounds.reasoner):
             self._rank(memory)
         self.leaves.change(new, lost, builder, *background)
@@ -86,7 +86,7 @@ class Work:
             sharing.forget(names, now, [node.id for node in lost], self._uses)
             has_names = len(sharing.names.terms) or len(sharing.names.events)
             if has_names and not self._uses and all(life.told is None for life in now.values()):
-                sharing.names.keep(())
+                sharing.names.compact(())
 
     def _exchange(self, come: Sequence[Life], gone: Sequence[Life]) -> tuple[list[Node], list[Node]]:
         """Let some come and others go: the nodes that are new, and those nobody needs any more."""
@@ -105,4 +105,4 @@ class Work:
     def _rank(self, memory: Memory) -> None:
         """Let producers run before those they feed, which wait for them."""
         nodes = self.feeding.ordered(set(self._uses))
-        memory.detector.rank(nodes if self.feeding.is_somebody_fed else (), lags(nodes, self.feeding.leaf_lag))
+        memory.detector.set_order(nodes if self.feeding.is_somebody_fed else (), lags(nodes, self.feeding.leaf_lag))

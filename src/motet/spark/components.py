@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from motet.engine.detect.output import delivery
+from motet.engine.detect.output import root_output
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
@@ -143,5 +143,5 @@ def _is_told(plan: Plan, part: Part, name: str) -> bool:
     """Whether notifications of a subscription show the key, so that those of different keys differ."""
     (root,) = (root for root in plan.roots if root.subscription.name == name)
     node = plan.nodes[root.node]
-    shown = {node.variables[source] for source in delivery(root, node, root.start.offset).sources}
+    shown = {node.variables[source] for source in root_output(root, node, root.start.offset).variable_indexes}
     return shown.issuperset(part.key(root.node))

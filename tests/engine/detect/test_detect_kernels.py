@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.engine.detect.columns import VALUES, Ints
-from motet.engine.detect.frontier import NOWHERE, Frontier
+from motet.engine.detect.frontier import NO_FRONTIER, Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import gather_columns, is_time_ordered, key_ids, merge_events
 
@@ -88,10 +88,10 @@ def test_rows_are_taken_with_their_events(lists: list[list[int]], data: st.DataO
 )
 def test_the_first_record_that_passed_an_instant(reached: list[int], asked: list[int], rising: bool) -> None:
     """Whether the instants rise or not; what nothing in the batch passed is known with its first record."""
-    frontier = Frontier.along(np.arange(len(reached)) + 50, np.array(reached), NOWHERE)
+    frontier = Frontier.from_records(np.arange(len(reached)) + 50, np.array(reached), NO_FRONTIER)
     instants = np.array(sorted(asked) if rising else asked, np.int64)
     expected = [next((place for place, at in enumerate(reached) if at > instant), 0) + 50 for instant in instants]
-    assert frontier.known(instants).tolist() == expected
+    assert frontier.passing_offsets(instants).tolist() == expected
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS)))

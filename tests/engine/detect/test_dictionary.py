@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from motet.engine.detect.columns import EVENT_BIT, UNBOUND, VALUES
-from motet.engine.detect.dictionary import Dictionary, EventNames, Terms
+from motet.engine.detect.dictionary import Dictionary, EventIris, Terms
 from motet.engine.detect.occurrences import Occurrences
 
 
@@ -21,7 +21,7 @@ def test_terms_are_numbered_as_they_come() -> None:
     given = [f"<urn:{'ö' * (number % 700)}:{number % 500}>" for number in range(3000)]
     distinct = list(dict.fromkeys(given))
     terms = Terms()
-    numbers = [*terms.numbers(pa.array(given[:10])), *terms.numbers(pa.array(given)[10:])]
+    numbers = [*terms.ids(pa.array(given[:10])), *terms.ids(pa.array(given)[10:])]
     assert numbers == [distinct.index(term) for term in given]
     assert terms.strings().to_pylist() == [terms[number] for number in range(len(terms))] == distinct
 
@@ -29,29 +29,29 @@ def test_terms_are_numbered_as_they_come() -> None:
 def test_only_wanted_places_are_numbered() -> None:
     """The place -1 has the number -1, and what nobody asks for is not learned."""
     terms = Terms()
-    assert terms.numbers(pa.array(["<a>", "<b>", "<c>"]), np.array([2, -1, 0, 2])).tolist() == [0, -1, 1, 0]
+    assert terms.ids(pa.array(["<a>", "<b>", "<c>"]), np.array([2, -1, 0, 2])).tolist() == [0, -1, 1, 0]
     assert terms.strings().to_pylist() == ["<c>", "<a>"]
 
 
 def test_events_are_found_whatever_gaps_their_numbers_have() -> None:
     """Close to each other, far apart, and in several portions: each number has its own id."""
-    names = EventNames()
+    names = EventIris()
     for numbers in ([0, 1, 2, 5], [7, 8], [10, 10**12], [3, 4]):
         names.add(np.array(numbers), pa.array([f"urn:{number}" for number in numbers]), None)
     asked = np.array([10**12, 0, 5, 4, 3, 8, 8, 10])
-    assert names.ids(asked).to_pylist() == [f"urn:{number}" for number in asked.tolist()]
-    names.kept(np.array([8, 0, 8, 10**12]))
+    assert names.iris(asked).to_pylist() == [f"urn:{number}" for number in asked.tolist()]
+    names.retain(np.array([8, 0, 8, 10**12]))
     assert names.table()[0].tolist() == [0, 8, 10**12]
-    assert names.ids(np.array([8, 0])).to_pylist() == ["urn:8", "urn:0"]
+    assert names.iris(np.array([8, 0])).to_pylist() == ["urn:8", "urn:0"]
 
 
 def test_what_is_kept_means_the_same() -> None:
     """After forgetting, tables that are written anew stand for the strings they stood for."""
     names = Dictionary()
-    numbers = names.terms.numbers(pa.array(["<a>", "<b>", "<c>"]))
+    numbers = names.terms.ids(pa.array(["<a>", "<b>", "<c>"]))
     names.events.add(np.array([4, 6, 9]), pa.array(["urn:4", "urn:6", "urn:9"]), None)
     table = _table([[numbers[2], 6 | EVENT_BIT], [numbers[1], UNBOUND]], [9, 6])
-    kept = names.keep([table])(table).values
+    kept = names.compact([table])(table).values
     assert names.strings(kept.ravel()[:3]).to_pylist() == ["<c>", "<urn:6>", "<b>"]
     assert (kept[1, 1], len(names.terms), len(names.events)) == (UNBOUND, 2, 2)
 
@@ -59,7 +59,7 @@ def test_what_is_kept_means_the_same() -> None:
 def test_terms_and_events_are_written_together() -> None:
     """The strings of values stand in the order of the values, one by one or all at once."""
     names = Dictionary()
-    (term,) = names.terms.numbers(pa.array(['"ä"@de'])).tolist()
+    (term,) = names.terms.ids(pa.array(['"ä"@de'])).tolist()
     names.events.add(np.array([1, 2]), pa.array(["urn:1", "urn:ü"]), None)
     values = np.array([2 | EVENT_BIT, term, 1 | EVENT_BIT, term])
     assert names.strings(values).to_pylist() == ["<urn:ü>", '"ä"@de', "<urn:1>", '"ä"@de']

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.engine.detect.columns import NO_OFFSET
-from motet.engine.detect.occurrences import Occurrences, member_sets
+from motet.engine.detect.occurrences import Occurrences, member_array
 from motet.engine.detect.saving import Saved, apply, delta
 from motet.engine.detect.saving_rows import EventText, Rows, canonical, in_one_numbering, together
 from motet.engine.kernel import Kernel
@@ -227,7 +227,9 @@ def rows(draw: st.DrawFn) -> Rows:
     matrix = matrix.reshape(count, 6)
     values = np.array(draw(st.lists(st.integers(-1, 3), min_size=count, max_size=count)), np.int64)
     lists = [sorted(draw(st.sets(numbers, max_size=2))) for _ in range(count)]
-    members = member_sets([frozenset({(("x", draw(numbers)),)}) for _ in range(count)]) if draw(st.booleans()) else None
+    members = (
+        member_array([frozenset({(("x", draw(numbers)),)}) for _ in range(count)]) if draw(st.booleans()) else None
+    )
     starts = np.cumsum([0, *map(len, lists)]).astype(np.int64)
     flat = np.array([number for one in lists for number in one], np.int64)
     matrix[:, 3] = np.where(np.diff(starts) == 0, NO_OFFSET, matrix[:, 3])

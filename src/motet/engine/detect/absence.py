@@ -25,9 +25,9 @@ from motet.engine.detect.columns import (
     VALUES,
     Ints,
 )
-from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
-from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none
-from motet.engine.detect.operator import NEVER, Now, Tables
+from motet.engine.detect.frontier import END_FRONTIER, NO_FRONTIER
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
+from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
 from motet.model.times import END_OF_TIME
 from motet.plan.nodes import Kind, Node, variable_number
 
@@ -52,15 +52,15 @@ class _Side:
         self._pair_bound = pair_bound
         self._joined = np.array([VALUES + variable_number(name) for name in node.joined], np.int64)
         self._keys = np.array([VALUES + variable_number(name) for name in node.keys], np.int64)
-        self.waiting = none(width, with_members=node.with_members)
-        self.others = none(width, with_members=node.with_members)
+        self.waiting = empty_table(width, with_members=node.with_members)
+        self.others = empty_table(width, with_members=node.with_members)
 
-    def advance(self, new: Occurrences, others: Occurrences, now: Now, lags: Sequence[int]) -> Occurrences:
+    def advance(self, new: Occurrences, others: Occurrences, now: OperatorEnv, lags: Sequence[int]) -> Occurrences:
         """What the frontier has shown to be uncontradicted; the lags are of the occurrences and of the others."""
-        self.others = concatenated([self.others, others])
-        waiting = concatenated([self.waiting, new])
+        self.others = concatenate([self.others, others])
+        waiting = concatenate([self.waiting, new])
         window = self._window(waiting)
-        closed = ~window.asks | now.frontier.passed(window.high + lags[1])
+        closed = ~window.asks | now.frontier.has_passed(window.high + lags[1])
         self.waiting = waiting.take(~closed)
         found = self._uncontradicted(waiting.take(closed), window.of(closed), now, lags[1])
         self._forget(now, lags[0])
@@ -68,7 +68,7 @@ class _Side:
 
     def due(self, lag: int) -> int:
         """When the first window closes."""
-        return int(self._window(self.waiting).high.min()) + lag if len(self.waiting) else NEVER
+        return int(self._window(self.waiting).high.min()) + lag if len(self.waiting) else NO_TIMER
 
     def _window(self, table: Occurrences) -> Window:
         start, end = table.columns[START], table.columns[END]
@@ -81,7 +81,7 @@ class _Side:
                 return Window(left, right - 1, left < right)
         return Window(end, end + self._span, everyone)  # UNLESS; NO, whose start points are points
 
-    def _uncontradicted(self, table: Occurrences, window: Window, now: Now, lag: int) -> Occurrences:
+    def _uncontradicted(self, table: Occurrences, window: Window, now: OperatorEnv, lag: int) -> Occurrences:
         if not len(table):
             return table
         others = self.others.columns
@@ -91,12 +91,12 @@ class _Side:
         stays = ~window.asks | ~contradicted(
             table.columns, own, window.low, window.high, others.take(order, axis=1), codes[order], self._joined
         )
-        known = np.where(window.asks, now.frontier.known(window.high + lag), -1)
+        known = np.where(window.asks, now.frontier.passing_offsets(window.high + lag), -1)
         return table.with_column(EMISSION_OFFSET, np.maximum(table.columns[EMISSION_OFFSET], known)).take(stays)
 
-    def _forget(self, now: Now, lag: int) -> None:
+    def _forget(self, now: OperatorEnv, lag: int) -> None:
         """Keep what starts after the least instant that anyone may ask for."""
-        least = self._least_to_come(now.frontier.now, lag)
+        least = self._least_to_come(now.frontier.current, lag)
         if len(self.waiting):
             least = min(least, int(self._window(self.waiting).low.min()))
         useful = self.others.columns[START] > least
@@ -105,44 +105,44 @@ class _Side:
 
     def _least_to_come(self, frontier: int, lag: int) -> int:
         """Of what will still come, which ends no earlier than the frontier less its lag."""
-        if frontier in (NOWHERE, PASSED_ALL):
+        if frontier in (NO_FRONTIER, END_FRONTIER):
             return frontier
         match self._kind:
             case Kind.XOR:
                 return frontier - lag - self._span - 1
             case Kind.WITHOUT:
-                return NOWHERE if self._pair_bound is None else frontier - lag - self._pair_bound
+                return NO_FRONTIER if self._pair_bound is None else frontier - lag - self._pair_bound
         return frontier - lag
 
 
-class Guard:
+class NegationOperator:
     """A UNLESS B, and A WITHOUT B, which looks into pairs of at most some length."""
 
     def __init__(self, node: Node, pair_bound: int | None) -> None:
         self._side = _Side(node, node.kind, len(node.variables), pair_bound)
 
-    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
+    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
         return self._side.advance(inputs[0], inputs[1], now, now.lags)
 
-    def due(self, now: Now) -> int:
+    def due(self, now: OperatorEnv) -> int:
         return self._side.due(now.lags[1])
 
-    def tables(self) -> Tables:
+    def tables(self) -> StateTables:
         return {"waiting": self._side.waiting, "others": self._side.others}
 
-    def load(self, tables: Tables) -> None:
+    def load(self, tables: StateTables) -> None:
         self._side.waiting, self._side.others = tables["waiting"], tables["others"]
 
 
-class Either:
+class XorOperator:
     """A XOR B: each side is contradicted by the other."""
 
     def __init__(self, node: Node) -> None:
         self._span = node.operator.window or 0
         self._sides = [_Side(node, Kind.XOR, len(node.variables)) for _ in range(2)]
 
-    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
-        return concatenated(
+    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
+        return concatenate(
             [
                 side.advance(inputs[own], self._short(inputs[1 - own]), now, (now.lags[own], now.lags[1 - own]))
                 for own, side in enumerate(self._sides)
@@ -153,10 +153,10 @@ class Either:
         """Those that fit into the window by themselves."""
         return table.take(table.columns[END] - table.columns[START] <= self._span)
 
-    def due(self, now: Now) -> int:
+    def due(self, now: OperatorEnv) -> int:
         return min(side.due(now.lags[1 - own]) for own, side in enumerate(self._sides))
 
-    def tables(self) -> Tables:
+    def tables(self) -> StateTables:
         left, right = self._sides
         return {
             "waiting left": left.waiting,
@@ -165,13 +165,13 @@ class Either:
             "lefts": right.others,
         }
 
-    def load(self, tables: Tables) -> None:
+    def load(self, tables: StateTables) -> None:
         left, right = self._sides
         left.waiting, right.waiting = tables["waiting left"], tables["waiting right"]
         left.others, right.others = tables["rights"], tables["lefts"]
 
 
-class Silence:
+class NoOperator:
     """NO A FOR d: a start point is contradicted by what follows it."""
 
     def __init__(self, node: Node) -> None:
@@ -181,25 +181,25 @@ class Silence:
         if node.start is not None and node.start.since is not None:
             self._side.waiting = self._points(np.array([node.start.since]))
 
-    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
-        heard = inputs[0].renamed(())
+    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
+        heard = inputs[0].project(())
         fresh = np.setdiff1d(heard.columns[END], self._side.waiting.columns[END])
         fresh = fresh[fresh + self._span <= END_OF_TIME]
         found = self._side.advance(self._points(fresh), heard, now, (now.lags[0], now.lags[0]))
         return found.with_column(END, found.columns[START] + self._span)
 
-    def due(self, now: Now) -> int:
+    def due(self, now: OperatorEnv) -> int:
         return self._side.due(now.lags[0])
 
-    def tables(self) -> Tables:
+    def tables(self) -> StateTables:
         return {"points": self._side.waiting, "others": self._side.others}
 
-    def load(self, tables: Tables) -> None:
+    def load(self, tables: StateTables) -> None:
         self._side.waiting, self._side.others = tables["points"], tables["others"]
 
     def _points(self, instants: Ints) -> Occurrences:
         """Occurrences without events and bindings."""
         columns = np.zeros((VALUES, len(instants)), np.int64)
         columns[START], columns[END], columns[FIRST_OFFSET] = instants, instants, NO_OFFSET
-        members = member_sets([frozenset({()})] * len(instants)) if self._node.with_members else None
+        members = member_array([frozenset({()})] * len(instants)) if self._node.with_members else None
         return Occurrences(columns, np.zeros(len(instants) + 1, np.int64), np.empty(0, np.int64), members)

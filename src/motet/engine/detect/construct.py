@@ -25,13 +25,13 @@ from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.parse import parse_group
 
 THIS = "this"
-DERIVED = 1 << 61  # set in the number of an event that is not in the log
+DERIVED_BIT = 1 << 61  # set in the number of an event that is not in the log
 _FIELDS = ("subject", "predicate", "object")
 _MOST_WORK = 100_000  # steps of labelling blank nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedEvent:
     """An event made by a clause, counted from 1."""
 
     id: str
@@ -43,13 +43,13 @@ class Derived:
         return [f"{s} {p} {o} ." for s, p, o in self.triples]
 
 
-class Templates:
+class ConstructTemplates:
     """The CONSTRUCT clauses of a subscription, compiled."""
 
     def __init__(self, templates: Sequence[GroupPattern]) -> None:
         self._templates = [tuple(_triples(template)) for template in templates]
 
-    def derived(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[Derived]:
+    def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[DerivedEvent]:
         """The events of one notification; a clause without triples makes none."""
         solutions = sorted(members, key=lambda member: sorted(member.items()))
         found = []
@@ -57,11 +57,13 @@ class Templates:
             id_ = f"urn:motet:derived:{notification_id}:{clause}"
             triples = _filled(patterns, solutions, id_)
             if triples:
-                found.append(Derived(id_, clause, tuple(sorted(triples))))
+                found.append(DerivedEvent(id_, clause, tuple(sorted(triples))))
         return found
 
 
-def solutions(delivered: Sequence[str], table: Occurrences, row: int, names: Dictionary) -> list[dict[str, str]]:
+def template_solutions(
+    delivered: Sequence[str], table: Occurrences, row: int, names: Dictionary
+) -> list[dict[str, str]]:
     """What a template is filled with: the members of an occurrence, or its delivered variables."""
     if table.members is not None:
         return [{name: names.string(value) for name, value in member} for member in table.members[row]]
@@ -69,12 +71,12 @@ def solutions(delivered: Sequence[str], table: Occurrences, row: int, names: Dic
     return [{name: names.string(value) for name, value in values if value != UNBOUND}]
 
 
-def as_records(events: Sequence[Derived], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
+def derived_records(events: Sequence[DerivedEvent], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
     """Derived events as records; their numbers, counted from one, stand in place of offsets."""
     count = len(events)
     triples = [[dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples] for event in events]
     columns = {
-        "offset": pa.array(np.arange(count) + (DERIVED + first)),
+        "offset": pa.array(np.arange(count) + (DERIVED_BIT + first)),
         "kind": pa.repeat(pa.scalar("event"), count),
         "id": pa.array([event.id for event in events], pa.string()),
         "start": pa.array(start).cast(TIME),

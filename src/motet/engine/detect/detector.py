@@ -11,80 +11,80 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from motet.engine.detect.absence import Either, Guard, Silence
+from motet.engine.detect.absence import NegationOperator, NoOperator, XorOperator
 from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.distinct import Distinct
+from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.frontier import Frontier
-from motet.engine.detect.iteration import Run, Times
-from motet.engine.detect.occurrences import Occurrences, concatenated, none
-from motet.engine.detect.operator import NEVER, Now, Operator
-from motet.engine.detect.pairing import Pairing
-from motet.engine.detect.stateless import Filter, Union, Within
-from motet.engine.detect.timers import Agenda
+from motet.engine.detect.iteration import RunOperator, TimesOperator
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
+from motet.engine.detect.operator import NO_TIMER, Operator, OperatorEnv
+from motet.engine.detect.pairing import PairingOperator
+from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
+from motet.engine.detect.timers import TimerQueue
 from motet.plan.lags import lag
 from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start, pair_bound
 from motet.plan.repeats import repeats
 
-Found = Mapping[int, Occurrences]  # by node
+NodeOccurrences = Mapping[int, Occurrences]  # by node
 
 
 @dataclass
-class Running:
+class OperatorNode:
     """A node with its operator."""
 
     node: Node
     operator: Operator
-    distinct: Distinct | None
-    mappings: list[list[int]]  # for each operand: its variable, for each of the node's
-    widths: list[int]  # for each operand: how many variables it has
-    starts: list[Start | None]  # for each operand: which occurrences the node may see; None: all
+    deduplicator: Deduplicator | None
+    variable_maps: list[list[int]]  # for each operand: its variable, for each of the node's
+    operand_widths: list[int]  # for each operand: how many variables it has
+    operand_starts: list[Start | None]  # for each operand: which occurrences the node may see; None: all
     lags: list[int] = field(default_factory=list)
     lag: int = 0
-    due: int = NEVER
+    next_timer: int = NO_TIMER
 
     @property
-    def takes_own_variables(self) -> bool:
+    def keeps_operand_variables(self) -> bool:
         """Operands come in their own variables, not in the node's."""
         return self.node.kind in PAIRING
 
-    def columns(self, table: str) -> list[str]:
+    def column_variables(self, table: str) -> list[str]:
         """The node's variables that the columns of a table hold; empty names for what the node does not know."""
-        if not self.takes_own_variables or table == "distinct":
+        if not self.keeps_operand_variables or table == "distinct":
             return list(self.node.variables)
         side = int(table.endswith("right"))
-        found = [""] * self.widths[side]
-        for variable, source in zip(self.node.variables, self.mappings[side], strict=True):
+        found = [""] * self.operand_widths[side]
+        for variable, source in zip(self.node.variables, self.variable_maps[side], strict=True):
             if source >= 0:
                 found[source] = variable
         return found
 
     def tables(self) -> dict[str, Occurrences]:
         """All that is remembered."""
-        seen = {"distinct": self.distinct.seen} if self.distinct else {}
+        seen = {"distinct": self.deduplicator.emitted_before} if self.deduplicator else {}
         return {**self.operator.tables(), **seen}
 
-    def load(self, tables: Mapping[str, Occurrences]) -> None:
+    def restore(self, tables: Mapping[str, Occurrences]) -> None:
         self.operator.load(tables)
-        if self.distinct:
-            self.distinct.seen = tables["distinct"]
+        if self.deduplicator:
+            self.deduplicator.emitted_before = tables["distinct"]
 
 
 class Detector:
     """Nodes of leaves are not run but fed. Nodes run in the order of their numbers, unless they are ranked."""
 
     def __init__(self, names: Dictionary) -> None:
-        self.names = names
-        self.running: dict[int, Running] = {}
+        self.dictionary = names
+        self.operator_nodes: dict[int, OperatorNode] = {}
         self._above: dict[int, set[int]] = {}  # by node, leaves included: those it is an operand of
         self._lags: dict[int, int] = {}
         self._ranks: Mapping[int, int] = {}
-        self._agenda = Agenda()
+        self._agenda = TimerQueue()
 
-    def change(self, come: Iterable[Node], gone: Iterable[Node], nodes: Mapping[int, Node]) -> None:
+    def update(self, come: Iterable[Node], gone: Iterable[Node], nodes: Mapping[int, Node]) -> None:
         """Run some more nodes, whose operands come first, and some no longer; ``nodes`` are all there are."""
         for node in gone:
-            self.running.pop(node.id, None)
+            self.operator_nodes.pop(node.id, None)
             del self._above[node.id], self._lags[node.id]
             for edge in node.children:
                 if edge.child in self._above:
@@ -96,15 +96,15 @@ class Detector:
                 self._run(node, nodes)
 
     def _run(self, node: Node, nodes: Mapping[int, Node]) -> None:
-        running = self.running.get(node.id)
+        running = self.operator_nodes.get(node.id)
         if running is None:
-            running = self.running[node.id] = _started(node, nodes)
+            running = self.operator_nodes[node.id] = _started(node, nodes)
         for edge in node.children:
             self._above[edge.child].add(node.id)
-        self._agenda.put(node.id, running.due)
+        self._agenda.put(node.id, running.next_timer)
         self._wait(running)
 
-    def rank(self, nodes: Sequence[Node], lags: Mapping[int, int]) -> None:
+    def set_order(self, nodes: Sequence[Node], lags: Mapping[int, int]) -> None:
         """Let all nodes have these lags, and run them in this order or, without one, in that of their numbers.
 
         Those that come later run behind them.
@@ -112,81 +112,83 @@ class Detector:
         self._ranks = {node.id: rank for rank, node in enumerate(nodes)}
         self._lags = {**lags}
         for id_ in lags:
-            if id_ in self.running:
-                self._wait(self.running[id_])
+            if id_ in self.operator_nodes:
+                self._wait(self.operator_nodes[id_])
 
-    def _wait(self, running: Running) -> None:
+    def _wait(self, running: OperatorNode) -> None:
         """Wait as long as the lags say."""
         below, own = self._below(running.node), self._lags[running.node.id]
         if (running.lags, running.lag) != (below, own):
             running.lags, running.lag = below, own
-            running.due = -NEVER  # something else may be due now
-            self._agenda.put(running.node.id, running.due)
+            running.next_timer = -NO_TIMER  # something else may be due now
+            self._agenda.put(running.node.id, running.next_timer)
 
     def _below(self, node: Node) -> list[int]:
         return [self._lags[edge.child] for edge in node.children]
 
-    def advance(self, leaves: Found, frontier: Frontier, at: Callable[[int, Occurrences], Found]) -> None:
+    def advance(
+        self, leaves: NodeOccurrences, frontier: Frontier, at: Callable[[int, Occurrences], NodeOccurrences]
+    ) -> None:
         """Given what the leaves have newly found, find what follows.
 
         ``at`` is told of every node that has found something, leaves included, before the next one is run; it returns
         what that adds to leaves further on.
         """
         found = dict(leaves)
-        turns = Turns(self._ranks, [*leaves, *self._due(frontier)])
+        turns = ReadyQueue(self._ranks, [*leaves, *self._due(frontier)])
         for id_ in turns:
-            if id_ in self.running:
-                found[id_] = self._advanced(self.running[id_], found, frontier)
+            if id_ in self.operator_nodes:
+                found[id_] = self._advanced(self.operator_nodes[id_], found, frontier)
             if len(found[id_]):
                 for leaf, more in at(id_, found[id_]).items():
-                    found[leaf] = concatenated([found[leaf], more]) if leaf in found else more
+                    found[leaf] = concatenate([found[leaf], more]) if leaf in found else more
                     turns.add(leaf)
                 for above in self._above[id_]:
                     turns.add(above)
 
     def _due(self, frontier: Frontier) -> Iterator[int]:
         """The nodes that have something to do without input."""
-        for id_ in self._agenda.passed(frontier.now):
-            running = self.running.get(id_)
-            if running is not None and frontier.now > running.due:
+        for id_ in self._agenda.pop_due(frontier.current):
+            running = self.operator_nodes.get(id_)
+            if running is not None and frontier.current > running.next_timer:
                 yield id_
             elif running is not None:
-                self._agenda.put(id_, running.due)
+                self._agenda.put(id_, running.next_timer)
 
-    def sweep(self, frontier: Frontier) -> None:
+    def prune(self, frontier: Frontier) -> None:
         """Let nodes that have nothing to do forget what cannot matter any more; the others will when they are run."""
-        for running in self.running.values():
-            if frontier.now <= running.due:
+        for running in self.operator_nodes.values():
+            if frontier.current <= running.next_timer:
                 self._advanced(running, {}, frontier)
 
     def lag_of(self, id_: int) -> int:
         return self._lags[id_]
 
-    def _advanced(self, running: Running, found: Found, frontier: Frontier) -> Occurrences:
-        now = Now(frontier, self.names, running.lags, running.lag)
+    def _advanced(self, running: OperatorNode, found: NodeOccurrences, frontier: Frontier) -> Occurrences:
+        now = OperatorEnv(frontier, self.dictionary, running.lags, running.lag)
         result = running.operator.advance([*self._inputs(running, found)], now)
-        if running.distinct is not None:
-            result = running.distinct.advance(result, now)
-        running.due = running.operator.due(now)
-        self._agenda.put(running.node.id, running.due)
+        if running.deduplicator is not None:
+            result = running.deduplicator.advance(result, now)
+        running.next_timer = running.operator.due(now)
+        self._agenda.put(running.node.id, running.next_timer)
         return result
 
-    def _inputs(self, running: Running, found: Found) -> Iterable[Occurrences]:
+    def _inputs(self, running: OperatorNode, found: NodeOccurrences) -> Iterable[Occurrences]:
         for place, edge in enumerate(running.node.children):
-            mapping, start = running.mappings[place], running.starts[place]
+            mapping, start = running.variable_maps[place], running.operand_starts[place]
             if edge.child in found:
                 table = found[edge.child]
                 seen = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
-                yield seen if running.takes_own_variables else seen.renamed(mapping)
+                yield seen if running.keeps_operand_variables else seen.project(mapping)
             else:
-                width = running.widths[place] if running.takes_own_variables else len(mapping)
-                yield none(width, with_members=running.node.with_members)
+                width = running.operand_widths[place] if running.keeps_operand_variables else len(mapping)
+                yield empty_table(width, with_members=running.node.with_members)
 
 
-class Turns:
+class ReadyQueue:
     """Nodes, each once and in the order of their ranks, some of which come up on the way; then those without a rank.
 
-    >>> list(Turns({7: 0, 2: 1}, [1, 2, 7]))
+    >>> list(ReadyQueue({7: 0, 2: 1}, [1, 2, 7]))
     [7, 2, 1]
     """
 
@@ -207,15 +209,15 @@ class Turns:
             yield heappop(self._waiting)[1]
 
 
-def _started(node: Node, known: Mapping[int, Node]) -> Running:
+def _started(node: Node, known: Mapping[int, Node]) -> OperatorNode:
     width = len(node.variables)
-    distinct = Distinct(width, pairs=node.pairs, with_members=node.with_members) if repeats(node, known) else None
+    distinct = Deduplicator(width, pairs=node.pairs, with_members=node.with_members) if repeats(node, known) else None
     children = [known[edge.child] for edge in node.children]
     mappings = [_mapping(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
     starts = [node.start if _may_reach_back(child) and node.owner is None else None for child in children]
     widths = [len(child.variables) for child in children]
-    operator = Pairing(node, mappings, widths) if node.kind in PAIRING else _operator(node, known)
-    return Running(node, operator, distinct, mappings, widths, starts)
+    operator = PairingOperator(node, mappings, widths) if node.kind in PAIRING else _operator(node, known)
+    return OperatorNode(node, operator, distinct, mappings, widths, starts)
 
 
 def _may_reach_back(node: Node) -> bool:
@@ -226,20 +228,20 @@ def _may_reach_back(node: Node) -> bool:
 def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
     match node.kind:
         case Kind.UNLESS | Kind.WITHOUT:
-            return Guard(node, pair_bound(node, known))
+            return NegationOperator(node, pair_bound(node, known))
         case Kind.XOR:
-            return Either(node)
+            return XorOperator(node)
         case Kind.NO:
-            return Silence(node)
+            return NoOperator(node)
         case Kind.TIMES:
-            return Times(node)
+            return TimesOperator(node)
         case Kind.RUN:
-            return Run(node)
+            return RunOperator(node)
         case Kind.WITHIN:
-            return Within(node)
+            return WithinOperator(node)
         case Kind.FILTER:
-            return Filter(node)
-    return Union()
+            return FilterOperator(node)
+    return OrOperator()
 
 
 def _mapping(node: Node, edge: Edge, child: Node) -> list[int]:

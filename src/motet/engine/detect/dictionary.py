@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from motet.engine.detect.columns import EVENT_BIT, Ints
-from motet.engine.detect.occurrences import Occurrences, values_in, with_values
+from motet.engine.detect.occurrences import Occurrences, all_values, map_values
 from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
 from motet.engine.match.texts import Scalar, slots, texts
 from motet.model.schemas import TRIPLE
@@ -29,7 +29,7 @@ _TRIPLES = pa.list_(pa.field("item", TRIPLE, nullable=False))
 class Terms:
     """
     >>> terms = Terms()
-    >>> terms.numbers(pa.array(["<urn:a>", "<urn:b>", "<urn:a>"])).tolist()
+    >>> terms.ids(pa.array(["<urn:a>", "<urn:b>", "<urn:a>"])).tolist()
     [0, 1, 0]
     >>> terms[1]
     '<urn:b>'
@@ -44,7 +44,7 @@ class Terms:
         self._codes = np.empty(0, np.uint64)
         self._slots = np.empty(0, np.int32)
         self._make_room(len(strings), len(texts(strings).data))
-        self.numbers(strings)
+        self.ids(strings)
 
     def __len__(self) -> int:
         return self._size
@@ -54,13 +54,13 @@ class Terms:
 
     def strings(self) -> pa.Array:
         """All of them, by number."""
-        return written(np.arange(self._size), self, _NONE)
+        return term_column(np.arange(self._size), self, _NONE)
 
-    def texts(self) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    def buffers(self) -> tuple[Ints, npt.NDArray[np.uint8]]:
         """Where each term begins and the last one ends in which bytes; there may be room behind."""
         return self._offsets, self._data
 
-    def numbers(self, strings: pa.Array, wanted: Ints | None = None) -> Ints:
+    def ids(self, strings: pa.Array, wanted: Ints | None = None) -> Ints:
         """The numbers of a column of terms, or of some places in it; -1 for the place -1."""
         places = np.arange(len(strings)) if wanted is None else wanted
         found, done, given = np.empty(len(places), np.int64), 0, texts(strings)
@@ -87,13 +87,13 @@ def _larger(array: npt.NDArray[Scalar], used: int, room: int) -> npt.NDArray[Sca
     return found
 
 
-def written(places: Ints, terms: Terms, ids: pa.Array) -> pa.Array:
+def term_column(places: Ints, terms: Terms, ids: pa.Array) -> pa.Array:
     """The terms of some numbers, and where those are below 0 the IRIs of some ids, the first of which has the place -1.
 
-    >>> written(np.array([-2, 0]), Terms(pa.array(["<urn:a>"])), pa.array(["urn:b", "urn:c"])).to_pylist()
+    >>> term_column(np.array([-2, 0]), Terms(pa.array(["<urn:a>"])), pa.array(["urn:b", "urn:c"])).to_pylist()
     ['<urn:c>', '<urn:a>']
     """
-    offsets, data = concatenate_terms(places, *terms.texts(), *texts(ids))
+    offsets, data = concatenate_terms(places, *terms.buffers(), *texts(ids))
     column = pa.LargeStringArray.from_buffers(len(places), pa.py_buffer(offsets), pa.py_buffer(data))
     return column.cast(pa.string())
 
@@ -128,7 +128,7 @@ class _Chunk:
         return found
 
 
-class EventNames:
+class EventIris:
     """The ids of events by their numbers, and their triples if those are kept."""
 
     def __init__(self, *, with_triples: bool = False) -> None:
@@ -155,11 +155,11 @@ class EventNames:
         while len(self._chunks) > 1 and _should_merge(*self._chunks[-2:]):
             self._chunks[-2:] = [_merged(self._chunks[-2:])]
 
-    def ids(self, numbers: Ints) -> pa.Array:
-        ids, places = self.placed(numbers)
+    def iris(self, numbers: Ints) -> pa.Array:
+        ids, places = self.iri_indexes(numbers)
         return ids.take(pa.array(places))
 
-    def placed(self, numbers: Ints) -> tuple[pa.Array, Ints]:
+    def iri_indexes(self, numbers: Ints) -> tuple[pa.Array, Ints]:
         """Ids, and the places of those that events with these numbers have."""
         found = list(self._found(numbers))
         if len(found) == 1 and len(found[0][1]) == len(numbers):
@@ -178,7 +178,7 @@ class EventNames:
                 found[place] = graph
         return found
 
-    def kept(self, numbers: Ints) -> None:
+    def retain(self, numbers: Ints) -> None:
         """Forget all events but these."""
         taken = [chunk.taken(_marked(places, len(chunk.numbers))) for chunk, _, places in self._found(numbers)]
         by_kind = ([chunk for chunk in taken if (chunk.triples is None) == bare] for bare in (True, False))
@@ -211,28 +211,28 @@ class Dictionary:
     _FEW = 4096  # not worth looking what of it is still in use
     _A_TABLE = 16  # strings that are not worth looking into a table
 
-    def __init__(self, terms: Terms | None = None, events: EventNames | None = None) -> None:
+    def __init__(self, terms: Terms | None = None, events: EventIris | None = None) -> None:
         self.terms = terms or Terms()
-        self.events = events or EventNames()
+        self.events = events or EventIris()
         self._many = self._FEW
 
     @property
-    def is_crowded(self) -> bool:
+    def should_compact(self) -> bool:
         """Much more is known than was in use when that was last looked at."""
         return len(self.terms) + len(self.events) > self._many
 
-    def settle(self, tables: int = 0) -> None:
+    def reset_threshold(self, tables: int = 0) -> None:
         """Take everything that is known now for being in use."""
         self._many = self._FEW + self._A_TABLE * tables + 2 * (len(self.terms) + len(self.events))
 
-    def keep(self, tables: Sequence[Occurrences]) -> Callable[[Occurrences], Occurrences]:
+    def compact(self, tables: Sequence[Occurrences]) -> Callable[[Occurrences], Occurrences]:
         """Forget what does not occur in these tables, which are all there are; how to write them anew is returned."""
-        values = _joined([values_in(table) for table in tables])
-        self.events.kept(_joined([*(table.events for table in tables), values[values >= EVENT_BIT] ^ EVENT_BIT]))
+        values = _joined([all_values(table) for table in tables])
+        self.events.retain(_joined([*(table.events for table in tables), values[values >= EVENT_BIT] ^ EVENT_BIT]))
         is_used = np.zeros(len(self.terms), np.bool_)
         is_used[values[(values >= 0) & (values < EVENT_BIT)]] = True
-        self.terms = Terms(written(np.flatnonzero(is_used), self.terms, _NONE))
-        self.settle(len(tables))
+        self.terms = Terms(term_column(np.flatnonzero(is_used), self.terms, _NONE))
+        self.reset_threshold(len(tables))
         number = np.cumsum(is_used) - 1
 
         def renumbered(found: Ints) -> Ints:
@@ -240,22 +240,22 @@ class Dictionary:
             changed[plain] = number[found[plain]]
             return changed
 
-        return lambda table: with_values(table, renumbered) if len(table) else table
+        return lambda table: map_values(table, renumbered) if len(table) else table
 
     def strings(self, values: Ints) -> pa.Array:
         """The terms that bound values stand for."""
         own = values >= EVENT_BIT
         if not own.any():
-            return written(values, self.terms, _NONE)
-        ids, places = self.events.placed(values[own] ^ EVENT_BIT)
+            return term_column(values, self.terms, _NONE)
+        ids, places = self.events.iri_indexes(values[own] ^ EVENT_BIT)
         numbers = values.copy()
         numbers[own] = ~places
-        return written(numbers, self.terms, ids)
+        return term_column(numbers, self.terms, ids)
 
     def string(self, value: int) -> str:
         """The term one value stands for."""
         if value & EVENT_BIT:
-            return iri(self.events.ids(np.array([value ^ EVENT_BIT]))[0].as_py())
+            return iri(self.events.iris(np.array([value ^ EVENT_BIT]))[0].as_py())
         return self.terms[value]
 
 

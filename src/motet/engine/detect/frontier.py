@@ -12,49 +12,49 @@ from motet.engine.detect.columns import Ints
 from motet.engine.detect.table_kernels import first_passing
 from motet.model.times import END_OF_TIME
 
-NOWHERE = np.iinfo(np.int64).min // 4  # before anything has moved the frontier
-PASSED_ALL = np.iinfo(np.int64).max // 4  # once the end of time has come
+NO_FRONTIER = np.iinfo(np.int64).min // 4  # before anything has moved the frontier
+END_FRONTIER = np.iinfo(np.int64).max // 4  # once the end of time has come
 
 
-def standing(instant: int) -> int:
+def clamp_frontier(instant: int) -> int:
     """Where the frontier stands: at the end of time it has passed everything."""
-    return PASSED_ALL if instant >= END_OF_TIME else instant
+    return END_FRONTIER if instant >= END_OF_TIME else instant
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """Records that moved the frontier, with where it stood once they were there.
 
-    >>> frontier = Frontier.along(np.array([3, 4, 7]), np.array([5, 5, 9]), NOWHERE)
-    >>> frontier.known(np.array([4, 5])), frontier.now
+    >>> frontier = Frontier.from_records(np.array([3, 4, 7]), np.array([5, 5, 9]), NO_FRONTIER)
+    >>> frontier.passing_offsets(np.array([4, 5])), frontier.current
     (array([3, 7]), 9)
     """
 
     offsets: Ints
     instants: Ints
-    before: int  # where it stood before the batch
-    first: int  # the offset of the batch's first record
+    previous: int  # where it stood before the batch
+    first_offset: int  # the offset of the batch's first record
 
     @classmethod
-    def along(cls, offsets: Ints, instants: Ints, before: int) -> Frontier:
+    def from_records(cls, offsets: Ints, instants: Ints, before: int) -> Frontier:
         """Of all records of a batch; a frontier at the end of time has passed everything."""
-        reached = np.where(instants >= END_OF_TIME, PASSED_ALL, instants)
+        reached = np.where(instants >= END_OF_TIME, END_FRONTIER, instants)
         reached = np.maximum.accumulate(np.maximum(reached, before)) if len(reached) else reached
         moved = np.flatnonzero(np.diff(reached, prepend=np.int64(before)) > 0)
         return cls(offsets[moved], reached[moved], before, int(offsets[0]) if len(offsets) else 0)
 
     @property
-    def now(self) -> int:
+    def current(self) -> int:
         """Where the frontier stands at the end."""
-        return int(self.instants[-1]) if len(self.instants) else self.before
+        return int(self.instants[-1]) if len(self.instants) else self.previous
 
-    def passed(self, instants: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = instants < self.now
+    def has_passed(self, instants: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = instants < self.current
         return found
 
-    def known(self, instants: npt.NDArray[Any]) -> Ints:
+    def passing_offsets(self, instants: npt.NDArray[Any]) -> Ints:
         """The offsets of the records that passed these instants, which are passed.
 
         What was passed before is known with the batch's first record: only that can have shortened a lag.
         """
-        return first_passing(self.instants, self.offsets, self.before, self.first, instants)
+        return first_passing(self.instants, self.offsets, self.previous, self.first_offset, instants)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
-from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets
+from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
 from motet.engine.match import index
 from motet.engine.match.matcher import Part
 from motet.engine.match.registered import Registered
@@ -157,7 +157,7 @@ class _Ways:
         """By leaf."""
         ways = self._first, self._columns, self._event
         terms = plain_terms(found.leaf, found.starts, found.term, *ways)
-        numbers = names.terms.numbers(found.terms(terms), terms)
+        numbers = names.terms.ids(found.terms(terms), terms)
         times = (frozen(np.asarray(column.cast(pa.int64()))) for column in _times(found.batch))
         small = found.leaf.astype(np.int16) if len(self._own) < 2**15 else found.leaf  # sorted several times faster
         order = np.argsort(small, kind="stable")
@@ -172,7 +172,7 @@ class _Ways:
             end = begin + (last - first) * width
             if own is not None:
                 part = columns[begin:end].reshape(width, -1).copy()  # else a row that stays would keep all of them
-                members = member_sets([_member(own, row) for row in part.T]) if own.node.with_members else None
+                members = member_array([_member(own, row) for row in part.T]) if own.node.with_members else None
                 yield own, Occurrences(part, np.arange(last - first + 1), part[FIRST_OFFSET].copy(), members)
             begin = end
 
@@ -204,7 +204,7 @@ def _event_column(leaf: LeafNode | None) -> int:
 
 def _both(one: Occurrences, other: Occurrences) -> Occurrences:
     """In the order of the events."""
-    table = concatenated([one, other])
+    table = concatenate([one, other])
     return table.take(np.argsort(table.columns[FIRST_OFFSET], kind="stable"))
 
 
@@ -229,7 +229,7 @@ def _table(leaf: LeafNode, matched: pa.RecordBatch, names: Dictionary) -> Occurr
     _fill(columns[VALUES:].T, leaf, matched.column("bindings"), names)
     if EVENT_VARIABLE in leaf.node.variables and not leaf.is_plain:
         columns[VALUES + leaf.node.variables.index(EVENT_VARIABLE)] = offsets | EVENT_BIT
-    members = member_sets([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
+    members = member_array([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
     return Occurrences(columns, np.arange(count + 1), offsets, members)
 
 
@@ -243,7 +243,7 @@ def _fill(values: Ints, leaf: LeafNode, bindings: pa.ListArray, names: Dictionar
         for place, canonical in enumerate(leaf.node.variables):
             if leaf.names[canonical] == own and (leaf.is_plain or canonical != EVENT_VARIABLE):
                 chosen = np.flatnonzero(numbers == number)
-                values[row_of[chosen], place] = names.terms.numbers(pairs.field("term").take(pa.array(chosen)))
+                values[row_of[chosen], place] = names.terms.ids(pairs.field("term").take(pa.array(chosen)))
 
 
 def _member(leaf: LeafNode, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:

@@ -62,7 +62,7 @@ class Occurrences:
         columns[column] = values
         return replace(self, columns=columns)
 
-    def renamed(self, sources: Sequence[int]) -> Occurrences:
+    def project(self, sources: Sequence[int]) -> Occurrences:
         """With other variables: the new one ``i`` is the old one ``sources[i]``, or unbound if that is negative."""
         if list(sources) == list(range(self.width)):
             return self
@@ -79,16 +79,16 @@ def _columns(sources: tuple[int, ...]) -> Ints:
 
 
 @cache
-def none(width: int, *, with_members: bool = False) -> Occurrences:
+def empty_table(width: int, *, with_members: bool = False) -> Occurrences:
     """
-    >>> len(none(2)), none(2).width
+    >>> len(empty_table(2)), empty_table(2).width
     (0, 2)
     """
     members = np.empty(0, object) if with_members else None
     return Occurrences(np.empty((VALUES + width, 0), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), members)
 
 
-def concatenated(tables: Iterable[Occurrences]) -> Occurrences:
+def concatenate(tables: Iterable[Occurrences]) -> Occurrences:
     """One table of several with the same variables."""
     found = list(tables)
     filled = [table for table in found if len(table)]
@@ -105,14 +105,14 @@ def concatenated(tables: Iterable[Occurrences]) -> Occurrences:
     )
 
 
-def member_sets(sets: Sequence[Members]) -> npt.NDArray[Any]:
+def member_array(sets: Sequence[Members]) -> npt.NDArray[Any]:
     """NumPy would take sets apart if it could; this keeps them whole."""
     found = np.empty(len(sets), object)
     found[:] = sets
     return found
 
 
-def values_in(table: Occurrences) -> Ints:
+def all_values(table: Occurrences) -> Ints:
     """All values that occur in a table, those of its members included."""
     own = table.columns[VALUES:].ravel()
     if table.members is None:
@@ -121,15 +121,15 @@ def values_in(table: Occurrences) -> Ints:
     return np.append(own, np.fromiter(of_members, np.int64))
 
 
-def with_values(table: Occurrences, changed: Callable[[Ints], Ints]) -> Occurrences:
+def map_values(table: Occurrences, changed: Callable[[Ints], Ints]) -> Occurrences:
     """The table with other numbers for its values."""
     columns = table.columns.copy()
     columns[VALUES:] = changed(columns[VALUES:])
     if table.members is None:
         return replace(table, columns=columns)
-    before = values_in(table)
+    before = all_values(table)
     values = dict(zip(before.tolist(), changed(before).tolist(), strict=True))
     members = [
         frozenset(tuple((name, values[value]) for name, value in member) for member in found) for found in table.members
     ]
-    return replace(table, columns=columns, members=member_sets(members))
+    return replace(table, columns=columns, members=member_array(members))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from motet.engine.detect.columns import UNBOUND, Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import PASSED_ALL, Frontier
+from motet.engine.detect.frontier import END_FRONTIER, Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
 from motet.plan.nodes import variable_number
@@ -23,49 +23,49 @@ from motet.sparql.algebra import Expr
 from motet.sparql.expressions import test
 from motet.sparql.scope import variables_in_order
 
-NEVER = PASSED_ALL
-Tables = Mapping[str, Occurrences]
+NO_TIMER = END_FRONTIER
+StateTables = Mapping[str, Occurrences]
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class OperatorEnv:
     """What an operator is told beside its input: the frontier, the strings, and how far operands lag behind it."""
 
     frontier: Frontier
-    names: Dictionary
+    dictionary: Dictionary
     lags: Sequence[int] = ()  # by operand
     lag: int = 0  # of the operator's own results
-    facts: dict[str, int] = field(default_factory=dict)  # about what was found, once for all who are told of it
+    summary: dict[str, int] = field(default_factory=dict)  # about what was found, once for all who are told of it
 
 
 class Operator(Protocol):
     """An operator with its state."""
 
-    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
+    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
         """What is new, given what is new in the operands; in the operator's own variables."""
         ...
 
-    def due(self, now: Now) -> int:
+    def due(self, now: OperatorEnv) -> int:
         """The instant the frontier has to pass before anything can happen without input."""
         ...
 
-    def tables(self) -> Tables:
+    def tables(self) -> StateTables:
         """All there is to remember."""
         ...
 
-    def load(self, tables: Tables) -> None:
+    def load(self, tables: StateTables) -> None:
         """Go on from what another one remembered."""
         ...
 
 
-class Condition:
+class RowCondition:
     """Evaluated once for each combination of values."""
 
     def __init__(self, expression: Expr) -> None:
         self._test = test(expression)
         self._names = list(variables_in_order(expression))
 
-    def holds(self, values: Ints, names: Dictionary) -> npt.NDArray[np.bool_]:
+    def evaluate(self, values: Ints, names: Dictionary) -> npt.NDArray[np.bool_]:
         """For each row; values are given by variable and row."""
         known = [(variable_number(name), name) for name in self._names]
         used = [(column, name) for column, name in known if column < len(values)]

@@ -24,11 +24,11 @@ _NOTHING_FOLLOWS, _SOMETHING_FOLLOWS = -1, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CompletionOrder:
     """``places`` are the rows in completion order; ``together``: which have times and events of the one before."""
 
-    places: Ints
-    together: npt.NDArray[np.bool_]  # by place; never for occurrences without events
+    rows: Ints
+    same_events: npt.NDArray[np.bool_]  # by place; never for occurrences without events
 
 
 def completion_order(table: Occurrences, names: Dictionary) -> Ints:
@@ -39,10 +39,10 @@ def completion_order(table: Occurrences, names: Dictionary) -> Ints:
     def tied_rows(rows: Ints) -> tuple[Occurrences, Sides]:
         return table.take(rows), np.zeros(len(rows), np.bool_)
 
-    return with_ties(places, start, end, tied_rows, names).places
+    return break_ties(places, start, end, tied_rows, names).rows
 
 
-def with_ties(
+def break_ties(
     places: Ints,
     start: Ints,
     end: Ints,
@@ -50,7 +50,7 @@ def with_ties(
     names: Dictionary,
     variables: Sequence[Sequence[int]] = ((), ()),
     tied: Sides | None = None,
-) -> Order:
+) -> CompletionOrder:
     """The order of rows that are in order of time, once those with equal times are too, or some of them.
 
     ``rows_of`` gives rows with their sides; ``variables`` are those whose values decide, for either side.
@@ -61,14 +61,14 @@ def with_ties(
     if tied is None:
         tied = np.append(False, again) | np.append(again, False)
     if not tied.any():
-        return Order(places, together)
+        return CompletionOrder(places, together)
     table, is_right = rows_of(places[tied])
     group = np.cumsum(np.append(True, ~again))[tied]
     order = np.lexsort([*reversed(list(_tie_keys(table, names, is_right, variables).T)), group])
     found = places.copy()
     found[tied] = places[tied][order]
     together[np.flatnonzero(tied)] = _same_events(table.take(order), group)
-    return Order(found, together)
+    return CompletionOrder(found, together)
 
 
 def _by_time(start: Ints, end: Ints) -> Ints:
@@ -86,7 +86,7 @@ def _tie_keys(table: Occurrences, names: Dictionary, is_right: Sides, variables:
 def _event_ranks(table: Occurrences, names: Dictionary) -> Ints:
     """A shorter list that begins another one comes first, hence the padding with -1."""
     distinct, places = np.unique(table.events, return_inverse=True)
-    rank = ranks(names.events.ids(distinct))[places]
+    rank = string_ranks(names.events.iris(distinct))[places]
     sizes = np.diff(table.starts)
     most = int(sizes.max(initial=0))
     matrix = np.full((len(table), most), np.iinfo(np.int64).max, np.int64)
@@ -104,7 +104,7 @@ def _value_ranks(table: Occurrences, names: Dictionary, first: Sequence[int]) ->
     bound = values != UNBOUND
     distinct, places = np.unique(values[bound], return_inverse=True)
     found = np.empty(values.shape, np.int64)
-    found[bound] = ranks(names.strings(distinct))[places]
+    found[bound] = string_ranks(names.strings(distinct))[places]
     follows = np.zeros(len(table), np.bool_)
     for column in reversed(range(len(columns))):
         missing = np.where(follows, _SOMETHING_FOLLOWS, _NOTHING_FOLLOWS)
@@ -113,7 +113,7 @@ def _value_ranks(table: Occurrences, names: Dictionary, first: Sequence[int]) ->
     return found
 
 
-def ranks(strings: pa.Array) -> Ints:
+def string_ranks(strings: pa.Array) -> Ints:
     """Equal strings have equal ranks, by code point.
 
     >>> ranks(pa.array(["b", "a", "b"])).tolist()

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.distinct import Distinct, are_apart
+from motet.engine.detect.distinct import Deduplicator, are_distinct
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.operator import Now
-from motet.engine.detect.order import ranks
+from motet.engine.detect.operator import OperatorEnv
+from motet.engine.detect.order import string_ranks
 from motet.language.syntax import Select
 from motet.language.visibility import delivered_names
 from motet.model.schemas import BINDING, NOTIFICATIONS, TIME
@@ -27,78 +27,78 @@ _EVER = np.iinfo(np.int64).min
 
 
 @dataclass
-class Delivery:
+class RootOutput:
     """A subscription's way out of the plan; ``offset`` is that of its subscribe record."""
 
     root: Root
     offset: int
-    names: tuple[str, ...]  # delivered, sorted
-    sources: tuple[int, ...]  # their places among the node's variables
+    projected: tuple[str, ...]  # delivered, sorted
+    variable_indexes: tuple[int, ...]  # their places among the node's variables
     is_filtered: bool  # the node also serves those that began earlier
-    distinct: Distinct | None
+    deduplicator: Deduplicator | None
 
-    def advance(self, found: Occurrences, now: Now) -> Occurrences:
+    def advance(self, found: Occurrences, now: OperatorEnv) -> Occurrences:
         """What the subscription is to be told, in the variables of its delivery clause."""
-        if not now.facts:
-            now.facts.update(_facts(found, now))
+        if not now.summary:
+            now.summary.update(_facts(found, now))
         if self.is_filtered:
             found = found.take(found.columns[FIRST_OFFSET] > self.root.start.offset)
-        found = found.renamed(self.sources)
-        if now.facts["emitted"] < self.offset:
+        found = found.project(self.variable_indexes)
+        if now.summary["emitted"] < self.offset:
             found = found.with_column(EMISSION_OFFSET, np.maximum(found.columns[EMISSION_OFFSET], self.offset))
-        if self.distinct is None or (now.facts["comes once"] and not len(self.distinct.seen)):
+        if self.deduplicator is None or (now.summary["comes once"] and not len(self.deduplicator.emitted_before)):
             return found
-        return self.distinct.advance(found, now)
+        return self.deduplicator.advance(found, now)
 
 
-def _facts(found: Occurrences, now: Now) -> dict[str, int]:
+def _facts(found: Occurrences, now: OperatorEnv) -> dict[str, int]:
     """When the first one was final, and since when one was seen; whether each can come only once, in whatever variables
     it is shown.
     """
     emitted = found.columns[EMISSION_OFFSET]
-    is_over = now.frontier.passed(found.columns[END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
+    is_over = now.frontier.has_passed(found.columns[END] + now.lag).all() and (emitted[1:] >= emitted[:-1]).all()
     return {
         "emitted": int(emitted.min(initial=np.iinfo(np.int64).max)),
         "first": int(found.columns[FIRST_OFFSET].min(initial=np.iinfo(np.int64).max)),
-        "comes once": bool(is_over and are_apart(found)),
+        "comes once": bool(is_over and are_distinct(found)),
     }
 
 
-class Told(NamedTuple):
+class OutputBatch(NamedTuple):
     """Occurrences, and who is told of all of them: each by the places its variables have in the table."""
 
     table: Occurrences
-    deliveries: Sequence[Delivery]
-    sources: Sequence[Sequence[int]]
+    outputs: Sequence[RootOutput]
+    variable_indexes: Sequence[Sequence[int]]
 
 
-def alone(delivery: Delivery, table: Occurrences) -> Told:
+def single_output(delivery: RootOutput, table: Occurrences) -> OutputBatch:
     """What one subscription is told, in its own variables."""
-    return Told(table, (delivery,), (range(table.width),))
+    return OutputBatch(table, (delivery,), (range(table.width),))
 
 
-class Audience:
+class SubscriberGroup:
     """Subscriptions at one node. Mostly all of them are told of all it finds: then nothing is done for each."""
 
-    def __init__(self, deliveries: Sequence[Delivery]) -> None:
+    def __init__(self, deliveries: Sequence[RootOutput]) -> None:
         self._deliveries = deliveries
-        self._sources = [one.sources for one in deliveries]
+        self._sources = [one.variable_indexes for one in deliveries]
         self._offset = max(one.offset for one in deliveries)
         self._start = max((one.root.start.offset for one in deliveries if one.is_filtered), default=_EVER)
-        self._distinct = [one.distinct for one in deliveries if one.distinct is not None]
+        self._distinct = [one.deduplicator for one in deliveries if one.deduplicator is not None]
 
-    def told(self, found: Occurrences, now: Now) -> Told | None:
+    def shared_output(self, found: Occurrences, now: OperatorEnv) -> OutputBatch | None:
         """None if it depends on the subscription what it is told."""
-        if not now.facts:
-            now.facts.update(_facts(found, now))
-        if now.facts["first"] <= self._start or now.facts["emitted"] < self._offset:
+        if not now.summary:
+            now.summary.update(_facts(found, now))
+        if now.summary["first"] <= self._start or now.summary["emitted"] < self._offset:
             return None
-        if self._distinct and (not now.facts["comes once"] or any(len(one.seen) for one in self._distinct)):
+        if self._distinct and (not now.summary["comes once"] or any(len(one.emitted_before) for one in self._distinct)):
             return None
-        return Told(found, self._deliveries, self._sources)
+        return OutputBatch(found, self._deliveries, self._sources)
 
 
-def in_turn(found: Sequence[Told]) -> Sequence[Told]:
+def sorted_output(found: Sequence[OutputBatch]) -> Sequence[OutputBatch]:
     """A single table in order, as several will be when they are put together: numbers are quicker to sort."""
     return found if len(found) > 1 else [told._replace(table=_in_order(told.table)) for told in found]
 
@@ -112,20 +112,20 @@ def _in_order(found: Occurrences) -> Occurrences:
     return found.take(_within(emitted, falls, lambda some: [start[some], end[some]])) if falls.any() else found
 
 
-def delivery(root: Root, node: Node, offset: int) -> Delivery:
+def root_output(root: Root, node: Node, offset: int) -> RootOutput:
     whole = root.subscription.delivery == Select()
     wanted = delivered_names(root.subscription)
     places = {own: node.variables.index(name) for name, own in root.names if whole or own in wanted}
     names = tuple(sorted(places))
-    distinct = None if whole else Distinct(len(names), with_members=node.with_members)
-    return Delivery(root, offset, names, tuple(map(places.__getitem__, names)), _serves_all(node), distinct)
+    distinct = None if whole else Deduplicator(len(names), with_members=node.with_members)
+    return RootOutput(root, offset, names, tuple(map(places.__getitem__, names)), _serves_all(node), distinct)
 
 
 def _serves_all(node: Node) -> bool:
     return node.start is None and node.owner is None
 
 
-def notifications(found: Sequence[Told], names: Dictionary) -> pa.RecordBatch:
+def notification_batch(found: Sequence[OutputBatch], names: Dictionary) -> pa.RecordBatch:
     """The NOTIFICATIONS of some subscriptions, by the records that made them final; those of a single one as given.
 
     They have no graphs and constructs yet: those are added row by row.
@@ -133,7 +133,7 @@ def notifications(found: Sequence[Told], names: Dictionary) -> pa.RecordBatch:
     table = _stacked([one.table for one in found])
     row, which = _placed(found, table)
     events = _events(table, names)
-    subscriptions = pa.array([one.root.subscription.name for told in found for one in told.deliveries], pa.string())
+    subscriptions = pa.array([one.root.subscription.name for told in found for one in told.outputs], pa.string())
     columns = [
         subscriptions.take(pa.array(which)),
         pa.array(table.columns[START][row]).cast(TIME),
@@ -160,9 +160,9 @@ def _stacked(tables: Sequence[Occurrences]) -> Occurrences:
     return Occurrences(columns, _from_sizes(sizes), np.concatenate([table.events for table in tables]))
 
 
-def _placed(found: Sequence[Told], table: Occurrences) -> tuple[Ints, Ints]:
+def _placed(found: Sequence[OutputBatch], table: Occurrences) -> tuple[Ints, Ints]:
     """The rows and the deliveries of all notifications, in order: sorting numbers costs less than sorting strings."""
-    lengths, listeners = np.array([(len(one.table), len(one.deliveries)) for one in found], np.int64).T
+    lengths, listeners = np.array([(len(one.table), len(one.outputs)) for one in found], np.int64).T
     first, sizes = np.repeat(np.cumsum(lengths) - lengths, listeners), np.repeat(lengths, listeners)
     which = np.repeat(np.arange(len(sizes)), sizes)
     row = np.arange(len(which)) + np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
@@ -183,7 +183,7 @@ def _from_sizes(sizes: Ints) -> Ints:
 
 def _events(table: Occurrences, names: Dictionary) -> pa.ListArray:
     """The ids of each row's events, sorted."""
-    sizes, ids = np.diff(table.starts), names.events.ids(table.events)
+    sizes, ids = np.diff(table.starts), names.events.iris(table.events)
     if np.any(sizes > 1):
         ids = _sorted_within(ids, np.repeat(np.arange(len(sizes)), sizes))
     return pa.ListArray.from_arrays(pa.array(table.starts, pa.int32()), ids, type=NOTIFICATIONS.field("events").type)
@@ -194,7 +194,7 @@ def _sorted_within(ids: pa.Array, row: Ints) -> pa.Array:
     falls = np.asarray(pc.greater(ids.slice(0, len(ids) - 1), ids.slice(1))) & (row[1:] == row[:-1])
     if not falls.any():
         return ids
-    return ids.take(pa.array(_within(row, falls, lambda some: [ranks(ids.take(pa.array(some)))])))
+    return ids.take(pa.array(_within(row, falls, lambda some: [string_ranks(ids.take(pa.array(some)))])))
 
 
 def _within(group: Ints, falls: npt.NDArray[np.bool_], keys: Callable[[Ints], Sequence[Ints]]) -> Ints:
@@ -208,11 +208,13 @@ def _within(group: Ints, falls: npt.NDArray[np.bool_], keys: Callable[[Ints], Se
     return places
 
 
-def _bindings(table: Occurrences, found: Sequence[Told], row: Ints, which: Ints, names: Dictionary) -> pa.ListArray:
+def _bindings(
+    table: Occurrences, found: Sequence[OutputBatch], row: Ints, which: Ints, names: Dictionary
+) -> pa.ListArray:
     """Variables in the order of their names, which are given for each of those told; unbound ones are left out."""
-    shown = [one.names for told in found for one in told.deliveries]
+    shown = [one.projected for told in found for one in told.outputs]
     labels = pa.array([name for some in shown for name in some], pa.string())
-    sources = np.array([place for told in found for some in told.sources for place in some], np.int64)
+    sources = np.array([place for told in found for some in told.variable_indexes for place in some], np.int64)
     counts = np.array([len(some) for some in shown], np.int64)
     starts = _from_sizes(counts[which])
     label = np.arange(starts[-1]) + np.repeat((np.cumsum(counts) - counts)[which] - starts[:-1], counts[which])
@@ -237,10 +239,10 @@ def _strings(values: Ints, cell: Ints, names: Dictionary) -> pa.Array:
     return names.strings(values[is_shown]).take(pa.array((np.cumsum(is_shown) - 1)[cell]))
 
 
-def with_graphs(batch: pa.RecordBatch, table: Occurrences, names: Dictionary) -> pa.RecordBatch:
+def add_graphs(batch: pa.RecordBatch, table: Occurrences, names: Dictionary) -> pa.RecordBatch:
     """EVENTS delivery: the N-Quads of each notification's events."""
     distinct, places = np.unique(table.events, return_inverse=True)
-    ids = names.events.ids(distinct).to_pylist()
+    ids = names.events.iris(distinct).to_pylist()
     lines = [
         [f"{t['subject']} {t['predicate']} {t['object']} <{id_}> ." for t in graph]
         for id_, graph in zip(ids, names.events.graphs(distinct), strict=True)
@@ -250,7 +252,7 @@ def with_graphs(batch: pa.RecordBatch, table: Occurrences, names: Dictionary) ->
     return _with(batch, "graphs", graphs)
 
 
-def with_constructs(batch: pa.RecordBatch, lines: Sequence[Sequence[str]]) -> pa.RecordBatch:
+def add_constructs(batch: pa.RecordBatch, lines: Sequence[Sequence[str]]) -> pa.RecordBatch:
     """CONSTRUCT delivery: the N-Triples of each notification's derived events."""
     return _with(batch, "construct", [list(one) for one in lines])
 
@@ -261,7 +263,7 @@ def _with(batch: pa.RecordBatch, name: str, lines: list[list[str]]) -> pa.Record
     return batch.set_column(index, field, pa.array(lines, field.type))
 
 
-def in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def merge_notifications(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Together, by the records that made them final."""
     filled = [batch for batch in batches if len(batch)]
     if not filled:

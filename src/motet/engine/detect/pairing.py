@@ -27,10 +27,10 @@ from motet.engine.detect.columns import (
     Ints,
     Members,
 )
-from motet.engine.detect.frontier import NOWHERE, PASSED_ALL
-from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none
-from motet.engine.detect.operator import NEVER, Condition, Now, Tables
-from motet.engine.detect.order import with_ties
+from motet.engine.detect.frontier import END_FRONTIER, NO_FRONTIER
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
+from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
+from motet.engine.detect.order import break_ties
 from motet.engine.detect.pairing_kernels import Flags, Rows, Span
 from motet.engine.detect.table_kernels import (
     UInts,
@@ -85,7 +85,7 @@ _OUTERMOST = {START: np.minimum, END: np.maximum, EMISSION_OFFSET: np.maximum, F
 _PROGRESS = np.array(list(_OUTERMOST))
 
 
-class Pairing:
+class PairingOperator:
     """``waiting`` have not completed yet; ``opened`` are what the context keeps. Sides are kept apart.
 
     Operands are taken in their own variables, as are the tables of what is kept of them: most occurrences find no
@@ -100,7 +100,7 @@ class Pairing:
         self._context = _CONTEXTS[node.context]
         self._relation = _KINDS[node.kind] if relation is None else _RELATIONS[relation]
         self._bound = -1 if node.bound is None else node.bound
-        self._condition = None if node.condition is None else Condition(node.condition)
+        self._condition = None if node.condition is None else RowCondition(node.condition)
         self._keys = self._key_columns()
         self._unchecked = kernels.Related(self._relation, self._bound, False, NO_CODES)
         self._columns = self._result_columns()
@@ -109,10 +109,10 @@ class Pairing:
         self._is_taken = self._context in _TAKING_ALL and not self._opens.all()
         self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
         self._shares_events = relation not in (Relation.BEFORE, Relation.AFTER)
-        self._waiting = [none(width, with_members=node.with_members) for width in widths]
+        self._waiting = [empty_table(width, with_members=node.with_members) for width in widths]
         self._opened = [*self._waiting]
 
-    def advance(self, inputs: Sequence[Occurrences], now: Now) -> Occurrences:
+    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
         batch = self._read(inputs, now)
         if batch.is_new:
             return self._paired(batch, now)
@@ -120,11 +120,11 @@ class Pairing:
             self._opened[side] = table.take(self._useful(table.columns[START], table.columns[END], side, now))
         return self._nothing()
 
-    def due(self, now: Now) -> int:
+    def due(self, now: OperatorEnv) -> int:
         ends = [int(side.columns[END].min()) for side in self._waiting if len(side)]
-        return min(ends) + max(now.lags) if ends else NEVER
+        return min(ends) + max(now.lags) if ends else NO_TIMER
 
-    def tables(self) -> Tables:
+    def tables(self) -> StateTables:
         return {
             "waiting left": self._waiting[LEFT],
             "waiting right": self._waiting[RIGHT],
@@ -132,12 +132,12 @@ class Pairing:
             "open right": self._opened[RIGHT],
         }
 
-    def load(self, tables: Tables) -> None:
+    def load(self, tables: StateTables) -> None:
         self._waiting = [tables["waiting left"], tables["waiting right"]]
         self._opened = [tables["open left"], tables["open right"]]
 
     def _nothing(self) -> Occurrences:
-        return none(len(self._node.variables), with_members=self._node.with_members)
+        return empty_table(len(self._node.variables), with_members=self._node.with_members)
 
     def _key_columns(self) -> Ints:
         """The columns that are equal in every pair, for each table of the left and of the right side."""
@@ -155,17 +155,17 @@ class Pairing:
         of_right = [(VALUES + at, VALUES + source) for at, source in enumerate(right) if left[at] < 0]
         return [np.array(side, np.int64).reshape(-1, 2).T.copy() for side in (of_left, of_right)]
 
-    def _read(self, inputs: Sequence[Occurrences], now: Now) -> Batch:
+    def _read(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Batch:
         """What is open, and what completes now; the rest waits."""
         tables = [(self._opened[side], self._waiting[side], inputs[side]) for side in (LEFT, RIGHT)]
         batch = Batch.of([*tables[LEFT], *tables[RIGHT]], self._keys)
         if self._context != kernels.UNRESTRICTED:
-            frontier = now.frontier.now
-            batch = batch.completing(frontier - max(now.lags) if frontier < PASSED_ALL else PASSED_ALL)
+            frontier = now.frontier.current
+            batch = batch.completing(frontier - max(now.lags) if frontier < END_FRONTIER else END_FRONTIER)
             self._waiting = [batch.rest(side) for side in (LEFT, RIGHT)]
         return batch
 
-    def _paired(self, batch: Batch, now: Now) -> Occurrences:
+    def _paired(self, batch: Batch, now: OperatorEnv) -> Occurrences:
         batch, later, earlier, kept = self._pairs(batch, now)
         self._opened = [self._still_useful(batch, batch.of_side(kept, side), side, now) for side in (LEFT, RIGHT)]
         if not len(later):
@@ -173,16 +173,16 @@ class Pairing:
         is_whole = self._context == kernels.CUMULATIVE or self._node.with_members
         found = self._merged(batch, later, earlier) if is_whole else self._joined(batch, later, earlier)
         if self._context != kernels.UNRESTRICTED:
-            known = now.frontier.known(found.columns[END] + max(now.lags))  # with all that completes before
+            known = now.frontier.passing_offsets(found.columns[END] + max(now.lags))  # with all that completes before
             np.maximum(found.columns[EMISSION_OFFSET], known, out=found.columns[EMISSION_OFFSET])
         return found
 
-    def _still_useful(self, batch: Batch, rows: UInts, side: int, now: Now) -> Occurrences:
+    def _still_useful(self, batch: Batch, rows: UInts, side: int, now: OperatorEnv) -> Occurrences:
         if len(rows):
             rows = rows[self._useful(batch.start[rows], batch.end[rows], side, now)]
         return batch.table(side, rows)
 
-    def _pairs(self, batch: Batch, now: Now) -> tuple[Batch, UInts, UInts, UInts]:
+    def _pairs(self, batch: Batch, now: OperatorEnv) -> tuple[Batch, UInts, UInts, UInts]:
         """The rows, perhaps in another order; pairs (later, earlier); and what stays open, in the order of the ends."""
         if self._is_taken:
             return self._taken(batch, now)
@@ -195,7 +195,7 @@ class Pairing:
         found = kernels.pair_some(rows, asked, batch.keys, places, together, self._context, self._opens)
         return batch, *found
 
-    def _taken(self, batch: Batch, now: Now) -> tuple[Batch, UInts, UInts, UInts]:
+    def _taken(self, batch: Batch, now: OperatorEnv) -> tuple[Batch, UInts, UInts, UInts]:
         """Where only one side is ever open."""
         own, other = (LEFT, RIGHT) if self._opens[LEFT] else (RIGHT, LEFT)
         oldest, _ = self._first_useful(own, now)
@@ -212,7 +212,7 @@ class Pairing:
         return batch.asked(batch.values(self._loose, self._mappings), self._shares_events)
 
     def _completion_order(
-        self, batch: Batch, rows: kernels.Rows, places: UInts, now: Now
+        self, batch: Batch, rows: kernels.Rows, places: UInts, now: OperatorEnv
     ) -> tuple[UInts, kernels.Flags]:
         """Of rows that are in order of time; and which have times and events of the one before."""
         tied, some = kernels.rivals(rows, batch.keys, places)
@@ -224,10 +224,12 @@ class Pairing:
 
         is_recent = self._context == kernels.RECENT  # where those that belong together have to stand together
         times = (places.astype(np.int64), batch.start, batch.end)
-        found = with_ties(*times, tied_rows, now.names, self._order, None if is_recent else tied)
-        return found.places.astype(np.uint32), found.together
+        found = break_ties(*times, tied_rows, now.dictionary, self._order, None if is_recent else tied)
+        return found.rows.astype(np.uint32), found.same_events
 
-    def _related(self, batch: Batch, rows: kernels.Rows, now: Now, completed: UInts | None = None) -> kernels.Related:
+    def _related(
+        self, batch: Batch, rows: kernels.Rows, now: OperatorEnv, completed: UInts | None = None
+    ) -> kernels.Related:
         """What pairs have to meet; a condition is tried on all there could be."""
         if self._condition is None:
             return self._unchecked
@@ -237,7 +239,7 @@ class Pairing:
         codes = np.sort(later.astype(np.int64) * len(batch.start) + earlier)
         return self._unchecked._replace(checked=True, allowed=codes)
 
-    def _all_pairs(self, batch: Batch, rows: kernels.Rows, order: UInts, now: Now) -> tuple[UInts, UInts]:
+    def _all_pairs(self, batch: Batch, rows: kernels.Rows, order: UInts, now: OperatorEnv) -> tuple[UInts, UInts]:
         """All pairs (later, earlier) that the relation and the condition admit; not too many are looked at at once."""
         last = np.full(2 * batch.keys, kernels.NOT_LISTED, np.uint32)
         before = np.empty(len(batch.start), np.uint32)
@@ -251,7 +253,7 @@ class Pairing:
                 rows, self._unchecked, order, last, before, next_place, MANY_PAIRS
             )
             joint = np.maximum(values[:, later], values[:, earlier])  # unbound is less than every value
-            true = self._condition.holds(joint, now.names)
+            true = self._condition.evaluate(joint, now.dictionary)
             found.append((later[true], earlier[true]))
         return np.concatenate([later for later, _ in found]), np.concatenate([earlier for _, earlier in found])
 
@@ -289,23 +291,26 @@ class Pairing:
         found.columns[LEFT_END], found.columns[RIGHT_START] = _sides(table, are_right, groups)
         return replace(found, members=_members(table, groups))
 
-    def _useful(self, start: Ints, end: Ints, side: int, now: Now) -> kernels.Flags:
+    def _useful(self, start: Ints, end: Ints, side: int, now: OperatorEnv) -> kernels.Flags:
         """Which open occurrences of a side may still find a partner."""
         first_start, first_end = self._first_useful(side, now)
         return (start >= first_start) & (end >= first_end)
 
-    def _first_useful(self, side: int, now: Now) -> tuple[int, int]:
+    def _first_useful(self, side: int, now: OperatorEnv) -> tuple[int, int]:
         """When open occurrences of a side have to start and to end at the earliest to find a partner yet.
 
         Whatever comes from now on ends no earlier than the frontier, less the lag of its side.
         """
-        if now.frontier.now >= PASSED_ALL:
-            return PASSED_ALL, PASSED_ALL
+        if now.frontier.current >= END_FRONTIER:
+            return END_FRONTIER, END_FRONTIER
         lag = now.lags[1 - side] if self._context == kernels.UNRESTRICTED else max(now.lags)
         relation, first = self._node.operator.relation, _RIGHT_FIRST if side else LEFT_FIRST
-        partners_end = now.frontier.now - lag
+        partners_end = now.frontier.current - lag
         is_second = relation is not None and relation not in first  # the partner is the one that ends first
-        return partners_end - self._bound if self._bound >= 0 else NOWHERE, partners_end if is_second else NOWHERE
+        return (
+            partners_end - self._bound if self._bound >= 0 else NO_FRONTIER,
+            partners_end if is_second else NO_FRONTIER,
+        )
 
 
 def _with_leader(later: UInts, earlier: UInts) -> tuple[Ints, UInts]:
@@ -330,7 +335,7 @@ def _members(table: Occurrences, groups: Ints) -> npt.NDArray[np.object_] | None
     for begin, end in pairwise(groups.tolist()):
         own, *others = table.members[begin:end]
         found.append(frozenset(joint for other in others for joint in _joint(own, other)))
-    return member_sets(found)
+    return member_array(found)
 
 
 def _joint(some: Members, others: Members) -> list[tuple[tuple[str, int], ...]]:
@@ -434,7 +439,7 @@ class Batch:
     def table(self, side: int, rows: UInts) -> Occurrences:
         """Some rows of one side, in its own variables."""
         if not len(rows):
-            return none(self._of(side)[0].width, with_members=self._of(side)[0].members is not None)
+            return empty_table(self._of(side)[0].width, with_members=self._of(side)[0].members is not None)
         places = self._places(side, rows)
         if (places[1:] > places[:-1]).all():
             return self._at(side, places)
@@ -450,7 +455,7 @@ class Batch:
                 is_whole = high - low == len(table)
                 found.append(table if is_whole else table.take(places[low:high] - np.uint32(first)))
             first, low = first + len(table), high
-        return concatenated(found)
+        return concatenate(found)
 
     def rest(self, side: int) -> Occurrences:
         """What does not complete yet."""
@@ -460,9 +465,9 @@ class Batch:
     def both(self, rows: UInts, mappings: Sequence[Sequence[int]]) -> Occurrences:
         """Rows of either side, in the variables of the result."""
         are_right = self.are_right(rows)
-        sides = [self.table(side, rows[are_right == side]).renamed(mappings[side]) for side in (LEFT, RIGHT)]
+        sides = [self.table(side, rows[are_right == side]).project(mappings[side]) for side in (LEFT, RIGHT)]
         order = np.argsort(np.argsort(are_right, kind="stable"), kind="stable")
-        return concatenated(sides).take(order)
+        return concatenate(sides).take(order)
 
     def _of(self, side: int) -> Sequence[Occurrences]:
         return self.tables[side * TABLES : (side + 1) * TABLES]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from motet.engine.detect.columns import Ints
-from motet.engine.detect.occurrences import Occurrences, concatenated
+from motet.engine.detect.occurrences import Occurrences, concatenate
 from motet.engine.detect.saving_format import Reader, Writer, checksum_of, refused
 from motet.engine.detect.saving_rows import Rows, canonical, in_one_numbering, read_rows, together, write_rows
 from motet.engine.detect.table_kernels import first_equal
@@ -140,7 +140,7 @@ def _changed_rows(before: Rows, after: Rows) -> tuple[dict[str, Ints], Rows]:
 
 def _difference(before: Occurrences, after: Occurrences) -> tuple[Ints, Ints]:
     """The places of rows that only the first table has, and of those that only the second one has."""
-    table = concatenated([before, after])
+    table = concatenate([before, after])
     if not len(table):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     columns = table.columns

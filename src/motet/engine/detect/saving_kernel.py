@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from motet.engine.detect.columns import END, START, Ints
-from motet.engine.detect.detector import Running
+from motet.engine.detect.detector import OperatorNode
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.order import with_ties
+from motet.engine.detect.order import break_ties
 from motet.engine.detect.saving_rows import EventText, Rows
 from motet.language.syntax import Context
 from motet.model.schemas import RECORDS
@@ -38,7 +38,7 @@ def saved_rows(tables: Mapping[str, Occurrences], names: Dictionary) -> Rows:
 
 def fill(names: Dictionary, rows: Rows, *, with_triples: bool) -> None:
     """Let an empty dictionary know the strings of saved rows."""
-    names.terms.numbers(pa.array(rows.terms, pa.string()))
+    names.terms.ids(pa.array(rows.terms, pa.string()))
     for kept in (False, True):  # apart, so that an event without triples can still be told what they are
         names.events.with_triples = kept
         some = {number: event for number, event in rows.events.items() if (event.triples is not None) is kept}
@@ -48,17 +48,17 @@ def fill(names: Dictionary, rows: Rows, *, with_triples: bool) -> None:
         ids = pa.array([event.id for event in some.values()], pa.string())
         names.events.add(np.fromiter(some, np.int64), ids, pa.array(graphs, RECORDS.field("triples").type))
     names.events.with_triples = with_triples
-    names.settle()
+    names.reset_threshold()
 
 
-def in_working_order(running: Running, name: str, table: Occurrences, names: Dictionary) -> Occurrences:
+def in_working_order(running: OperatorNode, name: str, table: Occurrences, names: Dictionary) -> Occurrences:
     """A node's table as its operator wants it."""
     if running.node.context is Context.UNRESTRICTED and running.node.kind in PAIRING:
         return table  # which pairs in any order
     if running.node.kind in PAIRING and name in _SIDES:
         side = _SIDES[name]
         order = [variable_number(variable) for variable in running.node.order[side]] if running.node.order else []
-        return table.take(_completion_order(table, table.renamed(running.mappings[side]), names, order))
+        return table.take(_completion_order(table, table.project(running.variable_maps[side]), names, order))
     if running.node.kind is Kind.TIMES and name == "counted":
         counted = table.take(_completion_order(table, table, names, []))
         return counted.take(np.lexsort([np.arange(len(counted)), *counted.values.T]))
@@ -72,4 +72,4 @@ def _completion_order(table: Occurrences, shown: Occurrences, names: Dictionary,
     def tied(rows: Ints) -> tuple[Occurrences, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         return shown.take(rows), np.zeros(len(rows), np.bool_)
 
-    return with_ties(np.lexsort([start, end]), start, end, tied, names, (order, order)).places
+    return break_ties(np.lexsort([start, end]), start, end, tied, names, (order, order)).rows

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from motet.engine.detect.columns import EVENT_BIT, VALUES, Ints
-from motet.engine.detect.occurrences import Occurrences, concatenated, member_sets, none, values_in, with_values
+from motet.engine.detect.occurrences import Occurrences, all_values, concatenate, empty_table, map_values, member_array
 from motet.engine.detect.saving_format import Reader, Writer
 from motet.model.tables import Triple
 
@@ -42,14 +42,14 @@ class Rows:
 
 def canonical(rows: Rows) -> Rows:
     """The same occurrences in their canonical form."""
-    values = _distinct([values_in(table) for table in rows.tables.values()])
+    values = _distinct([all_values(table) for table in rows.tables.values()])
     plain = values[(values >= 0) & (values < EVENT_BIT)]
     terms = [rows.terms[number] for number in plain.tolist()]
     order = sorted(range(len(terms)), key=terms.__getitem__)
     numbers = np.empty(len(terms), np.int64)
     numbers[order] = np.arange(len(terms))
     changed = renumbering(plain, numbers)
-    tables = {name: _sorted(with_values(rows.tables[name], changed)) for name in sorted(rows.tables)}
+    tables = {name: _sorted(map_values(rows.tables[name], changed)) for name in sorted(rows.tables)}
     return Rows([terms[place] for place in order], _used_events(rows, values), tables)
 
 
@@ -79,7 +79,7 @@ def in_one_numbering(parts: Sequence[Rows]) -> list[Rows]:
     for part in parts:
         own = np.fromiter((numbers.setdefault(term, len(numbers)) for term in part.terms), np.int64)
         changed = renumbering(np.arange(len(own)), own)
-        found.append({name: with_values(table, changed) for name, table in part.tables.items()})
+        found.append({name: map_values(table, changed) for name, table in part.tables.items()})
         events.update(part.events)
     terms = list(numbers)
     return [Rows(terms, events, tables) for tables in found]
@@ -89,7 +89,7 @@ def together(parts: Sequence[Rows]) -> Rows:
     """The tables of several, those of one name behind each other."""
     same = in_one_numbering(parts)
     names = {name: None for part in same for name in part.tables}
-    tables = {name: concatenated([part.tables[name] for part in same if name in part.tables]) for name in names}
+    tables = {name: concatenate([part.tables[name] for part in same if name in part.tables]) for name in names}
     return same[0].with_tables(tables)
 
 
@@ -157,10 +157,10 @@ def _write_table(name: str, table: Occurrences, writer: Writer) -> dict[str, Any
 def _read_table(name: str, facts: Mapping[str, Any], reader: Reader) -> Occurrences:
     width, with_members = facts["width"], "members" in facts
     if "rows" not in facts:
-        return none(width, with_members=with_members)
+        return empty_table(width, with_members=with_members)
     columns = reader.ints(f"{name} rows").reshape(facts["rows"], VALUES + width).T
     starts = np.concatenate([[0], np.cumsum(reader.ints(f"{name} event counts"))]).astype(np.int64)
-    members = member_sets(_read_members(name, facts["members"], reader)) if with_members else None
+    members = member_array(_read_members(name, facts["members"], reader)) if with_members else None
     return Occurrences(columns, starts, reader.ints(f"{name} events"), members)
 
 

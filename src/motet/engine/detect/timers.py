@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from motet.engine.detect.operator import NEVER
+from motet.engine.detect.operator import NO_TIMER
 
 
-class Agenda:
+class TimerQueue:
     """An entry stands for the node until its instant has passed; by then the node itself may want a later one.
 
-    >>> agenda = Agenda()
+    >>> timers = TimerQueue()
     >>> for id_, due in ((1, 30), (2, 10), (1, 20), (2, 40)):
-    ...     agenda.put(id_, due)
-    >>> agenda.passed(20), agenda.passed(21), agenda.passed(50)
+    ...     timers.put(id_, due)
+    >>> timers.pop_due(20), timers.pop_due(21), timers.pop_due(50)
     ([2], [1], [])
     """
 
@@ -23,11 +23,11 @@ class Agenda:
 
     def put(self, id_: int, due: int) -> None:
         """Remind of a node when the frontier has passed an instant, at the latest."""
-        if due < self._first.get(id_, NEVER):
+        if due < self._first.get(id_, NO_TIMER):
             self._first[id_] = due
             heappush(self._entries, (due, id_))
 
-    def passed(self, now: int) -> list[int]:
+    def pop_due(self, now: int) -> list[int]:
         """The nodes the frontier reminds of; they have to be put again."""
         found = []
         while self._entries and self._entries[0][0] < now:

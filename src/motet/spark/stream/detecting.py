@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from motet.engine.buckets import Buckets
-from motet.engine.detect.output import in_order
+from motet.engine.detect.output import merge_notifications
 from motet.engine.kernel import Kernel
 from motet.spark.stream.keeping import Keeping, Place, Running, put, take
 from motet.spark.stream.payload import packed, records, unpacked
@@ -82,7 +82,7 @@ class Detecting(StatefulProcessor):
 
         begun, lake, news = process_time_ns(), str(key[0]), News.of(rows)
         running, found = self._advanced((lake, int(key[1])), news)
-        told = in_order([*news.told, found])
+        told = merge_notifications([*news.told, found])
         counts: tuple[int, ...] = (len(told), *_size(running), (process_time_ns() - begun) // 1000)
         parts = []
         for part in self._slices(news, told):
@@ -106,7 +106,7 @@ class Detecting(StatefulProcessor):
         controls = view.controls(reached, news.stop)
         if not news.events and not len(controls) and running.kernel.is_idle:
             put(key, running)
-            return running, in_order([])
+            return running, merge_notifications([])
         own = records([controls, *news.events])
         told = running.kernel.advance(own, view.course(reached, news.stop))
         running = self._keeping.keep(running, news.stop, _mark(running.kernel))

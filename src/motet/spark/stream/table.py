@@ -71,10 +71,10 @@ class TableWriter(DataSourceStreamArrowWriter):
 
 def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
-    from motet.engine.detect.output import in_order
+    from motet.engine.detect.output import merge_notifications
     from motet.spark.stream.view import view_of
 
     lake, _, stop = range_
     view = view_of(lake)
     if not view.is_notified(stop):
-        yield from (view.write(in_order(batches)) for batches in slices)
+        yield from (view.write(merge_notifications(batches)) for batches in slices)
