@@ -82,17 +82,17 @@ def test_help_and_doctor_need_no_extra(bare: Path, arguments: list[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["stream", "--lake", "lake"], "`motet stream` needs pyspark and pandas"),
-        (["demo"], "`motet demo --engine spark` needs pyspark and pandas"),
+        (["stream", "--lake", "lake"], "`motet stream` needs pyspark, pandas, prometheus_client"),
+        (["demo"], "`motet demo --engine spark` needs pyspark, pandas, prometheus_client"),
         (
             ["run", "--subscriptions", "two.motet", "--events", "events.nq", "--engine", "spark"],
-            "`motet run --engine spark` needs pyspark and pandas",
+            "`motet run --engine spark` needs pyspark, pandas, prometheus_client",
         ),
-        (["verify", "--lake", "lake"], "`motet verify --engine spark` needs pyspark and pandas"),
+        (["verify", "--lake", "lake"], "`motet verify --engine spark` needs pyspark, pandas, prometheus_client"),
         (["replay", "--lake", "lake", "--subscriptions", "two.motet"], "`motet replay --engine spark` needs pyspark"),
         (
             ["submit", "--master", "yarn", "--deploy-mode", "cluster", "--", "stream", "--lake", "lake"],
-            "`motet submit` needs pyspark and pandas",
+            "`motet submit` needs pyspark, pandas, prometheus_client",
         ),
     ],
 )
@@ -120,9 +120,12 @@ def test_a_command_with_nats_says_what_to_install(bare: Path, command: list[str]
 @pytest.mark.parametrize(
     ("program", "feature"),
     [
-        ("import motet; motet.open('lake', engine='spark')", "engine='spark' needs pyspark and pandas"),
-        ("from motet.spark import detect", "motet.spark.detect needs pyspark and pandas"),
-        ("from motet.spark.session import session; session()", "a Spark session needs pyspark and pandas"),
+        ("import motet; motet.open('lake', engine='spark')", "engine='spark' needs pyspark, pandas, prometheus_client"),
+        ("from motet.spark import detect", "motet.spark.detect needs pyspark, pandas, prometheus_client"),
+        (
+            "from motet.spark.session import session; session()",
+            "a Spark session needs pyspark, pandas, prometheus_client",
+        ),
     ],
 )
 def test_a_program_on_spark_says_what_to_install(bare: Path, program: str, feature: str) -> None:

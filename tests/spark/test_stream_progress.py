@@ -7,10 +7,12 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from motet.lake import Lake
 from motet.model.errors import UsageError
-from motet.spark.stream.metrics import CONTENT_TYPE, Metrics, served
+from motet.spark.stream.metrics import Metrics, served
 from motet.spark.stream.progress import Batch, Standing, batch_of, standing
 
 PROGRESS = {
@@ -70,40 +72,44 @@ def test_a_lake_stands_where_its_manifest_says(tmp_path: Path) -> None:
     assert Standing("", 1, 1, 0, 100, 90).lag == 0
 
 
+def text(metrics: Metrics) -> str:
+    return generate_latest(metrics.registry).decode()
+
+
 def test_metrics_are_sums_and_where_things_stand() -> None:
     """Every line of the text, of two equal batches and a lake with a name that must be escaped."""
     metrics = Metrics()
     metrics.batch(BATCH, [])
     metrics.batch(BATCH, [])
     metrics.stand([Standing('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000), Standing("/d", 0, 0, 0, None, None)])
-    values = [line for line in metrics.text().splitlines() if not line.startswith("#")]
+    values = [line for line in text(metrics).splitlines() if not line.startswith("#")]
     assert values == [
-        "motet_batches_total 2",
-        "motet_records_total 200",
-        "motet_events_total 160",
-        "motet_late_events_total 8",
-        "motet_notifications_total 40",
-        "motet_batch_seconds_total 4",
-        'motet_stage_seconds_total{stage="addBatch"} 3',
+        "motet_batches_total 2.0",
+        "motet_records_total 200.0",
+        "motet_events_total 160.0",
+        "motet_late_events_total 8.0",
+        "motet_notifications_total 40.0",
+        "motet_batch_seconds_total 4.0",
+        'motet_stage_seconds_total{stage="addBatch"} 3.0',
         'motet_stage_seconds_total{stage="detecting"} 0.5',
-        'motet_stage_seconds_total{stage="matching"} 1',
+        'motet_stage_seconds_total{stage="matching"} 1.0',
         'motet_stage_seconds_total{stage="queryPlanning"} 0.5',
-        "motet_last_batch_seconds 2",
-        "motet_events_per_second 40",
+        "motet_last_batch_seconds 2.0",
+        "motet_events_per_second 40.0",
         "motet_match_rate 0.25",
-        "motet_state_rows 7",
-        "motet_state_bytes 900",
-        "motet_state_store_bytes 70",
-        'motet_log_end{lake="/a\\"b\\\\c"} 90',
-        'motet_log_end{lake="/d"} 0',
-        'motet_notified_to{lake="/a\\"b\\\\c"} 60',
-        'motet_notified_to{lake="/d"} 0',
-        'motet_backlog_records{lake="/a\\"b\\\\c"} 30',
-        'motet_backlog_records{lake="/d"} 0',
+        "motet_state_rows 7.0",
+        "motet_state_bytes 900.0",
+        "motet_state_store_bytes 70.0",
+        'motet_log_end{lake="/a\\"b\\\\c"} 90.0',
+        'motet_log_end{lake="/d"} 0.0',
+        'motet_notified_to{lake="/a\\"b\\\\c"} 60.0',
+        'motet_notified_to{lake="/d"} 0.0',
+        'motet_backlog_records{lake="/a\\"b\\\\c"} 30.0',
+        'motet_backlog_records{lake="/d"} 0.0',
         'motet_frontier_timestamp_seconds{lake="/a\\"b\\\\c"} 1.5',
-        'motet_frontier_lag_seconds{lake="/a\\"b\\\\c"} 2',
+        'motet_frontier_lag_seconds{lake="/a\\"b\\\\c"} 2.0',
     ]
-    names = {line.split()[2] for line in metrics.text().splitlines() if line.startswith("# TYPE")}
+    names = {line.split()[2] for line in text(metrics).splitlines() if line.startswith("# TYPE")}
     assert names == {value.partition("{")[0].split()[0] for value in values}
 
 
@@ -112,7 +118,7 @@ def test_metrics_are_served_and_nothing_else() -> None:
     metrics = Metrics()
     with served(metrics, "127.0.0.1", 0) as port:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            assert (answer.read().decode(), answer.headers["Content-Type"]) == (metrics.text(), CONTENT_TYPE)
+            assert (answer.read().decode(), answer.headers["Content-Type"]) == (text(metrics), CONTENT_TYPE_PLAIN_0_0_4)
         with pytest.raises(HTTPError, match="404"):
             urlopen(f"http://127.0.0.1:{port}/secrets", timeout=10)
         with (

@@ -9,7 +9,11 @@ from motet.model.errors import MissingExtraError
 
 Extra = Literal["spark", "connect", "nats"]
 
-_MODULES: dict[Extra, tuple[str, ...]] = {"spark": ("pyspark", "pandas"), "connect": ("grpc",), "nats": ("nats",)}
+_MODULES: dict[Extra, tuple[str, ...]] = {
+    "spark": ("pyspark", "pandas", "prometheus_client"),
+    "connect": ("grpc",),
+    "nats": ("nats",),
+}
 
 
 def require_extra(extra: Extra, feature: str, *, alternative: str = "") -> None:
@@ -22,7 +26,7 @@ def require_extra(extra: Extra, feature: str, *, alternative: str = "") -> None:
         are = "is" if len(missing) == 1 else "are"
         install = f"Run: python -m pip install 'motet[{extra}]'"
         raise MissingExtraError(
-            f"{feature} needs {' and '.join(missing)}, which {are} not installed",
+            f"{feature} needs {', '.join(missing)}, which {are} not installed",
             extra=extra,
             advice=f"{install}, or {alternative}" if alternative else install,
         )
