@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,14 +32,14 @@ def requirements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
-    version = importlib.metadata.version
+    for query in ("requires", "version"):
+        monkeypatch.setattr(importlib.metadata, query, partial(answer, getattr(importlib.metadata, query), packages))
 
-    def visible(name: str) -> str:
-        if name in packages:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return version(name)
 
-    monkeypatch.setattr(importlib.metadata, "version", visible)
+def answer(query: Callable[[str], object], hidden: Sequence[str], name: str) -> object:
+    if name in hidden:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return query(name)
 
 
 def run(*arguments: str) -> int:

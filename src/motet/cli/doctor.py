@@ -147,7 +147,11 @@ def _extra(extra: str) -> Iterator[CheckResult]:
 
 def _requirements(distribution: str, extra: str = "") -> Iterator[Requirement]:
     """What a distribution requires on this machine: without extras, or what one extra adds to that."""
-    for requirement in map(Requirement, importlib.metadata.requires(distribution) or ()):
+    try:
+        declared = importlib.metadata.requires(distribution) or ()
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for requirement in map(Requirement, declared):
         marker = requirement.marker
         is_base = marker is None or marker.evaluate({"extra": ""})
         if requirement.name == distribution or is_base == bool(extra):
