@@ -101,3 +101,25 @@ def test_events_are_matched_then_detected_then_told(lower: str, upper: str) -> N
     """Inside the engine the same holds: the kernel is made of detection, which is made of matching."""
     for path in (SOURCE / lower).rglob("*.py"):
         assert not [name for name in imports(path) if name.startswith(f"motet.{upper}")], path
+
+
+def test_spark_uses_only_the_cloud_of_the_embedded_host() -> None:
+    """What both hosts need is in `jobs` and `connectors`; Spark extends the cloud class and nothing else of it."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in sorted((SOURCE / "spark").rglob("*.py"))
+        for name in imports(path)
+        if name.startswith("motet.embedded") and name not in ("motet.embedded.cloud", "motet.embedded.cloud.Cloud")
+    ]
+    assert wrong == []
+
+
+def test_only_commands_and_the_fuzzer_print_or_parse_arguments() -> None:
+    """A package below the command line can be used without it."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for name in imports(path)
+        if path.relative_to(SOURCE).parts[0] not in ("cli", "fuzz") and name.split(".")[0] in ("argparse", "rich")
+    ]
+    assert wrong == []

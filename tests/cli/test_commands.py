@@ -38,6 +38,21 @@ def test_help_imports_nothing_heavy() -> None:
     assert heavy.isdisjoint(loaded)
 
 
+def test_a_run_loads_no_reference_engine(tmp_path: Path) -> None:
+    """The oracle is loaded by `--engine reference` only."""
+    subscriptions = write(tmp_path / "any.motet", ANY + " SIGNAL")
+    events = write(tmp_path / "e.nq", GOOD.format(1))
+    code = (
+        "import sys; from motet.cli.main import main;"
+        f"main(['run', '--subscriptions', {subscriptions!r}, '--events', {events!r}]);"
+        "print(*(name for name in sys.modules if name.startswith(('motet.reference', 'motet.provenance'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    notification, modules = done.stdout.splitlines()
+    assert json.loads(notification)["events"] == ["urn:e:1"]
+    assert modules == ""
+
+
 def test_run_prints_notifications_and_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Notifications on standard output, what was done on standard error."""
     subscriptions = write(tmp_path / "any.motet", ANY + " SIGNAL")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import motet
-from motet.cli import at_hand
 from motet.cli.main import main
 from motet.codec.decode import decode_bytes
 from motet.fuzz.case import timed_event
+from motet.jobs import investigate
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.notifications import Notification
@@ -168,7 +168,7 @@ def test_many_events_go_through_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With many events only those that match a leaf are examined, and the answer is the same."""
-    monkeypatch.setattr(at_hand, "FEW", 0)
+    monkeypatch.setattr(investigate, "UNFILTERED_EVENTS", 0)
     assert main(["why-not", "--subscription", "pair", "--event", "urn:e:3", *files, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["reasons"][0]["reason"]["kind"] == "too far"
     path, _ = lake
@@ -183,7 +183,7 @@ def test_not_too_many_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Past a limit the events nearest in time are examined, and that is said."""
-    monkeypatch.setattr(at_hand, "MOST", 1)
+    monkeypatch.setattr(investigate, "MAX_EVENTS", 1)
     path, _ = lake
     assert main(["why-not", "--subscription", "single", "--event", "urn:e:1", "--lake", path]) == 0
     assert capsys.readouterr().err == "examined 1 of 3 events: those near enough in time\n"
@@ -198,8 +198,8 @@ def test_not_too_many_events(
     [
         (["why", "zz", "{files}"], "begins with 'zz'"),
         (["why", "", "{files}", "--prefix", "ex"], "is not NAME=IRI"),
-        (["why", "aa"], "nothing to look into"),
-        (["why", "aa", "{files}", "--lake", "x"], "nothing to look into"),
+        (["why", "aa"], "a lake or files are required"),
+        (["why", "aa", "{files}", "--lake", "x"], "a lake or files are required"),
         (["why-not", "--subscription", "other", "--event", "urn:e:1", "{files}"], "no subscription 'other'"),
         (["why-not", "--subscription", "pair", "--event", "urn:e:8", "{files}"], "no event <urn:e:8>"),
     ],

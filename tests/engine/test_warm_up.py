@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from motet.embedded import readiness
+from motet.engine import warm_up as readiness
 from motet.jit import compiled
 
 ALL = """

@@ -8,8 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from motet.demo import building
-from motet.embedded.job import load_job
-from motet.embedded.run import run_embedded
+from motet.jobs.run import load_job, run_embedded
 from motet.model.terms import XSD
 from motet.spark.run import run_spark
 

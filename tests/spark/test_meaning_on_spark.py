@@ -7,8 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from motet.embedded.job import Job, load_job
-from motet.embedded.run import run_embedded
+from motet.jobs.run import Job, load_job, run_embedded
 from motet.spark.run import run_spark
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

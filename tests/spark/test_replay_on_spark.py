@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 import motet
 from motet.demo import building
-from motet.embedded.job import load_subscriptions
-from motet.embedded.replay import Part, Replay, load_replay, replay_embedded
-from motet.embedded.verify import verify_embedded
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.jobs.replay import Part, Replay, load_replay, replay_embedded
+from motet.jobs.subscription_files import load_subscriptions
+from motet.jobs.verify import verify_embedded
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.terms import RDFS, iri

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from motet.codec.decode import decode_file
 from motet.codec.limits import Limits
-from motet.embedded.job import Summary
+from motet.jobs.run import Summary
 from motet.model.errors import DecodeError, EngineError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow, event_rows

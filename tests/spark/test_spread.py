@@ -11,12 +11,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from motet.embedded.history import Setting
 from motet.fuzz.case import Case
 from motet.fuzz.compare import nth_case
 from motet.fuzz.files import EX
 from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import Abilities
+from motet.jobs.replay import Setting
 from motet.language.parse import parse
 from motet.language.syntax import Event, GroupPattern
 from motet.model.errors import UsageError

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 import motet
 from motet.demo import building
-from motet.embedded.verify import derived_again, verify_embedded
 from motet.fuzz.compare import nth_case
 from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities
+from motet.jobs.verify import derived_again, verify_embedded
 from motet.lake import Lake
 from motet.model.tables import notification_batch
 from motet.spark.verify import packs, verify_spark

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.nats_out import Subjects, deliver
+    from motet.connectors.nats import Subjects, deliver
     from motet.lake import Lake
 
     lake = Lake.open(args.lake, create=False)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_subscriptions
+    from motet.jobs.subscription_files import load_subscriptions
     from motet.ontology.entailment import Reasoner
     from motet.ontology.load import load
     from motet.plan.dag import build

@@ -15,7 +15,7 @@ from motet.model.errors import UsageError
 from motet.model.times import UNITS
 
 if TYPE_CHECKING:
-    from motet.embedded.feed import Fed
+    from motet.connectors.ingestion import Fed
     from motet.lake import Appended, Lake
 
 HELP = "append the events of files, a watched directory or a NATS stream to a lake"
@@ -109,7 +109,7 @@ def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections,
         if args.watch:
             _watch(args, lake, rejections, told, asked)
             return
-        from motet.embedded.nats_in import Stream, follow_stream
+        from motet.connectors.nats import Stream, follow_stream
 
         stream = Stream(args.nats, args.stream, args.durable, args.content_type)
         follow_stream(stream, lake, rejections, told=told, say=output.complain, stopped=asked.is_set, once=args.once)
@@ -122,7 +122,7 @@ def _watch(
     told: Callable[[Fed], None],
     asked: threading.Event,
 ) -> None:
-    from motet.embedded.directory import Directory
+    from motet.connectors.directory import Directory
 
     directory = Directory(args.watch, lake, rejections)
     while not asked.is_set():

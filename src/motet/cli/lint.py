@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_documents
+    from motet.jobs.subscription_files import load_documents
     from motet.lint.findings import Severity
     from motet.lint.lint import Document, lint
     from motet.ontology.load import load

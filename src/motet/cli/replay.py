@@ -13,7 +13,7 @@ from motet.cli.tick import instant_of
 from motet.language.parse import SYNTAXES
 
 if TYPE_CHECKING:
-    from motet.embedded.replay import Replay
+    from motet.jobs.replay import Replay
 
 HELP = "print what subscriptions would have been told of a lake's history"
 EXAMPLES = """\
@@ -41,8 +41,8 @@ def add_span(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_subscriptions
-    from motet.embedded.replay import load_replay
+    from motet.jobs.replay import load_replay
+    from motet.jobs.subscription_files import load_subscriptions
 
     subscriptions = load_subscriptions(args.subscriptions, syntax=args.syntax)
     replay = load_replay(args.lake, subscriptions, **span_of(args))
@@ -67,7 +67,7 @@ def run_on(engine: str, replay: Replay, sink: BinaryIO, scratch: Path | None = N
         from motet.spark.replay import replay_spark
 
         return replay_spark(replay, sink, scratch=scratch)
-    from motet.embedded.replay import replay_embedded
+    from motet.jobs.replay import replay_embedded
 
     with output.records_bar("replaying", len(replay.parts) * replay.snapshot.next_offset) as count:
         return replay_embedded(replay, sink, count)

@@ -14,7 +14,7 @@ from motet.cli.tick import instant_of
 from motet.language.parse import SYNTAXES
 
 if TYPE_CHECKING:
-    from motet.embedded.job import Job, Summary
+    from motet.jobs.run import Job, Summary
 
     Runner = Callable[[Job, BinaryIO, output.Rejections], Summary]
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.job import load_job
+    from motet.jobs.run import load_job
 
     job = load_job(
         args.subscriptions,
@@ -67,7 +67,7 @@ def _runner(engine: str) -> Runner:
         from motet.spark.run import run_spark
 
         return run_spark
-    from motet.embedded.run import run_embedded, run_reference
+    from motet.jobs.run import run_embedded, run_reference
 
     return run_reference if engine == "reference" else run_embedded
 

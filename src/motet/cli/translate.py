@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_text(paths: Sequence[str], syntax: str) -> tuple[Subscription, ...]:
-    from motet.embedded.job import load_subscriptions
+    from motet.jobs.subscription_files import load_subscriptions
 
     return load_subscriptions(paths, syntax=syntax)
 

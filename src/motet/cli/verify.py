@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from motet.cli import output
 
 if TYPE_CHECKING:
-    from motet.embedded.chain import Compared, Difference, Row
+    from motet.jobs.verify import Compared, Difference, Row
     from motet.lake import Lake, Snapshot
 
 HELP = "derive a lake's notifications again and compare them with those it holds, by a hash chain"
@@ -56,7 +56,7 @@ def _compared(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
         from motet.spark.verify import verify_spark
 
         return verify_spark(lake, snapshot)
-    from motet.embedded.verify import verify_embedded
+    from motet.jobs.verify import verify_embedded
 
     with output.records_bar("verifying", snapshot.notified_to) as count:
         return verify_embedded(lake, snapshot, count)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from motet.cli import at_hand, output
-from motet.model.errors import UsageError
+from motet.cli import output, why_arguments
 
 if TYPE_CHECKING:
-    from motet.cli.at_hand import AtHand
-    from motet.lake import Snapshot
+    from motet.jobs.investigate import WhyInput
 
 HELP = "say which predicate or condition kept an event from being told by a subscription"
 EXAMPLES = """\
@@ -23,41 +21,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--subscription", metavar="NAME", required=True)
     parser.add_argument("--event", metavar="IRI", required=True)
     parser.add_argument("--all", action="store_true", help="every reason, nearest first, not only the nearest")
-    at_hand.add_arguments(parser)
+    why_arguments.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from motet.provenance.hindrance_words import as_json, as_lines
     from motet.provenance.why_not import why_not
 
-    at_hand.check(args)
+    why_arguments.check(args)
     event = args.event.strip("<>")
-    found = _from_lake(args, event) if args.lake else at_hand.from_files(args, keep=(event,))
-    answer = why_not(found.scene, args.subscription, event)
+    log = _from_lake(args, event) if args.lake else why_arguments.input_from_files(args, required=(event,))
+    answer = why_not(log.scene, args.subscription, event)
     if args.json:
-        output.print_json(as_json(answer) | {"examined": found.examined, "of_events": found.events})
+        output.print_json(as_json(answer) | {"examined": log.examined, "of_events": log.events})
     else:
-        at_hand.show(as_lines(answer, found.names, everything=args.all), found.note())
+        why_arguments.show(as_lines(answer, log.names, everything=args.all), log.note())
     return 0
 
 
-def _from_lake(args: argparse.Namespace, event: str) -> AtHand:
+def _from_lake(args: argparse.Namespace, event: str) -> WhyInput:
+    from motet.jobs.investigate import event_interval, from_lake
     from motet.lake import Lake
 
     snapshot = Lake.open(args.lake, create=False).snapshot()
-    span = _span(snapshot, event)
-    return at_hand.from_lake(snapshot, args.subscription, span, args, (event,))
-
-
-def _span(snapshot: Snapshot, event: str) -> tuple[int, int]:
-    """When the event was."""
-    import pyarrow.compute as pc
-
-    from motet.model.tables import micros
-
-    for batch in snapshot.records(columns=["kind", "id", "start", "end"]):
-        here = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), pc.equal(batch.column("id"), event)))
-        for start, end in zip(micros(here.column("start")), micros(here.column("end")), strict=True):
-            assert start is not None and end is not None, "events of a log are stamped"
-            return start, end
-    raise UsageError(f"there is no event <{event}> in {snapshot.store.root}", advice="Check the event's IRI.")
+    return from_lake(
+        snapshot,
+        args.subscription,
+        event_interval(snapshot, event),
+        prefixes=why_arguments.prefixes_of(args),
+        entailment=args.entailment,
+        required=(event,),
+    )

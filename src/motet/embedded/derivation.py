@@ -14,10 +14,10 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from motet.embedded.readiness import get_ready
 from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single
+from motet.engine.warm_up import get_ready
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.parse import parse
 from motet.language.syntax import Subscription

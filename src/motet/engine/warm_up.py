@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
 from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
+from motet.jit.compiled import is_cached
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
 from motet.model.tables import EventRow, event_batch, event_records
@@ -47,3 +49,13 @@ def _subscriptions() -> Iterator[Subscription]:
     for number, (pattern, names) in enumerate(_PATTERNS.items()):
         (one,) = parse(f"SUBSCRIPTION s {' '.join(map(_EVENT.format, names))} WHEN {pattern} SELECT ?room")
         yield from (replace(one, name=f"{context.value}-{number}", context=context) for context in Context)
+
+
+log = logging.getLogger("motet")
+
+
+def get_ready() -> None:
+    """Compile the kernels, unless they are kept from an earlier process or there is nowhere to keep them."""
+    if not is_cached("motet.engine"):
+        log.warning("compiling the kernels, once on this machine: about half a minute")
+        warm_up()

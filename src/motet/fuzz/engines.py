@@ -40,7 +40,7 @@ from motet.reference import (
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud
-    from motet.embedded.job import Job, Summary
+    from motet.jobs.run import Job, Summary
 
     Runner = Callable[[Job, BinaryIO, Callable[[Sequence[DecodeError]], None]], Summary]
 
@@ -113,7 +113,7 @@ class Files:
         return list(apart(self._lines(whole), cases))
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.embedded.job import Job
+        from motet.jobs.run import Job
 
         sink = io.BytesIO()
         with _scratch() as folder:
@@ -176,7 +176,7 @@ class Embedded(KernelEngine):
 
 
 def embedded_files() -> Files:
-    from motet.embedded.run import run_embedded
+    from motet.jobs.run import run_embedded
 
     return Files("embedded", run_embedded)
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from motet.embedded.history import Setting
 from motet.engine.kernel import Kernel
+from motet.jobs.replay import Setting
 from motet.model.schemas import EVENTS, RECORDS
 from motet.model.tables import event_records
 from motet.spark.components import Division, Spread

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
-from motet.embedded.history import History
-from motet.embedded.replay import Part, Replay
+from motet.jobs.replay import History, Part, Replay
 from motet.lake import Snapshot
 from motet.model.schemas import RECORDS
 from motet.spark.components import divide

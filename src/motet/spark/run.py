@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from motet.embedded.history import Setting
-from motet.embedded.job import Job, Summary
+from motet.jobs.replay import Setting
+from motet.jobs.run import Job, Summary
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.components import Division, divide
 from motet.spark.detect_groups import detect

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from motet.embedded.chain import LINK_OFFSETS, Compared, Row, compare, digest, links
-from motet.embedded.history import Change
-from motet.embedded.verify import derived_again, rows
 from motet.engine.lives import parsed
+from motet.jobs.replay import Change
+from motet.jobs.verify import LINK_OFFSETS, Compared, Row, compare, derived_again, digest, links, rows
 from motet.lake import Lake, Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription

@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from motet.embedded.replay import Replay
+from motet.jobs.investigate import WhyInput, from_replay
+from motet.jobs.replay import Replay
 from motet.language.syntax import Subscription
+from motet.model.errors import MotetError
 from motet.model.notifications import Notification
+from motet.provenance.derivation import Why, why
+from motet.provenance.why_not import WhyNot, why_not
+from motet.provenance.wording import Names
 
 Run = Callable[[Replay, BinaryIO], int]
 
@@ -71,3 +76,44 @@ def changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterato
 
 def _notification(line: bytes) -> Notification:
     return Notification.from_line(line.decode())
+
+
+@dataclass(frozen=True)
+class ChangeExplanation:
+    """Why one side emits a notification, and what prevents it on the other; None where that cannot be said."""
+
+    why: Why | None
+    why_not: WhyNot | None
+
+
+@dataclass(frozen=True)
+class ChangeExplainer:
+    """Explains the changes between two replays."""
+
+    old: Replay
+    new: Replay
+    names: Names
+
+    def explain(self, change: Change) -> ChangeExplanation:
+        emitting, silent = (self.new, self.old) if change.gained else (self.old, self.new)
+        return ChangeExplanation(self._why(emitting, change.notification), self._why_not(silent, change.notification))
+
+    def _why(self, replay: Replay, notification: Notification) -> Why | None:
+        log = self._input(replay, notification)
+        try:
+            return why(log.scene, notification, checked=log.complete)
+        except MotetError:  # it needs events beyond those that can be examined
+            return None
+
+    def _why_not(self, replay: Replay, notification: Notification) -> WhyNot | None:
+        """The answer for the event that gets least far: what the others lack follows from it."""
+        if all(one.name != notification.subscription for part in replay.parts for one in part.subscriptions):
+            return None
+        log = self._input(replay, notification)
+        events = [event for event in notification.events if log.scene.start_of(event) is not None]
+        answers = [why_not(log.scene, notification.subscription, event) for event in events]
+        return min(answers, key=lambda answer: answer.nearest.nearness, default=None)
+
+    def _input(self, replay: Replay, notification: Notification) -> WhyInput:
+        interval = notification.start, notification.end
+        return from_replay(replay, notification.subscription, interval, self.names, notification.events)

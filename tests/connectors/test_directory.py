@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from motet.embedded import directory as module
-from motet.embedded.directory import Directory
+from motet.connectors import directory as module
+from motet.connectors.directory import Directory
 from motet.lake import Lake
 from motet.model.errors import DecodeError, UsageError
 

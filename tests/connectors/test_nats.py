@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from motet.cli.main import main
-from motet.embedded.feed import Fed
-from motet.embedded.nats_in import Stream, follow_stream
-from motet.embedded.nats_out import Subjects, deliver
+from motet.connectors.ingestion import Fed
+from motet.connectors.nats import Stream, Subjects, deliver, follow_stream
 from motet.lake import Lake
 from motet.model.errors import DecodeError, EngineError, UsageError
 from motet.model.notifications import Notification

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from motet.embedded.diff import changes, replayed_changes, status
-from motet.embedded.replay import load_replay, replay_embedded
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.jobs.diff import changes, replayed_changes, status
+from motet.jobs.replay import load_replay, replay_embedded
 from motet.language.parse import parse
 from motet.model.notifications import Notification
 

@@ -14,13 +14,23 @@ import pytest
 
 import motet
 from motet.cli.main import main
-from motet.embedded.chain import Compared, Difference, Row, Streamed, compare, difference, digest
-from motet.embedded.verify import derived_again, stored, verify_embedded
 from motet.fuzz.case import Case
 from motet.fuzz.compare import nth_case
 from motet.fuzz.oracle import judge
 from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities
+from motet.jobs.verify import (
+    Compared,
+    Difference,
+    Row,
+    Streamed,
+    compare,
+    derived_again,
+    difference,
+    digest,
+    stored,
+    verify_embedded,
+)
 from motet.lake import Lake
 from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri

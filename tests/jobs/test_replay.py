@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import motet
-from motet.embedded.history import history_of
-from motet.embedded.replay import load_replay, replay_embedded
 from motet.fuzz.case import Case, timed_event
 from motet.fuzz.logs import BEGIN, SECOND
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.jobs.replay import history_of, load_replay, replay_embedded
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.kernel import Kernel
+from motet.engine.warm_up import get_ready
+from motet.jobs.replay import Watch
+from motet.lake import Lake, Snapshot
+from motet.model.tables import notification_rows
 
 LINK_OFFSETS = 4096  # of the log that a link covers
 BEGIN = b"motet notifications 1\n"
@@ -140,3 +149,49 @@ def _stands_for(stored: Row, derived: Row) -> bool:
     one, other = json.loads(stored[1]), json.loads(derived[1])
     same_place = (stored[0], one["subscription"]) == (derived[0], other["subscription"])
     return bool(one["id"] == other["id"]) or same_place
+
+
+def verify_embedded(lake: Lake, snapshot: Snapshot, watch: Watch = lambda _: None) -> Compared:
+    """The records that notifications were derived from, against these notifications."""
+    stop = snapshot.notified_to
+    derived = derived_again(snapshot, lake.lateness, watch=watch)
+    return compare(Streamed(derived), Streamed(stored(snapshot)), stop)
+
+
+def derived_again(
+    snapshot: Snapshot,
+    lateness: int | None,
+    names: Collection[str] | None = None,
+    watch: Watch = lambda _: None,
+) -> Iterator[Row]:
+    """What the log says, with all its control records at their places; with ``names``, to these subscriptions alone."""
+
+    def records(stop: int) -> Iterator[pa.RecordBatch]:
+        for batch in snapshot.records(0, stop):
+            yield batch if names is None else of_concern(batch, names)
+
+    get_ready()
+    kernel = Kernel(lateness=lateness, history=records)
+    for batch in records(snapshot.notified_to):
+        yield from rows(kernel.advance(batch))
+        watch(len(batch))
+
+
+def stored(snapshot: Snapshot) -> Iterator[Row]:
+    """The notification table."""
+    for batch in snapshot.notifications():
+        yield from rows(batch)
+
+
+def rows(notifications: pa.RecordBatch) -> Iterator[Row]:
+    for notification, offset in notification_rows(notifications):
+        yield offset, notification.to_line()
+
+
+def of_concern(records: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """All records but those that begin or end other subscriptions."""
+    is_life = pc.is_in(records.column("kind"), pa.array(["subscribe", "unsubscribe"]))
+    if not is_life.true_count:
+        return records
+    is_known = pc.is_in(records.column("id"), pa.array(sorted(names), pa.string()))
+    return records.filter(pc.or_(pc.invert(is_life), is_known))

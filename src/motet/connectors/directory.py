@@ -18,7 +18,7 @@ from motet.codec.decode import decode_file
 from motet.codec.events import NO_EVENTS, Decoded
 from motet.codec.formats import SUFFIXES, format_of_path
 from motet.codec.messages import Message, decode_messages
-from motet.embedded.feed import Fed, SetAside, feed
+from motet.connectors.ingestion import Fed, SetAside, feed
 from motet.lake import Lake
 from motet.lake.sources import Look, Taken
 from motet.model.errors import DecodeError, MotetError, UsageError

@@ -1,0 +1,1 @@
+"""What users request of a lake or of files, on any engine: run, replay, verify, diff, why and why-not."""

@@ -1,0 +1,289 @@
+"""The log that why, why-not and diff examine: those events of files, of a lake or of a replay that can matter.
+
+In a lake these are the events near enough in time; when there are many, only those that match a leaf are examined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.engine.match.matcher import Matcher
+from motet.jobs.replay import Replay
+from motet.jobs.run import EventFiles, Job, OnRejected
+from motet.lake import DataFile, Snapshot
+from motet.language.parse import parse
+from motet.language.syntax import Construct, Leaf, Signal, Subscription
+from motet.model.errors import UsageError
+from motet.model.notifications import Notification
+from motet.model.schemas import TIME
+from motet.model.tables import Triple, event_rows, micros
+from motet.model.times import END_OF_TIME, START_OF_TIME
+from motet.provenance.reach import reach
+from motet.provenance.scene import Scene
+from motet.provenance.wording import Names
+from motet.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+)
+
+UNFILTERED_EVENTS = 1_000  # up to so many events are examined whether they match a leaf or not
+MAX_EVENTS = 5_000  # that are examined: evaluating the definitions takes quadratic time
+NEAR_MISS_FACTOR = 3  # events this many times as far away as the bounds allow can be near misses
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class WhyInput:
+    """A log to explain, and which of the events it was made from."""
+
+    scene: Scene
+    names: Names
+    events: int  # in the files or the lake
+    examined: int
+    which: str  # events were examined
+    complete: bool = True  # every event that can matter is in the log
+
+    def note(self) -> str:
+        """Which events were examined; empty when all were."""
+        return "" if self.events == self.examined else f"examined {self.examined} of {self.events} events: {self.which}"
+
+
+def find_notification(id_prefix: str, notifications: Iterable[Notification]) -> Notification:
+    """The one notification whose id begins with a prefix."""
+    matching = (notification for notification in notifications if notification.id.startswith(id_prefix.lower()))
+    candidates = list(islice(dict.fromkeys(matching), 3))
+    if not candidates:
+        raise UsageError(f"no notification has an id that begins with {id_prefix!r}", advice="`motet run` prints ids.")
+    if len(candidates) > 1:
+        ids = ", ".join(notification.id[: len(id_prefix) + 8] for notification in candidates)
+        raise UsageError(f"several ids begin with {id_prefix!r}: {ids}", advice="Give more of the id.")
+    return candidates[0]
+
+
+def event_interval(snapshot: Snapshot, event: str) -> Interval:
+    """The interval of an event of a lake."""
+    for batch in snapshot.records(columns=["kind", "id", "start", "end"]):
+        rows = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), pc.equal(batch.column("id"), event)))
+        for start, end in zip(micros(rows.column("start")), micros(rows.column("end")), strict=True):
+            assert start is not None and end is not None, "events of a log are stamped"
+            return start, end
+    raise UsageError(f"there is no event <{event}> in {snapshot.store.root}", advice="Check the event's IRI.")
+
+
+def from_files(
+    job: Job, prefixes: Mapping[str, str], on_rejected: OnRejected, required: Sequence[str] = ()
+) -> WhyInput:
+    """The log of `motet run`; the events in ``required`` are examined whether they match a leaf or not."""
+    subscribes: list[Record] = [
+        SubscribeRecord(offset, subscription) for offset, subscription in enumerate(job.subscriptions)
+    ]
+    batches = list(EventFiles(job, on_rejected))
+    count = sum(batch.num_rows for batch in batches)
+    ids: set[str] | None = None
+    if count > UNFILTERED_EVENTS:
+        matching = _leaf_filter(job.subscriptions, job.background, job.entailment)
+        ids = set(required).union(*map(matching, batches))
+    events = list(_numbered(batches, len(subscribes), ids))
+    end = TickRecord(len(subscribes) + count, END_OF_TIME)
+    scene = Scene.of([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
+    return WhyInput(scene, Names(dict(prefixes)), count, len(events), "those that match a leaf")
+
+
+def _numbered(batches: Iterable[pa.RecordBatch], first: int, ids: set[str] | None) -> Iterator[EventRecord]:
+    """The events with these ids, or all, as records with the offsets they have among all events."""
+    offset = first
+    for batch in batches:
+        for row in event_rows(batch):
+            assert row.start is not None and row.end is not None, "events are stamped"
+            if ids is None or row.id in ids:
+                yield EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples))
+            offset += 1
+
+
+def _leaf_filter(
+    subscriptions: Iterable[Subscription], background: frozenset[Triple], entailment: str
+) -> Callable[[pa.RecordBatch], set[str]]:
+    """A function that returns the ids of a batch's events that match a leaf of the subscriptions."""
+    leaves = [
+        Subscription(f"leaf-{index}-{event.name}", (event,), Leaf(event.name), delivery=Signal())
+        for index, subscription in enumerate(subscriptions)
+        for event in subscription.events
+    ]
+    matcher = Matcher(tuple(leaves), background, entailment)
+    return lambda batch: {event for (event,) in matcher.notify(batch).column("events").to_pylist()}
+
+
+def from_lake(
+    snapshot: Snapshot,
+    name: str,
+    interval: Interval,
+    *,
+    prefixes: Mapping[str, str],
+    entailment: str | None = None,
+    required: Sequence[str] = (),
+) -> WhyInput:
+    """One subscription of a lake, those that derive events, and the events that can matter near an interval."""
+    controls = list(_controls(snapshot, name))
+    subscriptions = [record.subscription for record in controls if isinstance(record, SubscribeRecord)]
+    changes = [record for record in controls if isinstance(record, BackgroundRecord)]
+    entailment = entailment or ("owl-rl" if changes else "none")
+    knowledge = (_background(changes), [change.offset for change in changes], entailment)
+    selection = _select(snapshot, subscriptions, interval, required, knowledge)
+    end = _last_tick(snapshot.next_offset, snapshot.frontier)
+    scene = Scene.of([*controls, *selection.events, *end], entailment=entailment, lateness=None)
+    return selection.why_input(snapshot, scene, Names(dict(prefixes)))
+
+
+def from_replay(replay: Replay, name: str, interval: Interval, names: Names, required: Sequence[str]) -> WhyInput:
+    """One subscription of a replay, those that derive events, and the visible events that can matter to it."""
+    part = next(part for part in replay.parts if any(one.name == name for one in part.subscriptions))
+    history, setting = part.history, part.history.setting
+    subscriptions = [one for one in part.subscriptions if one.name == name or isinstance(one.delivery, Construct)]
+    subscribes: list[Record] = [
+        SubscribeRecord(offset, subscription) for offset, subscription in enumerate(subscriptions, -len(subscriptions))
+    ]
+    changes = [_background_record(change.record.to_pylist()[0]) for change in setting.changes]
+    entailment = "owl-rl" if history.background or changes else "none"
+    knowledge = (history.background, [change.offset for change in changes], entailment)
+    selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, history.seen)
+    end = _last_tick(setting.stop, setting.frontier)
+    records = [*subscribes, *changes, *selection.events, *end]
+    scene = Scene.of(records, ontology=history.background, entailment=entailment, lateness=None)
+    return selection.why_input(replay.snapshot, scene, names)
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The events of a lake that are examined."""
+
+    events: list[EventRecord]
+    which: str
+    complete: bool
+
+    def why_input(self, snapshot: Snapshot, scene: Scene, names: Names) -> WhyInput:
+        count = sum(segment.kinds.get("event", 0) for segment in snapshot.segments)
+        return WhyInput(scene, names, count, len(self.events), self.which, self.complete)
+
+
+def _select(
+    snapshot: Snapshot,
+    subscriptions: Sequence[Subscription],
+    interval: Interval,
+    required: Sequence[str],
+    knowledge: tuple[frozenset[Triple], Sequence[int], str],  # background, offsets of its changes, entailment
+    visible: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda records: records,
+) -> _Selection:
+    background, changes, entailment = knowledge
+    window = _window(subscriptions, interval)
+    segments = [segment for segment in snapshot.segments if _overlaps(segment, *window)]
+    leaf_filter: Callable[[pa.RecordBatch], set[str]] | None = None
+    if sum(segment.rows for segment in segments) > UNFILTERED_EVENTS and all(
+        offset < segments[0].first for offset in changes
+    ):
+        leaf_filter = _leaf_filter(subscriptions, background, entailment)
+    batches = (visible(batch) for segment in segments for batch in snapshot.records(segment.first, segment.stop))
+    relevant = list(_relevant(batches, window, leaf_filter, required))
+    events = _nearest(relevant, interval, required)
+    which = f"those near enough in time{' that match a leaf' if leaf_filter else ''}"
+    complete = len(events) == len(relevant)
+    return _Selection(events, which + ("" if complete else f", the nearest {len(events)}"), complete)
+
+
+def _background(changes: Iterable[BackgroundRecord]) -> frozenset[Triple]:
+    triples: frozenset[Triple] = frozenset()
+    for change in changes:
+        triples = (triples - change.removed) | change.added
+    return triples
+
+
+def _overlaps(segment: DataFile, start: int, end: int) -> bool:
+    """Whether a segment can hold events that share an instant with a window."""
+    return segment.start is not None and segment.end is not None and segment.end >= start and segment.start <= end
+
+
+def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
+    """The control records that concern a subscription; of other subscriptions only those that derive events."""
+    for batch in snapshot.controls():
+        for row, end in zip(batch.to_pylist(), micros(batch.column("end")), strict=True):
+            offset = row["offset"]
+            match row["kind"]:
+                case "tick":
+                    yield TickRecord(offset, end or 0)
+                case "subscribe" if row["id"] == name or "CONSTRUCT" in row["text"].upper():
+                    yield SubscribeRecord(offset, parse(row["text"])[0])
+                case "unsubscribe":
+                    yield UnsubscribeRecord(offset, row["id"])
+                case "retract":
+                    yield RetractRecord(offset, row["id"])
+                case "background":
+                    yield _background_record(row)
+
+
+def _background_record(row: dict[str, Any]) -> BackgroundRecord:
+    """A background row of RECORDS."""
+    triples = frozenset(tuple(triple.values()) for triple in row["triples"])
+    removes = row["text"] == "remove"
+    return BackgroundRecord(row["offset"], **{"removed" if removes else "added": triples})
+
+
+def _window(subscriptions: Iterable[Subscription], interval: Interval) -> Interval:
+    """The time in which events can matter or be near misses."""
+    total = 0
+    for subscription in subscriptions:
+        radius = reach(subscription.pattern)
+        if radius is None:
+            return START_OF_TIME, END_OF_TIME
+        total += NEAR_MISS_FACTOR * radius
+    return max(interval[0] - total, START_OF_TIME), min(interval[1] + total, END_OF_TIME)
+
+
+def _relevant(
+    batches: Iterable[pa.RecordBatch],
+    window: Interval,
+    leaf_filter: Callable[[pa.RecordBatch], set[str]] | None,
+    required: Sequence[str],
+) -> Iterator[EventRecord]:
+    """The events that share an instant with a window and match a leaf, and the required ones in it."""
+    low, high = (pa.scalar(instant, pa.int64()).cast(TIME) for instant in window)
+    for batch in batches:
+        is_near = pc.and_(pc.greater_equal(batch.column("end"), low), pc.less_equal(batch.column("start"), high))
+        near = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), is_near))
+        ids = {*required, *leaf_filter(near)} if leaf_filter is not None else None
+        yield from (event for event in _event_records(near) if ids is None or event.id in ids)
+
+
+def _event_records(batch: pa.RecordBatch) -> Iterator[EventRecord]:
+    """The events of a RECORDS batch, with the frontier and late flag of their commit."""
+    columns = (batch.column("offset").to_pylist(), micros(batch.column("frontier")), batch.column("late").to_pylist())
+    for row, offset, frontier, late in zip(event_rows(batch), *columns, strict=True):
+        assert row.start is not None and row.end is not None, "events of a log are stamped"
+        yield EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples), frontier, late)
+
+
+def _nearest(events: list[EventRecord], interval: Interval, required: Sequence[str]) -> list[EventRecord]:
+    """At most `MAX_EVENTS` events: the required ones, then those nearest in time."""
+    if len(events) <= MAX_EVENTS:
+        return events
+
+    def distance(event: EventRecord) -> tuple[bool, int]:
+        return event.id not in required, max(interval[0] - event.end, event.start - interval[1], 0)
+
+    return sorted(sorted(events, key=distance)[:MAX_EVENTS], key=lambda event: event.offset)
+
+
+def _last_tick(offset: int, frontier: int | None) -> Iterator[Record]:
+    """The frontier of the whole log, which events that are not examined may have moved."""
+    if frontier is not None:
+        yield TickRecord(offset, frontier)
