@@ -124,7 +124,7 @@ class Stages:
     def patches(self) -> _Both:
         cloud = self._cloud
         wrapped = [
-            ("decode", "motet.embedded.cloud", "decode_few"),
+            ("decode", "motet.embedded.cloud", "decode_small"),
             ("append", cloud._intake, "append"),
             ("derive", cloud._derivation, "advance"),
             ("deliver", cloud._delivery, "tell"),

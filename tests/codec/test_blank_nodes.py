@@ -1,4 +1,4 @@
-"""Names of blank nodes."""
+"""Canonical labels and IRIs of blank nodes."""
 
 import time
 
@@ -38,36 +38,36 @@ def clique(size: int) -> list[Triple]:
     return [(f"_:{a}", "<urn:p>", f"_:{b}") for a in range(size) for b in range(size) if a != b]
 
 
-def test_poison_graphs_stop_early() -> None:
-    """A graph made to need exponential work is refused within the budget."""
+def test_adversarial_graphs_are_refused_early() -> None:
+    """A graph that needs exponential work is refused within the work limit."""
     before = time.process_time()
-    with pytest.raises(LimitError, match="too alike"):
+    with pytest.raises(LimitError, match="too similar"):
         canonical_labels(clique(12), max_work=20_000)
     assert time.process_time() - before < 5
 
 
-def test_long_chains_are_refused_not_crashed() -> None:
-    """A chain of alike nodes longer than the nesting allowed is refused cleanly."""
+def test_long_chains_are_refused() -> None:
+    """A chain of similar nodes beyond the nesting limit raises LimitError, not RecursionError."""
     chain = [(f"_:{i}", "<urn:next>", f"_:{(i + 1) % 2000}") for i in range(2000)]
-    with pytest.raises(LimitError, match="too alike"):
+    with pytest.raises(LimitError, match="too similar"):
         canonical_labels(chain, max_work=1_000_000)
 
 
-def test_names_derive_from_the_graph() -> None:
+def test_iris_are_made_of_graph_and_label() -> None:
     """A blank node becomes an IRI of its graph and its label; a graph IRI with a fragment gets a dash."""
     lines = b"_:a <urn:p> _:b <urn:e> .\n_:a <urn:p> <urn:x> <urn:e#f> .\n<urn:s> <urn:p> <urn:o> <urn:none> .\n"
     [decoded] = decode_bytes(lines, "application/n-quads")
-    found = [[tuple(triple.values()) for triple in event] for event in decoded.events.column("triples").to_pylist()]
-    assert found == [
+    triples = [[tuple(triple.values()) for triple in event] for event in decoded.events.column("triples").to_pylist()]
+    assert triples == [
         [("<urn:e#genid-c14n1>", "<urn:p>", "<urn:e#genid-c14n0>")],
         [("<urn:e#f-genid-c14n0>", "<urn:p>", "<urn:x>")],
         [("<urn:s>", "<urn:p>", "<urn:o>")],
     ]
 
 
-def test_only_the_poisoned_event_is_rejected() -> None:
-    """An event whose blank nodes cannot be named is rejected; others pass."""
-    poison = "".join(f"{s} {p} {o} <urn:bad> .\n" for s, p, o in clique(9))
-    [decoded] = decode_bytes(f"{poison}_:a <urn:p> _:b <urn:good> .\n".encode(), "application/n-quads")
+def test_only_the_adversarial_event_is_rejected() -> None:
+    """An event whose blank nodes cannot be labelled is rejected; others are accepted."""
+    adversarial = "".join(f"{s} {p} {o} <urn:bad> .\n" for s, p, o in clique(9))
+    [decoded] = decode_bytes(f"{adversarial}_:a <urn:p> _:b <urn:good> .\n".encode(), "application/n-quads")
     assert decoded.events.column("id").to_pylist() == ["urn:good"]
-    assert [(error.event, error.content) for error in decoded.rejected] == [("urn:bad", poison.rstrip("\n"))]
+    assert [(error.event, error.content) for error in decoded.rejected] == [("urn:bad", adversarial.rstrip("\n"))]

@@ -52,8 +52,8 @@ def test_binary_mode() -> None:
     assert decode(b"<> <urn:p> <urn:o> .", "text/turtle", headers) == ([(IRI, STATED | {TRIPLE, subject})], [])
 
 
-def test_graphs_keep_their_names() -> None:
-    """Data with graphs keeps their names, and the attributes speak about each of them."""
+def test_graphs_keep_their_iris() -> None:
+    """Data with graphs keeps their IRIs, and the attributes are stated about each of them."""
     data = "<urn:a> {<urn:s> <urn:p> <urn:o>} <urn:b> {<urn:s> <urn:p> <urn:o>}"
     events, rejected = decode(BASE | {"datacontenttype": "application/trig", "data": data})
     own = {name: {(f"<{name}>", p, o) for _, p, o in STATED} for name in ("urn:a", "urn:b")}
@@ -112,19 +112,19 @@ def test_one_bad_event_of_a_batch(change: dict[str, object], word: str) -> None:
 
 @pytest.mark.parametrize("data", [b"{", b'{"id": NaN}', b"\xff", b"5"])
 def test_not_a_cloudevent_at_all(data: bytes) -> None:
-    """Bytes that are no JSON object are one clean rejection."""
+    """Bytes that are not a JSON object give one rejection."""
     events, [error] = decode(data)
     assert (events, bool(error.advice)) == ([], True)
 
 
 def test_incomplete_headers() -> None:
-    """A request in binary mode that lacks an attribute is one clean rejection."""
+    """A request in binary mode that lacks an attribute gives one rejection."""
     events, [error] = decode(b"<> <urn:p> <urn:o> .", "text/turtle", {"ce-id": "1"})
     assert (events, "specversion" in error.reason) == ([], True)
 
 
-def test_equal_ids_in_a_batch_stay_apart() -> None:
-    """Two CloudEvents with the same name in a batch are two events, not one merged."""
+def test_equal_ids_in_a_batch_are_two_events() -> None:
+    """Two CloudEvents with the same id in a batch are two events."""
     twice = [BASE | {"n": 1}, BASE | {"n": 2}]
     events, rejected = decode(twice, "application/cloudevents-batch+json")
     assert ([event for event, _ in events], [len(triples) for _, triples in events], rejected) == (
@@ -136,7 +136,7 @@ def test_equal_ids_in_a_batch_stay_apart() -> None:
 
 @pytest.mark.parametrize("value", ["1e999", '"\\ud800"'])
 def test_data_that_json_allows_and_rdf_does_not(value: str) -> None:
-    """A number without end or half a character in the data rejects only its own CloudEvent."""
+    """An infinite number or a lone surrogate in the data rejects only its CloudEvent."""
     bad = json.dumps(BASE | {"datacontenttype": "application/ld+json"})[:-1] + f', "data": {{"urn:p": {value}}}}}'
     events, [error] = decode(f"[{bad}, {json.dumps(BASE)}]".encode(), "application/cloudevents-batch+json")
     assert ([event for event, _ in events], bool(error.reason)) == ([IRI], True)

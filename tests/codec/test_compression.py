@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from motet.codec.decode import decode_bytes, decode_file
-from motet.codec.limits import Limits
+from motet.codec.options import Limits
 from motet.model.errors import DecodeError, UsageError
 
 LINES = [f'<urn:s> <urn:p> "{i * 7919}" <urn:e{i // 2}> .\n' for i in range(400_000)]
@@ -22,15 +22,15 @@ def decode(path: Path, limits: Limits | None = None) -> tuple[list[str], list[De
 
 @pytest.mark.parametrize("name", ["a.nq", "a.nq.gz", "a.nq.zst"])
 @pytest.mark.parametrize("codec", ["gzip", "zstd", None])
-def test_compression_is_told_by_the_bytes(tmp_path: Path, name: str, codec: str | None) -> None:
-    """gzip and zstd are recognised by their first bytes, whatever the file is called."""
+def test_compression_is_recognised_by_magic_number(tmp_path: Path, name: str, codec: str | None) -> None:
+    """gzip and zstd are recognised by their first bytes, not by the file name."""
     text = b"<urn:s> <urn:p> <urn:o> <urn:e> .\n"
     packed = {"gzip": gzip.compress(text), "zstd": pa.Codec("zstd").compress(text).to_pybytes(), None: text}[codec]
     (tmp_path / name).write_bytes(packed)
     assert decode(tmp_path / name) == (["urn:e"], [])
 
 
-def test_members_one_after_the_other() -> None:
+def test_gzip_members_are_concatenated() -> None:
     """A gzip file made of several members is read to its end."""
     members = [gzip.compress(f"<urn:s> <urn:p> <urn:o> <urn:e{i}> .\n".encode()) for i in range(3)]
     [decoded] = decode_bytes(b"".join(members), "application/n-quads")
@@ -38,8 +38,8 @@ def test_members_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(max_document_bytes=1_000_000)])
-def test_damage_spares_the_events_before_it(tmp_path: Path, limits: Limits) -> None:
-    """Of a truncated file the events before the damage pass, except the one it may have cut."""
+def test_events_before_the_damage_are_accepted(tmp_path: Path, limits: Limits) -> None:
+    """Of a truncated file the events before the damage are accepted, except the last."""
     packed = gzip.compress(TEXT, compresslevel=1)
     (tmp_path / "a.nq.gz").write_bytes(packed[: len(packed) * 3 // 4])
     ids, rejected = decode(tmp_path / "a.nq.gz", limits)
@@ -51,7 +51,7 @@ def test_damage_spares_the_events_before_it(tmp_path: Path, limits: Limits) -> N
 
 
 def test_damaged_trig(tmp_path: Path) -> None:
-    """Of a truncated TriG document the graphs before the last one read pass."""
+    """Of a truncated TriG document the graphs before the last one read are accepted."""
     text = "".join(f"<urn:e{i}> {{ <urn:s> <urn:p> {i * 7919} }}\n" for i in range(150_000)).encode()
     packed = gzip.compress(text, compresslevel=1)
     (tmp_path / "a.trig.gz").write_bytes(packed[: len(packed) * 3 // 4])

@@ -1,4 +1,4 @@
-"""Documents that are read whole."""
+"""Documents parsed by pyoxigraph."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec.decode import decode_bytes
-from motet.codec.limits import Limits
+from motet.codec.options import Limits
 from motet.model.errors import DecodeError, UsageError
 
 Graphs = list[tuple[str, list[tuple[str, str, str]]]]
@@ -46,7 +46,7 @@ def test_a_document_without_graphs_is_one_event(content_type: str, text: str) ->
     assert decode(text, content_type) == ([("urn:e", [("<urn:e>", f"<{TYPE}>", "<urn:e#c>")])], [])
 
 
-def test_identity_without_a_given_one() -> None:
+def test_an_event_without_an_id_is_named_by_hash() -> None:
     """Without an id the event is named after the hash of the document."""
     graphs, _ = decode("<urn:s> a <urn:c> .", "text/turtle", None)
     assert [event for event, _ in graphs] == ["urn:motet:event:" + hashlib.sha256(b"<urn:s> a <urn:c> .").hexdigest()]
@@ -59,7 +59,7 @@ def test_event_id_must_be_an_iri() -> None:
 
 
 def test_trig_graphs_are_events() -> None:
-    """Each graph of a TriG document is an event, wherever its triples stand."""
+    """Each graph of a TriG document is an event, even if its triples are not consecutive."""
     text = "<urn:a> {<urn:s> <urn:p> 1} <urn:b> {<urn:s> <urn:p> 2} <urn:a> {<urn:s> <urn:p> 3}"
     integer = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'.format
     expected = [("urn:a", [1, 3]), ("urn:b", [2])]
@@ -81,14 +81,14 @@ def test_trig_graphs_are_events() -> None:
     ],
 )
 def test_triples_beside_graphs_are_rejected(content_type: str, text: str) -> None:
-    """Triples outside any graph of a document with graphs are rejected; its events pass."""
+    """Triples outside any graph of a document with graphs are rejected; its events are accepted."""
     graphs, [error] = decode(text, content_type)
     assert graphs == [("urn:a", [("<urn:s>", "<urn:p>", "<urn:o>")])]
     assert error.content == "<urn:s> <urn:p> <urn:stray> ."
 
 
 def test_trig_error_keeps_complete_events() -> None:
-    """After a syntax error the events before it pass; the one being read and the rest are one rejection."""
+    """The events before a syntax error are accepted; the current one and the rest are one rejection."""
     rest = " <urn:s> <urn:p> oops }\n<urn:c> {<urn:s> <urn:p> 3}\n"
     text = "<urn:a> {<urn:s> <urn:p> 1}\n<urn:b> {<urn:s> <urn:p> 2 .\n" + rest
     graphs, [error] = decode(text, "application/trig")
@@ -113,7 +113,7 @@ def test_trig_error_keeps_complete_events() -> None:
     ],
 )
 def test_a_broken_document_is_one_rejection(content_type: str, text: str, word: str) -> None:
-    """A document that cannot be parsed, or says nothing, is rejected whole with its content."""
+    """A document that cannot be parsed, or has no triples, is one rejection with its content."""
     graphs, [error] = decode(text, content_type)
     assert graphs == []
     assert error.content == text
@@ -137,7 +137,7 @@ def test_rdf_12_is_unsupported(text: str) -> None:
 
 
 def test_rdf_12_marks_inside_strings_are_text() -> None:
-    """What looks like RDF 1.2 inside a string, an IRI or a comment is none."""
+    """What looks like RDF 1.2 inside a string, an IRI or a comment is text."""
     text = """<> <urn:p> "<<(", '{|', \"\"\"a " << \"\"\", <urn:x> . # << {|"""
     graphs, rejected = decode(text, "text/turtle")
     assert ([o for _, _, o in graphs[0][1]], rejected) == (['"<<("', '"{|"', '"a \\" << "', "<urn:x>"], [])

@@ -1,4 +1,4 @@
-"""Events out and in again."""
+"""Encoding and decoding events."""
 
 import pyarrow as pa
 import pytest
@@ -51,21 +51,21 @@ def batch(written: list[Event]) -> pa.RecordBatch:
 
 
 def decode(data: bytes, syntax: Format, event_id: str | None = None) -> list[Event]:
-    found = []
+    decoded_events = []
     for decoded in decode_bytes(data, syntax.value, event_id=event_id, time_properties=()):
         assert decoded.rejected == []
         for row in decoded.events.to_pylist():
             triples = [(t["subject"], t["predicate"], t["object"]) for t in row["triples"]]
             assert len(set(triples)) == len(triples)
-            found.append((row["id"], frozenset(triples)))
-    return found
+            decoded_events.append((row["id"], frozenset(triples)))
+    return decoded_events
 
 
 @pytest.mark.parametrize("syntax", [Format.N_QUADS, Format.TRIG, Format.JSON_LD, Format.CLOUDEVENTS_BATCH])
 @settings(deadline=None, max_examples=50)
 @given(st.lists(events(), max_size=4, unique_by=lambda event: event[0]))
-def test_many_events_come_back(syntax: Format, written: list[Event]) -> None:
-    """Decoding what was encoded gives the same events."""
+def test_many_events_round_trip(syntax: Format, written: list[Event]) -> None:
+    """Decoding encoded events gives the same events."""
     assume(written or syntax in (Format.N_QUADS, Format.CLOUDEVENTS_BATCH))  # others must not be empty
     assume(syntax is not Format.CLOUDEVENTS_BATCH or not any(_has_two_times(event) for event in written))
     assert sorted(decode(encode(batch(written), syntax), syntax)) == sorted(written)
@@ -74,8 +74,8 @@ def test_many_events_come_back(syntax: Format, written: list[Event]) -> None:
 @pytest.mark.parametrize("syntax", [Format.TURTLE, Format.N_TRIPLES, Format.RDF_XML, Format.CLOUDEVENT])
 @settings(deadline=None, max_examples=50)
 @given(events())
-def test_one_event_comes_back(syntax: Format, written: Event) -> None:
-    """Decoding what was encoded, under the same name, gives the same event."""
+def test_one_event_round_trips(syntax: Format, written: Event) -> None:
+    """Decoding an encoded event with the same IRI gives the same event."""
     assume(syntax is not Format.CLOUDEVENT or not _has_two_times(written))
     try:
         data = encode(batch([written]), syntax)
@@ -93,7 +93,7 @@ def _has_two_times(event: Event) -> bool:
 
 
 def test_cloudevents_attributes_are_recovered() -> None:
-    """An event that came in a CloudEvent goes out in the same envelope, its triples as N-Quads."""
+    """An event decoded from a CloudEvent is encoded with the same attributes, and its triples as N-Quads."""
     import json
 
     stated = {"id": "1", "source": "/a", "type": "t", "subject": "s", "ext": "5"}
@@ -107,8 +107,8 @@ def test_cloudevents_attributes_are_recovered() -> None:
     }
 
 
-def test_slices_encode_their_own_rows() -> None:
-    """A slice of a larger batch is written without the rest."""
+def test_a_slice_encodes_only_its_rows() -> None:
+    """A slice of a batch is encoded without the other rows."""
     whole = batch([(f"urn:e:{i}", frozenset({("<urn:s>", "<urn:p>", f"<urn:o{i}>")})) for i in range(5)])
     expected = b"".join(b"<urn:s> <urn:p> <urn:o%d> <urn:e:%d> .\n" % (i, i) for i in (2, 3))
     assert encode(whole.slice(2, 2), "application/n-quads") == expected
@@ -122,7 +122,7 @@ def test_one_event_formats_refuse_more() -> None:
 
 
 @pytest.mark.parametrize("triple", [("<urn:s>", "<http://x/>", "<urn:o>"), ("<urn:s>", "<http://x/p>", '"\\u0001"')])
-def test_rdf_xml_refuses_what_it_cannot_say(triple: tuple[str, str, str]) -> None:
+def test_rdf_xml_refuses_terms_it_cannot_express(triple: tuple[str, str, str]) -> None:
     """A predicate without an XML name, or text XML has no characters for, is refused."""
     with pytest.raises(UsageError, match="RDF/XML"):
         encode(batch([("urn:e", frozenset({triple}))]), "application/rdf+xml")

@@ -1,4 +1,4 @@
-"""When events happened."""
+"""Times of events."""
 
 import pyarrow as pa
 import pytest
@@ -42,13 +42,13 @@ def test_half_an_interval_is_a_point(name: str) -> None:
 
 
 def test_first_group_decides() -> None:
-    """A property later in the order is not even looked at when an earlier one is present."""
+    """A later property is ignored if an earlier one is present."""
     good, bad = literal("1970-01-01T00:00:01"), literal("whenever")
     assert times_of((PROV + "generatedAtTime", bad), (SOSA, good)) == ([(1_000_000, 1_000_000)], [])
 
 
 def test_no_time() -> None:
-    """An event without any time property has null times, also when something else in it has one."""
+    """An event without any time property has null times, even if another subject in it has one."""
     lines = f"<urn:other> <{SOSA}> {literal('1970-01-01T00:00:01Z')} <urn:e> .".encode()
     [decoded] = decode_bytes(lines, "application/n-quads")
     assert (decoded.events.column("start").to_pylist(), decoded.rejected) == ([None], [])

@@ -1,4 +1,4 @@
-"""Which format a name means."""
+"""Formats of file names and content types."""
 
 import pytest
 
@@ -19,8 +19,8 @@ from motet.model.errors import UsageError
         ("a.ce.json", Format.CLOUDEVENT),
     ],
 )
-def test_suffix_tells_format(path: str, expected: Format) -> None:
-    """A file's suffix, under a compression suffix, tells its format."""
+def test_suffix_selects_the_format(path: str, expected: Format) -> None:
+    """The suffix of a file name, before a compression suffix, selects the format."""
     assert format_of_path(path) is expected
 
 
@@ -37,7 +37,7 @@ def test_unknown_content_type_lists_known_ones() -> None:
 
 
 def test_only_utf8() -> None:
-    """A content type with another charset than UTF-8 is refused."""
+    """A content type with a charset other than UTF-8 is refused."""
     assert format_of_content_type('Text/Turtle; charset="UTF-8"') is Format.TURTLE
     with pytest.raises(UsageError, match="not UTF-8"):
         format_of_content_type("text/turtle;charset=latin1")

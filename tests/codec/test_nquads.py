@@ -1,4 +1,4 @@
-"""The N-Quads decoder against pyoxigraph, line by line."""
+"""The N-Quads decoder compared with pyoxigraph, and the small-request parser compared with the decoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.codec import nquads
-from motet.codec.nquads import BadLine, NQuadsDecoder
+from motet.codec.nquads import NQuadsDecoder, decode_nquads, decode_small_nquads
+from motet.codec.options import DecodeOptions
+from motet.codec.rejections import BadLine
 from motet.model.errors import LimitError
 from motet.model.schemas import QUADS
 
@@ -22,7 +24,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 Row = tuple[int, str | None, str, str, str]
 
 
-def decode(*pieces: bytes, max_line_bytes: int = nquads.LONGEST_LINE) -> tuple[list[Row], list[BadLine]]:
+def decode(*pieces: bytes, max_line_bytes: int = nquads.MAX_LINE_BYTES) -> tuple[list[Row], list[BadLine]]:
     decoder = NQuadsDecoder(max_line_bytes=max_line_bytes)
     outcomes = [*(decoder.feed(piece) for piece in pieces), decoder.finish()]
     for batch, _ in outcomes:
@@ -35,7 +37,7 @@ def decode(*pieces: bytes, max_line_bytes: int = nquads.LONGEST_LINE) -> tuple[l
 
 
 def oracle(line: bytes) -> list[tuple[str | None, str, str, str]] | None:
-    """What pyoxigraph makes of one line; None when it, or RDF 1.1, refuses it."""
+    """The quads pyoxigraph parses from one line; None if it, or RDF 1.1, refuses the line."""
     try:
         quads = list(ox.parse(line, ox.RdfFormat.N_QUADS))
     except SyntaxError:
@@ -142,7 +144,7 @@ quad_lines = st.builds(
 ).map(str.encode)
 lines = quad_lines | st.sampled_from([b"", b" \t", b"# comment", b'#"\xff'])
 line_ends = st.sampled_from([b"\n"] * 6 + [b"\r\n", b"\r", b"\n\n"])
-documents = st.lists(st.tuples(lines, line_ends), max_size=8).map(lambda parts: b"".join(map(b"".join, parts)))
+documents = st.lists(st.tuples(lines, line_ends), max_size=8).map(lambda pairs: b"".join(map(b"".join, pairs)))
 
 SCRAPS = rb"""< > " \ . @ ^^ _: # % - : // ? [ { | ` ' \u0041 <<( )>> %4 --ltr 0 Z +""".split()
 SCRAPS += [
@@ -174,14 +176,14 @@ def mutated(draw: st.DrawFn) -> bytes:
 @settings(max_examples=200, deadline=None)
 @given(documents)
 def test_lines_are_read_as_pyoxigraph_reads_them(text: bytes) -> None:
-    """Every way of writing a quad gives pyoxigraph's terms or pyoxigraph's refusal, at the right line."""
+    """Every form of a quad gives pyoxigraph's terms or pyoxigraph's error, at the right line."""
     assert_as_pyoxigraph(text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(mutated(), max_size=12))
-def test_mutated_lines_are_judged_as_by_pyoxigraph(broken: list[bytes]) -> None:
-    """A damaged line is accepted exactly when pyoxigraph accepts it, whatever stands around it."""
+def test_mutated_lines_are_accepted_as_by_pyoxigraph(broken: list[bytes]) -> None:
+    """A damaged line is accepted exactly when pyoxigraph accepts it, whatever the lines around it."""
     assert_as_pyoxigraph(b"\n".join(broken))
 
 
@@ -194,8 +196,8 @@ def test_mutated_lines_are_judged_as_by_pyoxigraph(broken: list[bytes]) -> None:
         '<http://h> <x://:1> "日😀"@de.',
     ],
 )
-def test_every_change_of_one_byte_is_judged_as_by_pyoxigraph(line: str) -> None:
-    """No single byte, put into or in place of a byte of a good line, is judged differently."""
+def test_every_change_of_one_byte_is_accepted_as_by_pyoxigraph(line: str) -> None:
+    """Inserting or replacing any single byte of a valid line gives the same result as pyoxigraph."""
     text = line.encode()
     others = [bytes([byte]) for byte in range(256) if byte not in b"\r\n"]
     changed = [text[:at] + byte + text[at + gone :] for at in range(len(text)) for byte in others for gone in (0, 1)]
@@ -213,8 +215,8 @@ BROKEN_UTF8 = [
 ]
 
 
-def test_each_odd_form_on_its_own_is_read_as_by_pyoxigraph() -> None:
-    """Every unusual IRI, label, escape, character, tag and datatype, alone in an otherwise plain line."""
+def test_each_unusual_form_is_read_as_by_pyoxigraph() -> None:
+    """An unusual IRI, label, escape, character, tag or datatype in a common line is read as by pyoxigraph."""
     quoted = [f'"{text}"' for text in ESCAPES + ODD_CHARACTERS]
     tagged = [f'"a"@{tag}' for tag in LANGUAGES + DIRECTIONS]
     typed = [f'"a"^^<{datatype}>' for datatype in DATATYPES + ODD_IRIS]
@@ -229,8 +231,8 @@ def test_each_odd_form_on_its_own_is_read_as_by_pyoxigraph() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), documents, st.binary(max_size=3))
-def test_cuts_do_not_matter(data: st.DataObject, text: bytes, tail: bytes) -> None:
-    """However the input is cut into pieces, the same quads and bad lines come out."""
+def test_pieces_may_be_cut_anywhere(data: st.DataObject, text: bytes, tail: bytes) -> None:
+    """Input cut into pieces anywhere gives the same quads and bad lines."""
     text += tail
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[first:last] for first, last in pairwise([0, *cuts, len(text)])]
@@ -239,7 +241,7 @@ def test_cuts_do_not_matter(data: st.DataObject, text: bytes, tail: bytes) -> No
 
 
 def test_valid_documents_equal_a_whole_parse() -> None:
-    """A document is the sum of its lines: parsing it whole gives the same quads in the same order."""
+    """Parsing a document whole gives the quads of its lines in their order."""
     text = b'<a:s> <a:p> "1" .\r\n\r\n# c\r<a:s> <a:p> "\\u0032"@EN <a:g> .\n\r<a:s> <a:p> "3" .\n<a:s> <a:p> _:b.'
     rows, bad = decode(text)
     assert [row[1:] for row in rows] == [_terms(quad) for quad in ox.parse(text, ox.RdfFormat.N_QUADS)]
@@ -247,8 +249,8 @@ def test_valid_documents_equal_a_whole_parse() -> None:
     assert bad == []
 
 
-def test_many_hard_lines_keep_their_places() -> None:
-    """Lines that pyoxigraph must decide, good and bad, do not disturb the order of the others."""
+def test_many_uncertain_lines_keep_their_order() -> None:
+    """Lines that pyoxigraph parses, valid or not, do not change the order of the others."""
     forms = ['"\\u0041{}"', '"B{}"', '"C{}', '"D{}"', '"\\bE{}"']
     text = "".join(f"<a:s> <a:p> {forms[n % 5].format(n)} .\n" for n in range(1000))
     rows, bad = decode(text.encode())
@@ -258,7 +260,7 @@ def test_many_hard_lines_keep_their_places() -> None:
     assert [line.line for line in bad] == list(range(3, 1001, 5))
 
 
-def test_a_line_longer_than_the_limit_is_skipped_without_being_kept() -> None:
+def test_a_line_longer_than_the_limit_is_skipped_in_bounded_memory() -> None:
     """An over-long line becomes a bad line, in bounded memory, and the next line is read."""
     decoder = NQuadsDecoder(max_line_bytes=2000)
     for _ in range(100):
@@ -277,14 +279,14 @@ def test_a_line_of_exactly_the_limit_is_read() -> None:
 
 
 def test_a_truncated_file_loses_only_its_last_line() -> None:
-    """What stands after the last line end is judged when the stream ends."""
+    """The text after the last line end is decoded when the stream ends."""
     rows, bad = decode(b'<a:s> <a:p> "1" <a:g> .\n<a:s> <a:p> "2" <a:g')
     assert rows == [(1, "<a:g>", "<a:s>", "<a:p>", '"1"')]
     assert bad == [BadLine(2, 17, "Unexpected end of file", '<a:s> <a:p> "2" <a:g', None)]
 
 
 def test_invalid_utf8_is_a_bad_line() -> None:
-    """Bytes that are not UTF-8 spoil their own line, and are shown replaced."""
+    """Bytes that are not UTF-8 make their line bad; the error replaces them."""
     rows, bad = decode(b'<a:s> <a:p> "\xff" <urn:e:1> .\n<a:s> <a:p> "1" .\n')
     assert [row[0] for row in rows] == [2]
     assert [(line.line, line.column, line.content, line.graph) for line in bad] == [
@@ -294,7 +296,7 @@ def test_invalid_utf8_is_a_bad_line() -> None:
 
 @pytest.mark.parametrize("value", ["<<(<a:s> <a:p> <<(<a:s> <a:p> <a:o>)>>)>>", '"hello"@en--ltr'])
 def test_rdf_12_terms_are_refused_by_name(value: str) -> None:
-    """Triple terms and directions are not RDF 1.1; the reason says so and the event is named."""
+    """Triple terms and directions are not RDF 1.1; the error says so and names the event."""
     rows, bad = decode(f"<a:s> <a:p> {value} <urn:e:1> .".encode())
     assert rows == []
     assert bad[0].reason.startswith("RDF 1.2 terms are not supported")
@@ -302,12 +304,12 @@ def test_rdf_12_terms_are_refused_by_name(value: str) -> None:
 
 
 def test_text_that_looks_like_a_triple_term_is_text() -> None:
-    """The signs of a triple term inside a literal or a comment mean nothing."""
+    """The marks of a triple term inside a literal or a comment are text."""
     assert_as_pyoxigraph(b'<a:s> <a:p> "\\u0041<<( \\" <<(" . # "<<(\n<a:s#> <a:p> "\\b" . # <<(')
 
 
-def test_deeply_nested_triple_terms_do_no_harm() -> None:
-    """Nesting that would overflow the stack of a recursive parser is refused before it gets there."""
+def test_deeply_nested_triple_terms_are_refused() -> None:
+    """Nesting that would overflow the stack of a recursive parser is refused before it is parsed."""
     line = b"<a:s> <a:p> " + b"<<(<a:s> <a:p> " * 200_000 + b"<a:o>" + b")>>" * 200_000 + b" ."
     rows, bad = decode(line)
     assert rows == []
@@ -328,26 +330,26 @@ def test_deeply_nested_triple_terms_do_no_harm() -> None:
         ("nonsense", None),
     ],
 )
-def test_the_graph_of_a_broken_line_is_scavenged(line: str, graph: str | None) -> None:
-    """A broken line names its event when a fourth term can be told from the third."""
+def test_the_graph_of_a_bad_line_is_recovered(line: str, graph: str | None) -> None:
+    """A bad line has a graph if its fourth term can be distinguished from the third."""
     assert [bad.graph for bad in decode(line.encode())[1]] == [graph]
 
 
 @pytest.mark.parametrize("pieces", [(), (b"",), (b"\n",), (b"\r", b"\n"), (b"# only a comment",), (b"  \r\n\t",)])
-def test_nothing_gives_nothing(pieces: tuple[bytes, ...]) -> None:
+def test_empty_input_gives_no_quads(pieces: tuple[bytes, ...]) -> None:
     """Empty input, blank lines and comments give neither quads nor bad lines."""
     assert decode(*pieces) == ([], [])
 
 
 def test_a_piece_too_large_for_a_column_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offsets are 32 bits wide, so the size of a piece has a limit."""
-    monkeypatch.setattr(nquads, "LONGEST_FEED", 3)
+    """A piece has a maximum size, because offsets are 32 bits wide."""
+    monkeypatch.setattr(nquads, "MAX_FEED_BYTES", 3)
     with pytest.raises(LimitError, match="4 bytes"):
         NQuadsDecoder().feed(b"1234")
 
 
 def test_batches_share_no_memory_with_the_input() -> None:
-    """A batch stays what it is when the next piece is decoded."""
+    """A batch does not change when the next piece is decoded."""
     decoder = NQuadsDecoder()
     first, _ = decoder.feed(b"<a:s> <a:p> <a:o> .\n" * 100)
     before = pa.RecordBatch.from_pylist(first.to_pylist(), QUADS)
@@ -355,10 +357,78 @@ def test_batches_share_no_memory_with_the_input() -> None:
     assert first.equals(before)
 
 
-def test_a_line_that_is_too_long_still_tells_its_event() -> None:
-    """Only the event of the long literal is set aside: the end of the line names it."""
+def test_a_line_that_is_too_long_names_its_event() -> None:
+    """Only the event of the long literal is rejected: the end of the line names it."""
     decoder = NQuadsDecoder(max_line_bytes=2000)
     for _ in range(100):
         decoder.feed(b'<a:s> <a:p> "' if not decoder._partial else b"x" * 1000)
     _, bad = decoder.feed(b'x"@en <urn:e:1> .\n')
     assert [line.graph for line in bad] == ["urn:e:1"]
+
+
+OPTIONS = DecodeOptions("input")
+IRIS = st.sampled_from(
+    [
+        "<urn:a>",
+        "<urn:b>",
+        "<http://h/p?q=1#f>",
+        "<http://h:80>",
+        "<http://h:x/>",
+        "<x:%41>",
+        "<x:%4>",
+        "<a b:c>",
+        "<r>",
+    ]
+)
+TIMES = [
+    f'"2026-11-15T10:00:0{n}{rest}"^^<{XSD}dateTime>'
+    for n in range(3)
+    for rest in ("Z", ".1234567Z", "+01:00", "", "x")
+]
+OBJECTS = st.one_of(
+    IRIS,
+    st.sampled_from(
+        [*TIMES, f'"x"^^<{XSD}string>', '"x"@en', '"x"@EN', '"x"@en-GB', '"\\n"', '"ä"', "_:b", '"5"', '"']
+    ),
+    st.text("ab \\\"'.<>@^", max_size=4).map(lambda text: f'"{text}"'),
+)
+PREDICATES = st.sampled_from(
+    ["<urn:p>", *(f"<http://www.w3.org/ns/prov#{n}>" for n in ("startedAtTime", "endedAtTime", "generatedAtTime"))]
+)
+LINES = st.builds(
+    lambda s, p, o, g, blank, end: f"{s}{blank}{p} {o}{blank}{g}{end}",
+    IRIS, PREDICATES, OBJECTS, st.sampled_from(["<urn:a>", "<urn:b>"]), st.sampled_from([" ", "\t", "  ", ""]),
+    st.sampled_from([" .\n", ".\n", " . \n", " . # c\n", "\n", " .\r\n", " .\n\n"]),
+)  # fmt: skip
+
+
+def decode_columnar(data: bytes) -> tuple[pa.Table, list[str]]:
+    decoded = list(decode_nquads(iter([data]), OPTIONS))
+    return pa.Table.from_batches([part.events for part in decoded]), [str(e) for part in decoded for e in part.rejected]
+
+
+@given(st.lists(LINES, min_size=1, max_size=5), st.booleans())
+def test_the_small_parser_agrees_with_the_decoder(lines: list[str], whole: bool) -> None:
+    """A text that the small parser accepts gives the same events, times and order, and no rejection, in the decoder."""
+    text = "".join(lines)
+    data = (text if whole else text.rstrip("\n")).encode()
+    small = decode_small_nquads(data, OPTIONS)
+    if small is not None:
+        events, rejected = decode_columnar(data)
+        assert rejected == []
+        assert pa.Table.from_batches([small]).equals(events)
+
+
+@pytest.mark.parametrize("value", ['"5"', "<urn:o>", '"x"@en', TIMES[0], TIMES[1], f'"1"^^<{XSD}integer>'])
+def test_the_small_parser_reads_common_lines(value: str) -> None:
+    """Lines with IRIs, literals and times are read by the small parser."""
+    property_ = "<http://www.w3.org/ns/prov#generatedAtTime>" if value in TIMES else "<urn:p>"
+    data = f"<urn:e> {property_} {value} <urn:e> .\n<urn:e> <urn:q> <urn:r> <urn:e> .\n".encode()
+    small = decode_small_nquads(data, OPTIONS)
+    assert small is not None
+    assert pa.Table.from_batches([small]).equals(decode_columnar(data)[0])
+
+
+def test_the_small_parser_declines_an_empty_text() -> None:
+    """An empty text is left to the decoder."""
+    assert decode_small_nquads(b"", OPTIONS) is None

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from motet.codec.decode import decode_file
-from motet.codec.limits import Limits
-from motet.codec.parts import Part
+from motet.codec.options import Limits
+from motet.codec.splits import FileSplit
 from motet.model.tables import event_rows
 from motet.spark.events import LARGEST_PART, SMALLEST_PART, cut, decide, read_events
 
@@ -98,7 +98,7 @@ def test_parts_are_sized_to_the_cores(
     """Every core gets several parts, none too small to be worth a task or too large to be tried again."""
     asked = list[int]()
 
-    def split(path: str, *, target_bytes: int, limits: Limits) -> list[Part]:
+    def split(path: str, *, target_bytes: int, limits: Limits) -> list[FileSplit]:
         asked.append(target_bytes)
         return []
 

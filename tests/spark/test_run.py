@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from motet.codec.decode import decode_file
-from motet.codec.limits import Limits
+from motet.codec.options import Limits
 from motet.jobs.run import Summary
 from motet.model.errors import DecodeError, EngineError
 from motet.model.notifications import Notification

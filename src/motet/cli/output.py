@@ -58,7 +58,7 @@ class Rejections:
         for error in rejected[: max(0, SHOWN_REJECTIONS - self.count)]:
             complain(f"rejected: {error}")
         if rejected and self.path is not None:
-            from motet.codec.dead_letters import write_dead_letters
+            from motet.codec.rejections import write_dead_letters
 
             write_dead_letters(self.path, rejected)
         self.count += len(rejected)

@@ -1,4 +1,5 @@
-"""Bytes to events and back: ``decode`` reads, ``encode`` writes, ``parts`` cuts large files for parallel work.
+"""Decoders and encoders of event formats: bytes to Arrow batches of events and back.
 
-Nothing is imported here, so that naming the package costs nothing.
+``decode`` reads, ``encode`` writes, ``splits`` cuts large files for parallel decoding. This file imports nothing, so
+that importing the package is cheap.
 """

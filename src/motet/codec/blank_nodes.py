@@ -1,8 +1,8 @@
-"""Names for blank nodes: RDFC-1.0 canonical labels, with a budget of work.
+"""Names blank nodes with RDFC-1.0 canonical labels, within a limit of work.
 
-The labels are those of the event's triples as a default graph, so that they do not depend on the event's own name; the
-name comes back in the IRI that replaces the node, ``<graph>#genid-c14n0``. The standard's algorithm is exponential on
-graphs made to hurt it, therefore every step is counted and a graph that needs too many is refused.
+The labels are computed over the event's triples as a default graph, so that they do not depend on the event's IRI. A
+blank node becomes the IRI ``<graph>#genid-c14n0``. The standard's algorithm is exponential on adversarial graphs;
+therefore every step is counted, and a graph that needs too many is refused.
 
 Terms are canonical N-Triples strings; a blank node is ``_:label``.
 """
@@ -30,7 +30,7 @@ _MAX_NESTING = 300  # of one labelling; each level is one Python frame
 def name_blank_nodes(
     quads: pa.RecordBatch, starts: Int64s, *, max_work: int
 ) -> tuple[pa.RecordBatch, dict[int, list[Problem]]]:
-    """The quads with IRIs for blank nodes, and by event why one could not be labelled."""
+    """The quads with IRIs for blank nodes, and the problems of events whose blank nodes could not be labelled."""
     mask = np.logical_or(*(_is_blank(quads.column(name)) for name in ("subject", "object")))
     if not mask.any():
         return quads, {}
@@ -39,9 +39,9 @@ def name_blank_nodes(
     renamed: dict[str, list[str]] = {"subject": [], "object": []}
     rows = np.zeros(quads.num_rows, np.bool_)
     for event in np.unique(np.searchsorted(starts, np.flatnonzero(mask), side="right") - 1):
-        part = quads.slice(starts[event], ends[event] - starts[event])
+        event_quads = quads.slice(starts[event], ends[event] - starts[event])
         try:
-            subjects, objects = _named(part, max_work)
+            subjects, objects = _with_iris(event_quads, max_work)
         except LimitError as error:
             problems[int(event)] = [Problem(error.message, advice=error.advice)]
             continue
@@ -64,10 +64,13 @@ def _is_blank(column: pa.StringArray) -> np.ndarray:
     return pc.starts_with(column, "_:").to_numpy(zero_copy_only=False)
 
 
-def _named(event: pa.RecordBatch, max_work: int) -> tuple[list[str], list[str]]:
-    subjects, predicates, objects = (event.column(name).to_pylist() for name in ("subject", "predicate", "object"))
+def _with_iris(event_quads: pa.RecordBatch, max_work: int) -> tuple[list[str], list[str]]:
+    """The subjects and the objects of an event with IRIs in place of its blank nodes."""
+    subjects, predicates, objects = (
+        event_quads.column(name).to_pylist() for name in ("subject", "predicate", "object")
+    )
     labels = canonical_labels(zip(subjects, predicates, objects, strict=True), max_work=max_work)
-    graph = terms.iri_value(event.column("graph")[0].as_py())
+    graph = terms.iri_value(event_quads.column("graph")[0].as_py())
     stem = f"{graph}-genid-" if "#" in graph else f"{graph}#genid-"
     names = {node: terms.iri(stem + label) for node, label in labels.items()}
     return [names.get(s, s) for s in subjects], [names.get(o, o) for o in objects]
@@ -81,7 +84,7 @@ def _replace(quads: pa.RecordBatch, rows: np.ndarray, renamed: dict[str, list[st
 
 
 class _Issuer:
-    """Gives labels in the order they are asked for."""
+    """The standard's identifier issuer: labels nodes in the order of their requests."""
 
     def __init__(self, prefix: str, issued: dict[str, str] | None = None) -> None:
         self.prefix = prefix
@@ -95,7 +98,7 @@ class _Issuer:
 
 
 class _Labelling:
-    """One run of RDFC-1.0 (https://www.w3.org/TR/rdf-canon/), sections named after it."""
+    """One run of RDFC-1.0 (https://www.w3.org/TR/rdf-canon/); the methods cite its sections."""
 
     def __init__(self, triples: Iterable[Triple], max_work: int) -> None:
         self.triples_of: dict[str, list[Triple]] = defaultdict(list)
@@ -116,11 +119,11 @@ class _Labelling:
                 self.canonical.issue(nodes[0])
         for nodes in groups:
             if len(nodes) > 1:
-                self._label_alike(nodes)
+                self._label_ambiguous(nodes)
         return self.canonical.issued
 
-    def _label_alike(self, nodes: Sequence[str]) -> None:
-        """Section 4.4.3, step 5: nodes that their own triples do not tell apart."""
+    def _label_ambiguous(self, nodes: Sequence[str]) -> None:
+        """Section 4.4.3, step 5: nodes with equal first-degree hashes."""
         paths = []
         for node in nodes:
             if node not in self.canonical.issued:
@@ -138,15 +141,15 @@ class _Labelling:
 
     def _hash_related(self, related: str, predicate: str, issuer: _Issuer, position: str) -> str:
         """Section 4.7."""
-        self._work()
+        self._count_step()
         label = self.canonical.issued.get(related) or issuer.issued.get(related)
-        known = f"_:{label}" if label else self.first_degree[related]
-        return sha256(f"{position}{predicate}{known}".encode()).hexdigest()
+        identifier = f"_:{label}" if label else self.first_degree[related]
+        return sha256(f"{position}{predicate}{identifier}".encode()).hexdigest()
 
     def _hash_n_degree(self, node: str, issuer: _Issuer, nesting: int) -> tuple[str, _Issuer]:
         """Section 4.8."""
         if nesting > _MAX_NESTING:
-            raise _too_alike()
+            raise _work_exceeded()
         related_by_hash: dict[str, list[str]] = defaultdict(list)
         for s, p, o in self.triples_of[node]:
             for position, term in (("s", s), ("o", o)):
@@ -170,7 +173,7 @@ class _Labelling:
         """Section 4.8, step 5.4: the path of one permutation, or None as soon as it cannot become the least one."""
         path, unvisited = "", []
         for related in permutation:
-            self._work()
+            self._count_step()
             if related in self.canonical.issued:
                 path += f"_:{self.canonical.issued[related]}"
                 continue
@@ -187,10 +190,10 @@ class _Labelling:
                 return None, issuer
         return path, issuer
 
-    def _work(self) -> None:
+    def _count_step(self) -> None:
         self.work_left -= 1
         if self.work_left < 0:
-            raise _too_alike()
+            raise _work_exceeded()
 
 
 def _masked(term: str, node: str) -> str:
@@ -203,8 +206,8 @@ def _is_worse(path: str, chosen: str) -> bool:
     return bool(chosen) and len(path) >= len(chosen) and path > chosen
 
 
-def _too_alike() -> LimitError:
+def _work_exceeded() -> LimitError:
     return LimitError(
-        "its blank nodes are too alike: naming them needs more work than allowed",
-        advice="give the blank nodes IRIs, or properties that tell them apart",
+        "its blank nodes are too similar: labelling them exceeds the work limit",
+        advice="give the blank nodes IRIs, or properties that distinguish them",
     )

@@ -1,7 +1,7 @@
-"""CloudEvents 1.0 in JSON (structured, batched) and in HTTP headers (binary): the envelope around RDF data.
+"""Decodes CloudEvents 1.0 in JSON (structured, batched) and in HTTP headers (binary): envelopes around RDF data.
 
 The context attributes become triples about the event, so that subscriptions can use them. An envelope of type
-``urn:motet:event`` is only a wrapper: its attributes add nothing. The data itself is parsed elsewhere.
+``urn:motet:event`` is only a wrapper, and its attributes are not stated. ``documents`` parses the data.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from motet.codec.blank_nodes import Triple
-from motet.codec.events import BATCH_BYTES, Decoded, build
+from motet.codec.events import BATCH_BYTES, Decoded, build_events
 from motet.codec.formats import Format, format_of_content_type
-from motet.codec.limits import Source
-from motet.codec.rejections import Problem, cut
+from motet.codec.options import DecodeOptions
+from motet.codec.rejections import Problem, truncate
 from motet.model import terms
 from motet.model.errors import MotetError, UsageError
 from motet.model.times import parse_datetime
 
 if TYPE_CHECKING:
-    from motet.codec.documents import Document
+    from motet.codec.documents import ParsedDocument
 
 ATTRIBUTE = "urn:cloudevents:attribute:"
 WRAPPER_TYPE = "urn:motet:event"
-_REQUIRED = ("id", "source", "type")
+_REQUIRED_ATTRIBUTES = ("id", "source", "type")
 _NAME = re.compile(r"[a-z0-9]+")
-_NOT_STATED = ("specversion", "datacontenttype")
+_UNSTATED_ATTRIBUTES = ("specversion", "datacontenttype")
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """One CloudEvent: its attributes, and its data in an RDF format, or None when it carries none."""
+    """One CloudEvent: its attributes, and its data with their RDF format (None without data)."""
 
     attributes: Mapping[str, str]
     format: Format | None
@@ -44,19 +44,20 @@ class Envelope:
 
     @property
     def event(self) -> str:
-        """The IRI of the event the data is when it names no graph."""
+        """The IRI of the event, if the data names no graph."""
         return event_iri(self.attributes)
 
     def triples(self, event: str) -> list[Triple]:
-        """What the attributes say about an event."""
+        """The attributes as triples about an event."""
         if self.attributes["type"] == WRAPPER_TYPE:
             return []
-        stated = ((name, value) for name, value in self.attributes.items() if name not in _NOT_STATED)
+        stated = ((name, value) for name, value in self.attributes.items() if name not in _UNSTATED_ATTRIBUTES)
         return [(terms.iri(event), terms.iri(ATTRIBUTE + name), _literal(name, value)) for name, value in stated]
 
 
 def event_iri(attributes: Mapping[str, str]) -> str:
-    """
+    """The IRI of a CloudEvent, made of its source and id.
+
     >>> event_iri({"source": "/rooms", "id": "1"})
     'urn:cloudevents:%2Frooms:1'
     """
@@ -64,8 +65,8 @@ def event_iri(attributes: Mapping[str, str]) -> str:
     return f"urn:cloudevents:{source}:{identity}"
 
 
-def envelopes(data: bytes) -> Iterator[Envelope | Problem]:
-    """The CloudEvents of a JSON document, one or an array of them; a problem stands in the place of a bad one."""
+def parse_envelopes(data: bytes) -> Iterator[Envelope | Problem]:
+    """The CloudEvents of a JSON object or array; an invalid one yields a Problem in its place."""
     try:
         parsed = json.loads(data.decode(), parse_constant=_refuse_constant)
     except ValueError as error:
@@ -74,19 +75,19 @@ def envelopes(data: bytes) -> Iterator[Envelope | Problem]:
         try:
             yield _from_json(item)
         except MotetError as error:
-            yield Problem(error.message, error.advice, content=cut(json.dumps(item, ensure_ascii=False)))
+            yield Problem(error.message, error.advice, content=truncate(json.dumps(item, ensure_ascii=False)))
 
 
-def are_of_cloudevent(headers: Mapping[str, str]) -> bool:
-    """Whether a request's headers make it a CloudEvent in binary mode."""
+def has_cloudevent_headers(headers: Mapping[str, str]) -> bool:
+    """Whether the headers of a request mark it as a CloudEvent in binary mode."""
     return any(name.lower().startswith("ce-") for name in headers)
 
 
-def envelope_of_headers(headers: Mapping[str, str], content_type: str, data: bytes) -> Envelope:
+def envelope_from_headers(headers: Mapping[str, str], content_type: str, data: bytes) -> Envelope:
     """The CloudEvent of a request in binary mode.
 
     >>> ce = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/rooms", "ce-type": "alarm"}
-    >>> envelope_of_headers(ce, "text/turtle", b"<> a <urn:Alarm> .").event
+    >>> envelope_from_headers(ce, "text/turtle", b"<> a <urn:Alarm> .").event
     'urn:cloudevents:%2Frooms:1'
     """
     attributes = {
@@ -133,12 +134,12 @@ def _check(attributes: Mapping[str, str]) -> None:
     if attributes.get("specversion") != "1.0":
         version = attributes.get("specversion")
         raise MotetError(f"specversion is {version!r}, not '1.0'", advice='send CloudEvents with "specversion": "1.0"')
-    missing = [name for name in _REQUIRED if not attributes.get(name)]
+    missing = [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]
     if missing:
         raise MotetError(f"the CloudEvent lacks {', '.join(missing)}", advice="id, source and type are required")
-    odd = next((name for name in attributes if not _NAME.fullmatch(name)), None)
-    if odd is not None:
-        raise MotetError(f"{odd!r} is not the name of a CloudEvents attribute", advice="use a-z and 0-9 only")
+    invalid = next((name for name in attributes if not _NAME.fullmatch(name)), None)
+    if invalid is not None:
+        raise MotetError(f"{invalid!r} is not the name of a CloudEvents attribute", advice="use a-z and 0-9 only")
     if "time" in attributes:
         _check_time(attributes["time"])
 
@@ -171,7 +172,7 @@ def _data(item: Mapping[str, object]) -> bytes:
     try:
         return _utf8("data", data if isinstance(data, str) else json.dumps(data, allow_nan=False))
     except ValueError as error:
-        raise MotetError(f"data has a number JSON cannot say: {error}", advice="send finite numbers") from None
+        raise MotetError(f"data has a number that JSON cannot express: {error}", advice="send finite numbers") from None
 
 
 def _refuse_constant(name: str) -> float:
@@ -184,32 +185,32 @@ def _literal(name: str, value: str) -> str:
     return terms.literal(value)
 
 
-def decode_envelopes(found: Iterable[Envelope | Problem], source: Source) -> Iterator[Decoded]:
-    """The events in envelopes; those without problems are built together."""
-    from motet.codec.documents import Document, group_documents
+def decode_envelopes(items: Iterable[Envelope | Problem], options: DecodeOptions) -> Iterator[Decoded]:
+    """The events in envelopes; consecutive envelopes without problems become one batch."""
+    from motet.codec.documents import ParsedDocument, group_documents
 
-    source = replace(source, time_properties=(*source.time_properties, (ATTRIBUTE + "time",)))
-    together: list[Document] = []
+    options = replace(options, time_properties=(*options.time_properties, (ATTRIBUTE + "time",)))
+    documents: list[ParsedDocument] = []
     size = 0
-    for item in found:
-        document = _document(item, source) if isinstance(item, Envelope) else Document(loose=[item])
-        if document.spoiled or document.loose or size > BATCH_BYTES:
-            yield from build(group_documents(together), source)
-            together, size = [], 0
-        if document.spoiled or document.loose:
-            yield from build(group_documents([document]), source)
+    for item in items:
+        document = _document(item, options) if isinstance(item, Envelope) else ParsedDocument(unattributed=[item])
+        if document.rejected or document.unattributed or size > BATCH_BYTES:
+            yield from build_events(group_documents(documents), options)
+            documents, size = [], 0
+        if document.rejected or document.unattributed:
+            yield from build_events(group_documents([document]), options)
         else:
-            together.append(document)
+            documents.append(document)
             size += len(item.data) if isinstance(item, Envelope) else 0
-    yield from build(group_documents(together), source)
+    yield from build_events(group_documents(documents), options)
 
 
-def _document(envelope: Envelope, source: Source) -> Document:
-    from motet.codec.documents import Document, read_document
+def _document(envelope: Envelope, options: DecodeOptions) -> ParsedDocument:
+    from motet.codec.documents import ParsedDocument, read_document
 
     if envelope.format is None:
-        return Document({terms.iri(envelope.event): envelope.triples(envelope.event)})
-    document = read_document(envelope.data, envelope.format, event=envelope.event, limits=source.limits)
+        return ParsedDocument({terms.iri(envelope.event): envelope.triples(envelope.event)})
+    document = read_document(envelope.data, envelope.format, event=envelope.event, limits=options.limits)
     for graph, triples in document.graphs.items():
         if graph is not None and terms.is_iri(graph):
             triples.extend(envelope.triples(terms.iri_value(graph)))

@@ -1,4 +1,4 @@
-"""Bytes of a file or a request in bounded chunks, gzip and zstd taken off. Knows nothing about what the bytes mean."""
+"""Reads a file or a request in chunks of bounded size and decompresses gzip and zstd."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def file_chunks(path: str, *, chunk_bytes: int = CHUNK_BYTES, on_read: OnRead | None = None) -> Iterator[bytes]:
-    """The uncompressed content of a file; damage raises a DecodeError after the chunks before it.
+    """The decompressed content of a file; a damaged file raises a DecodeError after its readable chunks.
 
-    ``on_read`` is told the number of bytes of the file itself as they are read.
+    ``on_read`` is called with the number of (compressed) bytes read since its last call.
     """
-    raw, before = open_file(path), 0
+    raw, last_position = open_file(path), 0
     for chunk in _chunks(raw, path, chunk_bytes):
         if on_read is not None:
-            on_read((at := raw.tell()) - before)
-            before = at
+            on_read((position := raw.tell()) - last_position)
+            last_position = position
         yield chunk
 
 
 def bytes_chunks(data: bytes, name: str, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """
+    """The decompressed content of a request.
+
     >>> import gzip
     >>> list(bytes_chunks(gzip.compress(b"abc"), "input"))
     [b'abc']
@@ -37,16 +38,18 @@ def bytes_chunks(data: bytes, name: str, *, chunk_bytes: int = CHUNK_BYTES) -> I
 
 
 def is_compressed(path: str) -> bool:
+    """Whether a file starts with the magic number of gzip or zstd."""
     with open_file(path) as raw:
         return _codec(raw.read(4)) is not None
 
 
 def read_whole(chunks: Iterator[bytes], limit: int) -> bytes:
-    """
+    """All chunks joined; raises LimitError beyond ``limit`` bytes.
+
     >>> read_whole(iter([b"a", b"b"]), 10)
     b'ab'
     """
-    parts, size = [], 0
+    read, size = [], 0
     for chunk in chunks:
         size += len(chunk)
         if size > limit:
@@ -54,11 +57,12 @@ def read_whole(chunks: Iterator[bytes], limit: int) -> bytes:
                 f"the document is larger than {limit} bytes",
                 advice="publish it as N-Quads, which is read as a stream, or in several documents",
             )
-        parts.append(chunk)
-    return b"".join(parts)
+        read.append(chunk)
+    return b"".join(read)
 
 
 def open_file(path: str) -> pa.NativeFile:
+    """Open a file for reading; raises UsageError if that fails."""
     try:
         return pa.OSFile(path, "rb")
     except OSError as error:
@@ -73,11 +77,11 @@ def _chunks(raw: pa.NativeFile, name: str, chunk_bytes: int) -> Iterator[bytes]:
             while chunk := raw.read(chunk_bytes):
                 yield chunk
         else:
-            yield from _uncompressed(pa.CompressedInputStream(raw, codec), name, chunk_bytes)
+            yield from _decompressed(pa.CompressedInputStream(raw, codec), name, chunk_bytes)
 
 
-def _uncompressed(stream: pa.NativeFile, name: str, chunk_bytes: int) -> Iterator[bytes]:
-    """Chunks joined from small pieces: of a damaged stream no more than one piece before the damage is lost."""
+def _decompressed(stream: pa.NativeFile, name: str, chunk_bytes: int) -> Iterator[bytes]:
+    """Chunks joined from small pieces, so that at most one piece before the damage of a stream is lost."""
     pieces: list[bytes] = []
     try:
         while piece := _read(stream, name, min(PIECE_BYTES, chunk_bytes)):
@@ -104,5 +108,5 @@ def _read(stream: pa.NativeFile, name: str, chunk_bytes: int) -> bytes:
         raise DecodeError(
             f"the compressed stream is damaged: {error}",
             source=name,
-            advice="what could be read before the damage was taken; fetch the file again and publish it again",
+            advice="the content before the damage was read; fetch the file again and publish it again",
         ) from None

@@ -1,7 +1,7 @@
-"""Events to bytes, in every format that can be decoded.
+"""Encodes events in every format that can be decoded.
 
-N-Quads, TriG, JSON-LD and CloudEvents carry any number of events with their names; Turtle, N-Triples and RDF/XML are
-one event, whose name goes beside the bytes. Only triples are written: a time stamped on arrival is not among them.
+N-Quads, TriG, JSON-LD and CloudEvents hold any number of events with their IRIs; Turtle, N-Triples and RDF/XML hold one
+event, whose IRI must be sent beside the bytes. Only triples are written, not the time an event was stamped with.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESERVED = ("data", "specversion", "datacontenttype")
 
 
 def encode(events: pa.RecordBatch, content_type: str | Format) -> bytes:
-    """Write events (schema ``EVENTS``).
+    """Encode events (schema ``EVENTS``).
 
     >>> from motet.codec.decode import decode_bytes
     >>> [decoded] = decode_bytes(b"<> a <urn:Alarm> .", "text/turtle", event_id="urn:e:1")
@@ -45,13 +45,15 @@ def encode(events: pa.RecordBatch, content_type: str | Format) -> bytes:
     if syntax is Format.N_QUADS:
         return _nquads(events)
     if syntax.is_cloudevents:
-        written = [_cloudevent(event, triples) for event, triples in _events(events)]
-        return json.dumps(written if syntax is Format.CLOUDEVENTS_BATCH else written[0], ensure_ascii=False).encode()
+        envelopes = [_cloudevent(event, triples) for event, triples in _events(events)]
+        return json.dumps(
+            envelopes if syntax is Format.CLOUDEVENTS_BATCH else envelopes[0], ensure_ascii=False
+        ).encode()
     return _serialize(events, syntax)
 
 
 def _nquads(events: pa.RecordBatch) -> bytes:
-    """The lines in one piece: Arrow joins the columns, and the joined column's text is the document."""
+    """The events as N-Quads: Arrow joins the columns, and the text buffer of the result is the document."""
     column = events.column("triples")
     subject, predicate, obj = column.flatten().flatten()
     graphs = pa.array(np.repeat(np.arange(len(column)), column.value_lengths().to_numpy()))
@@ -75,50 +77,52 @@ def _serialize(events: pa.RecordBatch, syntax: Format) -> bytes:
     from motet.codec.documents import PARSERS
 
     if syntax is Format.RDF_XML:
-        _refuse_what_xml_cannot_say(events)
+        _refuse_unwritable_xml(events)
     quads = ox.parse(_nquads(events), format=ox.RdfFormat.N_QUADS)
-    whole = (quad.triple for quad in quads) if syntax in _ONE_EVENT else quads
-    return ox.serialize(whole, format=PARSERS[syntax]) or b""
+    statements = (quad.triple for quad in quads) if syntax in _ONE_EVENT else quads
+    return ox.serialize(statements, format=PARSERS[syntax]) or b""
 
 
-def _refuse_what_xml_cannot_say(events: pa.RecordBatch) -> None:
+def _refuse_unwritable_xml(events: pa.RecordBatch) -> None:
     for event, triples in _events(events):
         for _, predicate, obj in triples:
-            wrong_name = not _XML_NAME_END.search(terms.iri_value(predicate))
-            if wrong_name or (not terms.is_iri(obj) and _NOT_XML.search(terms.literal_parts(obj)[0])):
+            invalid_name = not _XML_NAME_END.search(terms.iri_value(predicate))
+            if invalid_name or (not terms.is_iri(obj) and _NOT_XML.search(terms.literal_parts(obj)[0])):
                 raise UsageError(
-                    f"the event <{event}> cannot be written as RDF/XML: {predicate if wrong_name else obj}",
+                    f"the event <{event}> cannot be written as RDF/XML: {predicate if invalid_name else obj}",
                     advice="write it as Turtle or N-Quads",
                 )
 
 
 def _cloudevent(event: str, triples: list[Triple]) -> dict[str, str]:
-    """The envelope that decodes to this event: its own attributes when they are complete, else a mere wrapper."""
+    """The envelope that decodes to this event: its CloudEvents attributes if they are complete, else a wrapper."""
     attributes = _attributes(event, triples)
-    others = [triple for triple in triples if not _states_attribute(event, triple)]
-    if attributes is None or (not others and event != event_iri(attributes)):  # only data can tell another name
+    other_triples = [triple for triple in triples if not _is_attribute_triple(event, triple)]
+    if attributes is None or (not other_triples and event != event_iri(attributes)):  # only data can name the event
         attributes = {"id": event, "source": WRAPPER_TYPE, "type": WRAPPER_TYPE}
     else:
-        triples = others
+        triples = other_triples
     lines = "".join(f"{s} {p} {o} {terms.iri(event)} .\n" for s, p, o in triples)
     data = {"datacontenttype": Format.N_QUADS.value, "data": lines} if lines else {}
     return {"specversion": "1.0", **attributes, **data}
 
 
 def _attributes(event: str, triples: list[Triple]) -> dict[str, str] | None:
-    """The CloudEvents attributes an event states, if they would be read back exactly so."""
-    stated = [(p[len(ATTRIBUTE) + 1 : -1], o) for s, p, o in triples if _states_attribute(event, (s, p, o))]
+    """The CloudEvents attributes that an event states, if they are complete and decode to the same triples."""
+    stated = [(p[len(ATTRIBUTE) + 1 : -1], o) for s, p, o in triples if _is_attribute_triple(event, (s, p, o))]
     attributes = {name: terms.literal_parts(value)[0] for name, value in stated if not terms.is_iri(value)}
-    exact = len(attributes) == len(stated) and all(_reads_back(name, attributes[name], value) for name, value in stated)
-    complete = all(attributes.get(name) for name in ("id", "source", "type"))
-    return attributes if exact and complete and attributes["type"] != WRAPPER_TYPE else None
+    is_exact = len(attributes) == len(stated) and all(
+        _decodes_to(name, attributes[name], value) for name, value in stated
+    )
+    is_complete = all(attributes.get(name) for name in ("id", "source", "type"))
+    return attributes if is_exact and is_complete and attributes["type"] != WRAPPER_TYPE else None
 
 
-def _states_attribute(event: str, triple: Triple) -> bool:
+def _is_attribute_triple(event: str, triple: Triple) -> bool:
     return triple[0] == terms.iri(event) and triple[1].startswith(f"<{ATTRIBUTE}")
 
 
-def _reads_back(name: str, text: str, value: str) -> bool:
+def _decodes_to(name: str, text: str, value: str) -> bool:
     if name in _RESERVED or not _ATTRIBUTE_NAME.fullmatch(name):
         return False
     if name != "time":

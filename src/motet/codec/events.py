@@ -1,6 +1,6 @@
-"""Grouped quads to events: blank nodes named, times read, repetitions dropped, what cannot be taken set aside.
+"""Builds events from grouped quads: names blank nodes, reads times, drops repeated triples, rejects bad events.
 
-The columns stay columns: Python touches single quads only in events with blank nodes or problems.
+All steps work on Arrow columns; Python code handles single quads only for events with blank nodes or problems.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.codec.assemble import Grouped, Spoiled, quad_bytes, too_large
 from motet.codec.blank_nodes import name_blank_nodes
 from motet.codec.event_times import NO_TIME, EventTimes, Int64s, event_times
-from motet.codec.limits import Source
+from motet.codec.grouping import GroupedQuads, RejectedGraphs, quad_bytes, too_large_problem
+from motet.codec.options import DecodeOptions
 from motet.codec.rejections import Problem, rejection
-from motet.codec.repeated_triples import drop_repeated_triples
 from motet.model import terms
 from motet.model.errors import DecodeError
 from motet.model.schemas import EVENTS, TIME, TRIPLE
@@ -28,55 +28,59 @@ BATCH_QUADS = 64 * 1024
 BATCH_BYTES = 8 << 20
 NO_EVENTS = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in EVENTS], schema=EVENTS)
 
-Problems = dict[int, list[Problem]]  # by the event's place in its batch
+Problems = dict[int, list[Problem]]  # by the event's index in its batch
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A batch of events (schema ``EVENTS``) and what was rejected on the way to it."""
+    """A batch of events (schema ``EVENTS``) and the errors of rejected ones."""
 
     events: pa.RecordBatch
     rejected: list[DecodeError]
 
 
-def build(grouped: Grouped, source: Source) -> Iterator[Decoded]:
+def build_events(grouped: GroupedQuads, options: DecodeOptions) -> Iterator[Decoded]:
     """The events of grouped quads, in batches of bounded size."""
-    present = set()
-    for quads, starts in _windows(grouped):
+    graphs_with_quads = set()
+    for quads, starts in _slices(grouped):
         graphs = quads.column("graph").take(pa.array(starts))
-        if grouped.spoiled:
-            present |= grouped.spoiled.keys() & set(graphs.to_pylist())
-        yield _build_batch(quads, starts, graphs, grouped.spoiled, source)
-    without_quads = {graph: grouped.spoiled[graph] for graph in grouped.spoiled if graph not in present}
-    rejected = [rejection(source.name, _event_name(graph), problems) for graph, problems in without_quads.items()]
-    rejected += [rejection(source.name, problem.event, [problem]) for problem in grouped.loose]
+        if grouped.rejected:
+            graphs_with_quads |= grouped.rejected.keys() & set(graphs.to_pylist())
+        yield _build_batch(quads, starts, graphs, grouped.rejected, options)
+    without_quads = {graph: grouped.rejected[graph] for graph in grouped.rejected if graph not in graphs_with_quads}
+    rejected = [rejection(options.name, _event_name(graph), problems) for graph, problems in without_quads.items()]
+    rejected += [rejection(options.name, problem.event, [problem]) for problem in grouped.unattributed]
     if rejected:
         yield Decoded(NO_EVENTS, rejected)
 
 
-def _windows(grouped: Grouped) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-    """Stretches of whole events, each about as large as a batch may be."""
+def _slices(grouped: GroupedQuads) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+    """Split grouped quads between events into slices of about the size of a batch."""
     if not len(grouped.starts):
         return
     share = np.maximum(1 / BATCH_QUADS, quad_bytes(grouped.quads) / BATCH_BYTES)
-    window = np.cumsum(np.add.reduceat(share, grouped.starts)).astype(np.int64)
-    first_events = np.concatenate([[0], np.flatnonzero(np.diff(window)) + 1, [len(window)]])
+    slice_index = np.cumsum(np.add.reduceat(share, grouped.starts)).astype(np.int64)
+    first_events = np.concatenate([[0], np.flatnonzero(np.diff(slice_index)) + 1, [len(slice_index)]])
     rows = np.append(grouped.starts, grouped.quads.num_rows)
     for first, last in pairwise(first_events):
         yield grouped.quads.slice(rows[first], rows[last] - rows[first]), grouped.starts[first:last] - rows[first]
 
 
 def _build_batch(
-    quads: pa.RecordBatch, starts: Int64s, graphs: pa.StringArray, spoiled: Spoiled, source: Source
+    quads: pa.RecordBatch,
+    starts: Int64s,
+    graphs: pa.StringArray,
+    rejected: RejectedGraphs,
+    options: DecodeOptions,
 ) -> Decoded:
     quads, starts = drop_repeated_triples(quads, starts)
     problems: Problems = defaultdict(list)
-    _merge(problems, _spoiled_events(graphs, spoiled))
-    _merge(problems, _unnameable(graphs))
-    _merge(problems, _oversized(quads, starts, source.limits.max_event_bytes))
-    named, unlabelled = name_blank_nodes(quads, starts, max_work=source.limits.max_blank_node_work)
+    _merge(problems, _rejected_events(graphs, rejected))
+    _merge(problems, _blank_graph_names(graphs))
+    _merge(problems, _oversized(quads, starts, options.limits.max_event_bytes))
+    named, unlabelled = name_blank_nodes(quads, starts, max_work=options.limits.max_blank_node_work)
     _merge(problems, unlabelled)
-    times = event_times(named, starts, source.time_properties)
+    times = event_times(named, starts, options.time_properties)
     _merge(problems, times.problems)
     events = _to_events(named, starts, graphs, times)
     if not problems:
@@ -84,26 +88,28 @@ def _build_batch(
     good = np.ones(len(starts), np.bool_)
     good[list(problems)] = False
     ends = np.append(starts[1:], quads.num_rows)
-    rejected = [
-        rejection(source.name, _event_name(graphs[i].as_py()), problems[i], quads.slice(starts[i], ends[i] - starts[i]))
+    errors = [
+        rejection(
+            options.name, _event_name(graphs[i].as_py()), problems[i], quads.slice(starts[i], ends[i] - starts[i])
+        )
         for i in sorted(problems)
     ]
-    return Decoded(events.filter(pa.array(good)), rejected)
+    return Decoded(events.filter(pa.array(good)), errors)
 
 
 def _merge(problems: Problems, more: Mapping[int, list[Problem]]) -> None:
-    for event, found in more.items():
-        problems[event] += found
+    for event, event_problems in more.items():
+        problems[event] += event_problems
 
 
-def _spoiled_events(graphs: pa.StringArray, spoiled: Spoiled) -> Problems:
-    if not spoiled:
+def _rejected_events(graphs: pa.StringArray, rejected: RejectedGraphs) -> Problems:
+    if not rejected:
         return {}
-    found = pc.is_in(graphs, value_set=pa.array(list(spoiled), pa.string())).to_numpy(zero_copy_only=False)
-    return {int(event): spoiled[graphs[int(event)].as_py()] for event in np.flatnonzero(found)}
+    mask = pc.is_in(graphs, value_set=pa.array(list(rejected), pa.string())).to_numpy(zero_copy_only=False)
+    return {int(event): rejected[graphs[int(event)].as_py()] for event in np.flatnonzero(mask)}
 
 
-def _unnameable(graphs: pa.StringArray) -> Problems:
+def _blank_graph_names(graphs: pa.StringArray) -> Problems:
     blank = pc.starts_with(graphs, "_:").to_numpy(zero_copy_only=False)
     problem = Problem(
         "its graph is named by a blank node", advice="name the graph with an IRI: it is the event's identity"
@@ -113,7 +119,7 @@ def _unnameable(graphs: pa.StringArray) -> Problems:
 
 def _oversized(quads: pa.RecordBatch, starts: Int64s, limit: int) -> Problems:
     sizes = np.add.reduceat(quad_bytes(quads), starts)
-    return {int(event): [too_large(limit)] for event in np.flatnonzero(sizes > limit)}
+    return {int(event): [too_large_problem(limit)] for event in np.flatnonzero(sizes > limit)}
 
 
 def _to_events(quads: pa.RecordBatch, starts: Int64s, graphs: pa.StringArray, times: EventTimes) -> pa.RecordBatch:
@@ -136,3 +142,57 @@ def _timestamps(micros: Int64s) -> pa.TimestampArray:
 
 def _event_name(graph: str) -> str | None:
     return terms.iri_value(graph) if terms.is_iri(graph) else None
+
+
+_COLUMNS = ("subject", "predicate", "object")
+_MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
+
+
+def drop_repeated_triples(quads: pa.RecordBatch, starts: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+    """The quads without the triples that an event states twice, and the new starts of the events.
+
+    Candidates are found by a fingerprint of whole columns; only events with a candidate are compared term by term.
+    """
+    lengths = np.diff(np.append(starts, quads.num_rows))
+    candidates = _repeat_candidates(quads, starts, lengths)
+    if not len(candidates):
+        return quads, starts
+    keep = np.ones(quads.num_rows, np.bool_)
+    for event in candidates:
+        event_quads = quads.slice(starts[event], lengths[event])
+        distinct: set[tuple[str, ...]] = set()
+        for row, triple in enumerate(zip(*(event_quads.column(name).to_pylist() for name in _COLUMNS), strict=True)):
+            keep[starts[event] + row] = triple not in distinct
+            distinct.add(triple)
+    kept = np.add.reduceat(keep, starts, dtype=np.int64)
+    return quads.filter(pa.array(keep)), np.concatenate([[0], np.cumsum(kept)[:-1]])
+
+
+def _repeat_candidates(quads: pa.RecordBatch, starts: Int64s, lengths: Int64s) -> Int64s:
+    """Events with two triples of the same fingerprint."""
+    event = np.repeat(np.arange(len(starts), dtype=np.uint64), lengths)
+    key = event * _MIX[3]
+    for name in _COLUMNS:
+        key = (key ^ _fingerprint(quads.column(name))) * _MIX[0]
+        key ^= key >> np.uint64(29)
+    ordered = np.sort(key)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return np.zeros(0, np.int64)
+    return np.unique(event[np.isin(key, repeated)]).astype(np.int64)
+
+
+def _fingerprint(strings: pa.StringArray) -> npt.NDArray[np.uint64]:
+    """A hash of the length, the first eight and the last eight bytes of each string."""
+    _, offsets_buffer, data_buffer = strings.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    first_byte, last_byte = int(offsets[0]), int(offsets[-1])
+    data = np.zeros(8 + last_byte - first_byte, np.uint8)  # eight zero bytes in front, so that words end at all bytes
+    data[8:] = np.frombuffer(data_buffer, np.uint8)[first_byte:last_byte]
+    words = np.ndarray(len(data) - 7, np.dtype("<u8"), data, strides=(1,))
+    bounds = offsets.astype(np.int64) - first_byte + 8
+    lengths = np.diff(bounds).astype(np.uint64)
+    foreign_bits = np.uint64(8) * (np.uint64(8) - np.minimum(lengths, np.uint64(8)))
+    last = words[bounds[1:] - 8] >> foreign_bits
+    first = np.where(lengths >= np.uint64(8), words[np.minimum(bounds[:-1], len(words) - 1)], np.uint64(0))
+    return (lengths * _MIX[0]) ^ (first * _MIX[1]) ^ (last * _MIX[2])

@@ -1,4 +1,4 @@
-"""Which format a file name or a content type means. Knows names only; the bytes are read elsewhere."""
+"""The formats of events, with their content types and file name suffixes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from motet.model.errors import UsageError
 
 
 class Format(Enum):
-    """A way to write events; the value is its content type."""
+    """A format of events; the value is its content type."""
 
     N_QUADS = "application/n-quads"
     TRIG = "application/trig"
@@ -40,33 +40,35 @@ COMPRESSION_SUFFIXES = (".gz", ".zst")
 
 
 def format_of_path(path: str) -> Format:
-    """
+    """The format that the suffix of a file name stands for.
+
     >>> format_of_path("day/events.nq.gz")
     <Format.N_QUADS: 'application/n-quads'>
     """
     name = PurePath(path).name.lower()
     for suffix in COMPRESSION_SUFFIXES:
         name = name.removesuffix(suffix)
-    found = next((SUFFIXES[suffix] for suffix in SUFFIXES if name.endswith(suffix)), None)
-    if found is None:
-        known = ", ".join(SUFFIXES)
+    syntax = next((SUFFIXES[suffix] for suffix in SUFFIXES if name.endswith(suffix)), None)
+    if syntax is None:
+        suffixes = ", ".join(SUFFIXES)
         raise UsageError(
-            f"{path}: the file name does not tell its format",
-            advice=f"name it with one of {known} (and .gz or .zst when compressed), or give a content type",
+            f"{path}: the suffix of the file name stands for no format",
+            advice=f"use one of {suffixes} (and .gz or .zst when compressed), or give a content type",
         )
-    return found
+    return syntax
 
 
 def format_of_content_type(content_type: str) -> Format:
-    """
+    """The format of a content type; a charset other than UTF-8 is refused.
+
     >>> format_of_content_type("text/turtle; charset=utf-8")
     <Format.TURTLE: 'text/turtle'>
     """
-    essence, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    known = {syntax.value: syntax for syntax in Format}
-    if essence not in known:
-        raise UsageError(f"the content type {content_type!r} is not known", advice=f"use one of {', '.join(known)}")
+    essence, *parameters = (field.strip().lower() for field in content_type.split(";"))
+    formats = {syntax.value: syntax for syntax in Format}
+    if essence not in formats:
+        raise UsageError(f"the content type {content_type!r} is not known", advice=f"use one of {', '.join(formats)}")
     charsets = [value.strip('"') for name, _, value in (p.partition("=") for p in parameters) if name == "charset"]
     if any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
         raise UsageError(f"the charset of {content_type!r} is not UTF-8", advice="send the events as UTF-8")
-    return known[essence]
+    return formats[essence]

@@ -1,36 +1,49 @@
-"""What is said about an event that cannot be taken, and the lines that let someone mend it.
+"""Problems of events and lines, the rejection of an event as one error, and the dead-letter file.
 
-A ``Problem`` is found by some stage; ``rejection`` turns an event's problems into the one DecodeError that is reported.
+Each stage of decoding reports ``Problem``s; ``rejection`` combines the problems of one event into a DecodeError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from motet.model.errors import DecodeError
 
-CONTENT_BYTES = 64 * 1024  # of a rejected event that are kept
+CONTENT_BYTES = 64 * 1024  # content of a rejected event that its error quotes
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with an event, or with input that belongs to no event."""
+    """One defect of an event, or of input that belongs to no event."""
 
     reason: str
     advice: str | None = None
     line: int | None = None
     column: int | None = None
     content: str | None = None
-    event: str | None = None  # only for what is reported apart from its event's own batch
+    event: str | None = None  # set only when the problem is reported outside the batch of its event
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line that is not valid N-Quads, with the graph it belongs to if that can be recovered."""
+
+    line: int
+    column: int | None
+    reason: str
+    content: str
+    graph: str | None
 
 
 def rejection(
     source: str, event: str | None, problems: Sequence[Problem], quads: pa.RecordBatch | None = None
 ) -> DecodeError:
-    """The error for one event: its first problem, how many more there are, and its lines.
+    """The error for one event: its first problem, the number of further ones, and its N-Quads lines.
 
     >>> str(rejection("a.nq", "urn:e:1", [Problem("two times", line=3)]))
     'a.nq, line 3: event <urn:e:1>: two times'
@@ -56,13 +69,13 @@ def nquads_lines(quads: pa.RecordBatch) -> list[str]:
     return [" ".join(term for term in (*terms, ".") if term is not None) for terms in zip(*columns, strict=True)]
 
 
-def cut(text: str) -> str:
-    """Text as it is kept in a rejection: at most ``CONTENT_BYTES``, with a note where it was cut."""
+def truncate(text: str) -> str:
+    """The first ``CONTENT_BYTES`` of a text, with a note on how much is left out."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= CONTENT_BYTES:
         return raw.decode("utf-8", "replace")
-    kept = raw[:CONTENT_BYTES].decode("utf-8", "replace")
-    return f"{kept}\n# cut here: {len(raw) - CONTENT_BYTES} more bytes"
+    head = raw[:CONTENT_BYTES].decode("utf-8", "replace")
+    return f"{head}\n# cut here: {len(raw) - CONTENT_BYTES} more bytes"
 
 
 def _first_line(quads: pa.RecordBatch | None) -> int | None:
@@ -70,9 +83,18 @@ def _first_line(quads: pa.RecordBatch | None) -> int | None:
 
 
 def _content(problems: Sequence[Problem], quads: pa.RecordBatch | None) -> str | None:
-    numbered = [(problem.line or 0, problem.content) for problem in problems if problem.content is not None]
+    lines = [(problem.line or 0, problem.content) for problem in problems if problem.content is not None]
     if quads is not None:
-        shown = quads.slice(0, CONTENT_BYTES // 8)  # no quad has fewer bytes than that
-        numbered += zip(shown.column("line").to_pylist(), nquads_lines(shown), strict=True)
-    numbered.sort(key=lambda pair: pair[0])
-    return cut("\n".join(text for _, text in numbered)) if numbered else None
+        first_quads = quads.slice(0, CONTENT_BYTES // 8)  # a quad has at least 8 bytes
+        lines += zip(first_quads.column("line").to_pylist(), nquads_lines(first_quads), strict=True)
+    lines.sort(key=lambda pair: pair[0])
+    return truncate("\n".join(text for _, text in lines)) if lines else None
+
+
+def write_dead_letters(path: str | Path, rejected: Iterable[DecodeError]) -> None:
+    """Append one JSON object per rejected event to a file; creates its directory."""
+    lines = [json.dumps(error.to_json(), ensure_ascii=False) + "\n" for error in rejected]
+    if lines:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write("".join(lines))

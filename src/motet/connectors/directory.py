@@ -14,10 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
-from motet.codec.decode import decode_file
+from motet.codec.decode import Message, decode_file, decode_messages
 from motet.codec.events import NO_EVENTS, Decoded
 from motet.codec.formats import SUFFIXES, format_of_path
-from motet.codec.messages import Message, decode_messages
 from motet.connectors.ingestion import Fed, SetAside, feed
 from motet.lake import Lake
 from motet.lake.sources import Look, Taken

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from motet.codec.messages import Message, decode_messages
+from motet.codec.decode import Message, decode_messages
 from motet.connectors.ingestion import Fed, SetAside, feed
 from motet.lake import Lake, Snapshot
 from motet.model.errors import EngineError, UsageError
@@ -163,7 +163,7 @@ def to_message(message: Msg, origin: str, content_type: str) -> Message:
         data=message.data,
         content_type=headers.get("content-type", content_type),
         name=f"{message.metadata.stream} message {sequence}",
-        arrived=_micros(message.metadata.timestamp),
+        arrival_time=_micros(message.metadata.timestamp),
         headers=context or None,
         event_id=f"urn:nats:{origin}:{sequence if identity is None else 'id:' + quote(identity, safe='')}",
     )

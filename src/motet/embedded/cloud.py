@@ -20,7 +20,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.codec.decode import Decoded, decode_bytes, decode_few
+from motet.codec.decode import Decoded, decode_bytes, decode_small
 from motet.embedded.background import Background
 from motet.embedded.delivery import Delivery, Listener
 from motet.embedded.derivation import Derivation, Derive, Elsewhere, Found, Here, Recent
@@ -95,7 +95,7 @@ class Cloud:
         """
         body = data.encode() if isinstance(data, str) else data
         plain = event_id is None and not headers
-        events: Events | None = decode_few(body, content_type) if plain else None
+        events: Events | None = decode_small(body, content_type) if plain else None
         if events is None:
             events = _decoded(decode_bytes(body, content_type, event_id=event_id, headers=headers))
         self._make_room()

@@ -75,11 +75,11 @@ def parse(content: bytes, syntax: Format = Format.TURTLE, *, source: str = "inpu
 
 
 def _refuse_hazards(content: bytes, syntax: Format, source: str) -> None:
-    from motet.codec.hazards import refuse_hazards
-    from motet.codec.limits import Limits
+    from motet.codec.input_guards import refuse_unsafe
+    from motet.codec.options import Limits
 
     try:
-        refuse_hazards(content, syntax, Limits(max_document_bytes=SIZE_LIMIT))
+        refuse_unsafe(content, syntax, Limits(max_document_bytes=SIZE_LIMIT))
     except MotetError as error:
         raise DecodeError(error.message, source=source, advice=error.advice) from error
 

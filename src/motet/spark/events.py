@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from motet.codec.events import Decoded
-from motet.codec.limits import Limits
-from motet.codec.parts import Part, decode_part, split
+from motet.codec.options import Limits
+from motet.codec.splits import FileSplit, decode_split, split_file
 from motet.model.schemas import EVENTS
 from motet.spark.session import parallelism
 
@@ -42,7 +42,7 @@ Batches = Iterator[pa.RecordBatch]
 class Parts:
     """The parts of a list of files, and how to decode them."""
 
-    parts: tuple[tuple[int, Part], ...]  # with the place of the file
+    parts: tuple[tuple[int, FileSplit], ...]  # with the place of the file
     limits: Limits
     folder: str  # where relative paths begin, wherever a task runs
 
@@ -50,7 +50,7 @@ class Parts:
         """The rows of one part, in the order of the file."""
         source, part = self.parts[number]
         place = 0
-        for decoded in decode_part(part, folder=self.folder, limits=self.limits):
+        for decoded in decode_split(part, folder=self.folder, limits=self.limits):
             if decoded.events.num_rows:
                 yield _event_rows(decoded.events, source, number, place)
                 place += decoded.events.num_rows
@@ -66,7 +66,7 @@ def cut(
     limits = limits or Limits()
     total = sum(Path(path).stat().st_size for path in paths)
     size = target_bytes or min(max(total // (PARTS_PER_CORE * parallelism), SMALLEST_PART), LARGEST_PART)
-    numbered = enumerate(split(str(path), target_bytes=size, limits=limits) for path in paths)
+    numbered = enumerate(split_file(str(path), target_bytes=size, limits=limits) for path in paths)
     return Parts(tuple((source, part) for source, parts in numbered for part in parts), limits, str(Path.cwd()))
 
 

@@ -24,8 +24,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType, StringType, TimestampType
 
+from motet.codec.decode import Message, decode_messages
 from motet.codec.formats import Format, format_of_content_type
-from motet.codec.messages import Message, decode_messages
 from motet.lake import Lake
 from motet.model.errors import UsageError
 from motet.spark.staging import STAGED, Staged, Stager, drop, in_time_order, keep_dead_letters

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from motet.codec.grouping import NOT_CONSECUTIVE, SORT_ADVICE
 from motet.jobs.replay import Setting
 from motet.jobs.run import Job, Summary
 from motet.model.errors import DecodeError, EngineError
@@ -138,11 +139,11 @@ def _rejection(row: Row, parts: Parts) -> DecodeError:
         fields = json.loads(row.rejected)
         return DecodeError(fields.pop("reason"), **fields)
     return DecodeError(
-        "it comes back after other events; these later quads of it are set aside",
+        NOT_CONSECUTIVE,
         source=parts.parts[row.part][1].path,
         line=row.line,
         event=row.id,
-        advice="in a source this large an event's quads must stand together: sort the file by graph",
+        advice=SORT_ADVICE,
     )
 
 

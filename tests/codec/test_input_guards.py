@@ -1,4 +1,4 @@
-"""What is refused before a parser sees it."""
+"""Documents that are refused before they are parsed."""
 
 import json
 import time
@@ -6,7 +6,7 @@ import time
 import pytest
 
 from motet.codec.decode import decode_bytes
-from motet.codec.hazards import refuse_deep_json, refuse_deep_xml
+from motet.codec.input_guards import refuse_deep_json, refuse_deep_xml
 from motet.model.errors import DecodeError, LimitError
 
 RDF_XML = (
@@ -32,18 +32,18 @@ def reject(text: str, content_type: str) -> DecodeError:
         {"@graph": [{"urn:p": {"@context": "https://schema.org/", "urn:q": 1}}]},
     ],
 )
-def test_remote_contexts_are_named_not_fetched(document: object) -> None:
+def test_remote_contexts_are_refused_by_name(document: object) -> None:
     """A remote context anywhere in a JSON-LD document is refused by name, with advice."""
     error = reject(json.dumps(document), "application/ld+json")
     assert "<https://schema.org/>" in error.reason
-    assert "nothing is fetched" in error.reason
+    assert "not fetched" in error.reason
     assert "into the document" in str(error.advice)
 
 
 @pytest.mark.parametrize("content_type", ["application/ld+json", "application/cloudevents+json"])
 @pytest.mark.parametrize("opening", ["[", '{"urn:p":'])
 def test_deep_json_is_refused(content_type: str, opening: str) -> None:
-    """JSON nested without end is a clean rejection."""
+    """JSON nested too deeply is rejected without an exception."""
     assert "nested deeper than 200" in reject(opening * 1_000_000, content_type).reason
 
 
@@ -55,13 +55,13 @@ def test_brackets_in_strings_do_not_nest() -> None:
 
 
 def test_plain_entities_are_read() -> None:
-    """Entities that stand for text, as OWL files use them, are read."""
+    """Entities with plain text, as OWL files use them, are read."""
     [decoded] = decode_bytes(RDF_XML.format('<!ENTITY a "hello">', "&a; &a;").encode(), "application/rdf+xml")
     assert [t["object"] for t in decoded.events.column("triples")[0].as_py()] == ['"hello hello"']
 
 
 def test_entity_bombs_are_refused_at_once() -> None:
-    """Entities that expand into each other, or often, or from outside, never reach the parser."""
+    """Entities that expand into each other, or often, or are external, are refused before parsing."""
     nested = '<!ENTITY a "aaaaaaaaaa">' + "".join(
         f'<!ENTITY {chr(98 + i)} "{("&" + chr(97 + i) + ";") * 10}">' for i in range(20)
     )
@@ -74,7 +74,7 @@ def test_entity_bombs_are_refused_at_once() -> None:
     assert time.process_time() - before < 5
 
 
-def test_deep_xml_is_refused_before_the_parser_sees_it() -> None:
+def test_deep_xml_is_refused_before_parsing() -> None:
     """XML nested past the limit is refused at once; comments and siblings do not count."""
     with pytest.raises(LimitError, match="deeper than 200"):
         refuse_deep_xml(b"<a>" * 100_000, 200)

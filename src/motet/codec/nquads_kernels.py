@@ -1,8 +1,8 @@
-"""The machine-code half of the N-Quads decoder: raw bytes in, Arrow buffers out.
+"""Compiled N-Quads scanner: bytes in, Arrow buffers out.
 
-It takes only lines it is certain about: those whose terms pyoxigraph would print just as they stand, but for the case
-of a language tag and an ``^^xsd:string`` to drop. Every other line, right or wrong, is *hard* and left to the caller;
-``-1`` means "not certain" throughout. Nothing here decides that a line is bad.
+It reads only lines whose terms pyoxigraph would print unchanged, except for the case of a language tag and an
+``^^xsd:string``, which is dropped. Every other line, valid or not, is *uncertain* and left to the caller; functions
+return ``-1`` for it. No line is called bad here.
 
 No loop checks for the end of the text: the text ends with a line end, and no term contains one.
 """
@@ -48,7 +48,7 @@ def _character_classes() -> npt.NDArray[np.uint16]:
         _HEX: digits + "ABCDEFabcdef",
         _SCHEME: digits + letters + "+-.",
         _HOST: host,
-        _PATH: host + ":@/?",  # a query too, since it takes the same characters and keeps its question marks
+        _PATH: host + ":@/?",  # the characters of a query as well
         _LABEL: digits + letters + "_-",
         _TEXT: "".join(map(chr, set(range(32, 127)) - {_QUOTE, _BACKSLASH})),
         _ESCAPED: '"\\nrt',  # the escapes that canonical N-Triples keeps
@@ -64,9 +64,9 @@ _RDF = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#", np.uint8)
 
 
 class Scan(NamedTuple):
-    """What one pass found; ``rows`` certain quads, ``hard`` lines as (start, end, line number) rows.
+    """Result of one scan: ``rows`` quads, and the uncertain lines as rows of (start, end, line number).
 
-    The four columns come in the order graph, subject, predicate, object.
+    The four columns are graph, subject, predicate, object.
     """
 
     rows: int
@@ -75,12 +75,12 @@ class Scan(NamedTuple):
     offsets: npt.NDArray[np.int32]
     graph_validity: Bytes
     lines: Ints
-    hard: Ints
+    uncertain: Ints
 
 
 @allocating
 def _byte(text: Bytes, at: int) -> int:
-    # An unsigned index spares the test for negative ones, which would cost half the speed.
+    # An unsigned index avoids the test for negative ones, which halves the speed.
     return text[np.uint64(at)]
 
 
@@ -95,7 +95,7 @@ def _in(text: Bytes, at: int, kind: int) -> bool:
 
 
 @allocating
-def _at_blank(text: Bytes, at: int) -> bool:
+def _at_whitespace(text: Bytes, at: int) -> bool:
     return _byte(text, at) == _SPACE or _byte(text, at) == _TAB
 
 
@@ -105,8 +105,8 @@ def _at_line_end(text: Bytes, at: int) -> bool:
 
 
 @allocating
-def _skip_blanks(text: Bytes, at: int) -> int:
-    while _at_blank(text, at):
+def _skip_whitespace(text: Bytes, at: int) -> int:
+    while _at_whitespace(text, at):
         at += 1
     return at
 
@@ -128,7 +128,7 @@ def _starts_with(text: Bytes, at: int, prefix: Bytes) -> bool:
 
 @allocating
 def _after_utf8(text: Bytes, at: int) -> int:
-    """Past one well-formed character of several bytes that is printed as it stands (U+FFFE and U+FFFF are not)."""
+    """The end of one well-formed multi-byte character that is printed unchanged (U+FFFE and U+FFFF are not)."""
     lead, second = _byte(text, at), _byte(text, at + 1)
     if second & 0xC0 != 0x80:
         return -1
@@ -147,7 +147,7 @@ def _after_utf8(text: Bytes, at: int) -> int:
 
 @allocating
 def _after_iri_utf8(text: Bytes, at: int) -> int:
-    """Past one character from U+00A0 to U+D7FF, all of which an IRI may contain."""
+    """The end of one character from U+00A0 to U+D7FF, all of which an IRI may contain."""
     lead = _byte(text, at)
     if lead > 0xED or (lead == 0xC2 and _byte(text, at + 1) < 0xA0):
         return -1
@@ -173,7 +173,7 @@ def _after_authority(text: Bytes, at: int) -> int:
 
 @allocating
 def _after_path(text: Bytes, at: int) -> int:
-    """Past path, query, fragment and the closing bracket."""
+    """The end of path, query, fragment and the closing bracket."""
     in_fragment = False
     while True:
         character = _byte(text, at)
@@ -196,7 +196,7 @@ def _after_path(text: Bytes, at: int) -> int:
 
 @allocating
 def _after_iri(text: Bytes, at: int) -> int:
-    """Past an absolute IRI in angle brackets."""
+    """The end of an absolute IRI in angle brackets."""
     if _byte(text, at) != _LESS or not _in(text, at + 1, _ALPHA):
         return -1
     at += 2
@@ -214,7 +214,7 @@ def _after_iri(text: Bytes, at: int) -> int:
 
 @allocating
 def _after_blank_node(text: Bytes, at: int) -> int:
-    """Past ``_:label`` before a blank; with a dot in it or behind it, the label's end is pyoxigraph's affair."""
+    """The end of ``_:label`` before white space; a label with a dot in it or after it is uncertain."""
     if (
         _byte(text, at) != _UNDERSCORE
         or _byte(text, at + 1) != _COLON
@@ -225,7 +225,7 @@ def _after_blank_node(text: Bytes, at: int) -> int:
     at += 3
     while _in(text, at, _LABEL):
         at += 1
-    return at if _at_blank(text, at) else -1
+    return at if _at_whitespace(text, at) else -1
 
 
 @allocating
@@ -236,17 +236,17 @@ def _after_node(text: Bytes, at: int) -> int:
 @allocating
 def _hex(text: Bytes, at: int, digits: int) -> int:
     value = 0
-    for place in range(at, at + digits):
-        if not _in(text, place, _HEX):
+    for position in range(at, at + digits):
+        if not _in(text, position, _HEX):
             return -1
-        digit = int(_byte(text, place))
+        digit = int(_byte(text, position))
         value = value * 16 + (digit & 15) + (9 if digit > 57 else 0)
     return value
 
 
 @allocating
 def _escaped_character(text: Bytes, at: int) -> int:
-    """The character of a numeric escape, if it is one that is printed as it stands."""
+    """The character of a numeric escape, if that character is printed unchanged."""
     value = _hex(text, at + 2, 4 if _byte(text, at + 1) == _LOWER_U else 8)
     if value < 0x80:
         return value if value >= 0 and _is(value, _TEXT) else -1
@@ -255,20 +255,20 @@ def _escaped_character(text: Bytes, at: int) -> int:
 
 
 @allocating
-def _after_escape(text: Bytes, at: int, spans: Ints) -> int:
-    """Past an escape; ``spans[9]`` tells that it is a numeric one, to be printed as the character it means."""
+def _after_escape(text: Bytes, at: int, bounds: Ints) -> int:
+    """The end of an escape; ``bounds[9]`` becomes 1 for a numeric one, which is printed as its character."""
     if _in(text, at + 1, _ESCAPED):
         return at + 2
     numeric = _byte(text, at + 1) == _LOWER_U or _byte(text, at + 1) == _UPPER_U
     if not numeric or _escaped_character(text, at) < 0:
         return -1
-    spans[9] = 1
+    bounds[9] = 1
     return at + (6 if _byte(text, at + 1) == _LOWER_U else 10)
 
 
 @allocating
-def _after_quoted(text: Bytes, at: int, spans: Ints) -> int:
-    """Past the closing quote of the string that opens here."""
+def _after_quoted(text: Bytes, at: int, bounds: Ints) -> int:
+    """The end of the quoted string that starts at ``at``."""
     at += 1
     while at >= 0:
         character = _byte(text, at)
@@ -277,7 +277,7 @@ def _after_quoted(text: Bytes, at: int, spans: Ints) -> int:
         elif character == _QUOTE:
             return at + 1
         elif character == _BACKSLASH:
-            at = _after_escape(text, at, spans)
+            at = _after_escape(text, at, bounds)
         elif character >= 0x80:
             at = _after_utf8(text, at)
         else:
@@ -294,84 +294,84 @@ def _after_letters(text: Bytes, at: int) -> int:
 
 @allocating
 def _after_language(text: Bytes, at: int) -> int:
-    """Past a tag such as ``en``, ``en-US``, ``zh-Hans`` or ``zh-Hans-CN``; others need more rules."""
+    """The end of a tag such as ``en``, ``en-US``, ``zh-Hans`` or ``zh-Hans-CN``; other tags are uncertain."""
     end = _after_letters(text, at)
     if not 2 <= end - at <= 8:
         return -1
     for length in (4, 2):
         if end - at <= 8 and _byte(text, end) == _HYPHEN and _after_letters(text, end + 1) - end - 1 == length:
             end += length + 1
-    return end if _at_blank(text, end) or _byte(text, end) == _DOT else -1
+    return end if _at_whitespace(text, end) or _byte(text, end) == _DOT else -1
 
 
 @allocating
-def _read_object(text: Bytes, at: int, spans: Ints) -> int:
-    """Past the object. ``spans[4:7]`` become its start, its printed end and where its language tag starts."""
-    spans[4] = at
-    spans[9] = 0
+def _read_object(text: Bytes, at: int, bounds: Ints) -> int:
+    """The end of the object; ``bounds[4:7]`` become its start, its printed end and the start of its language tag."""
+    bounds[4] = at
+    bounds[9] = 0
     if _byte(text, at) != _QUOTE:
         end = _after_node(text, at)
-        spans[5] = spans[6] = end
+        bounds[5] = bounds[6] = end
         return end
-    end = _after_quoted(text, at, spans)
-    spans[5] = spans[6] = end
+    end = _after_quoted(text, at, bounds)
+    bounds[5] = bounds[6] = end
     if end < 0:
         return -1
     if _byte(text, end) == _AT:
-        spans[6] = end + 1
-        spans[5] = end = _after_language(text, end + 1)
+        bounds[6] = end + 1
+        bounds[5] = end = _after_language(text, end + 1)
     elif _byte(text, end) == _CARET and _byte(text, end + 1) == _CARET:
         datatype = end + 2
         end = _after_iri(text, datatype)
         if end < 0 or _starts_with(text, datatype, _RDF):
-            return -1  # rdf:langString and its kin may not be written as datatypes
+            return -1  # rdf:langString and rdf:dirLangString are not allowed as datatypes
         if not _starts_with(text, datatype, _XSD_STRING):
-            spans[5] = spans[6] = end
+            bounds[5] = bounds[6] = end
     return end
 
 
 @allocating
-def _read_graph(text: Bytes, at: int, spans: Ints) -> int:
-    """Past the graph and the blanks behind it; ``spans[7:9]`` become its start and end, equal if there is none."""
-    spans[7] = spans[8] = at
+def _read_graph(text: Bytes, at: int, bounds: Ints) -> int:
+    """The end of the graph and of the white space after it; ``bounds[7:9]`` become its start and end, or equal."""
+    bounds[7] = bounds[8] = at
     if _byte(text, at) == _DOT:
         return at
-    spans[8] = end = _after_node(text, at)
-    return end if end < 0 else _skip_blanks(text, end)
+    bounds[8] = end = _after_node(text, at)
+    return end if end < 0 else _skip_whitespace(text, end)
 
 
 @allocating
 def _after_dot(text: Bytes, at: int) -> int:
-    """To the line end, if nothing but a dot, blanks and a comment stand before it."""
+    """The line end, if only a dot, white space and a comment precede it."""
     if _byte(text, at) != _DOT:
         return -1
-    at = _skip_blanks(text, at + 1)
+    at = _skip_whitespace(text, at + 1)
     if _byte(text, at) == _HASH:
         return _line_end(text, at)
     return at if _at_line_end(text, at) else -1
 
 
 @allocating
-def _read_quad(text: Bytes, at: int, spans: Ints) -> int:
-    """To the line end behind the quad that starts here; ``spans`` become the starts and ends of its terms."""
-    spans[0] = at
-    spans[1] = at = _after_node(text, at)
+def _read_quad(text: Bytes, at: int, bounds: Ints) -> int:
+    """The line end after the quad that starts at ``at``; ``bounds`` become the starts and ends of its terms."""
+    bounds[0] = at
+    bounds[1] = at = _after_node(text, at)
     if at < 0:
         return -1
-    spans[2] = at = _skip_blanks(text, at)
-    spans[3] = at = _after_iri(text, at)
+    bounds[2] = at = _skip_whitespace(text, at)
+    bounds[3] = at = _after_iri(text, at)
     if at < 0:
         return -1
-    at = _read_object(text, _skip_blanks(text, at), spans)
+    at = _read_object(text, _skip_whitespace(text, at), bounds)
     if at < 0:
         return -1
-    at = _read_graph(text, _skip_blanks(text, at), spans)
+    at = _read_graph(text, _skip_whitespace(text, at), bounds)
     return at if at < 0 else _after_dot(text, at)
 
 
 @allocating
 def _append(text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArray[np.int32], row: int) -> None:
-    """Copy one term behind the last one of its column."""
+    """Append one term to its column."""
     target = offsets[row]
     length = end - start
     for index in range(length):
@@ -381,13 +381,13 @@ def _append(text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArr
 
 @allocating
 def _put_utf8(column: Bytes, at: int, value: int) -> int:
-    """Write one character; where it ends."""
+    """Write one character; returns its end."""
     if value < 0x80:
         column[at] = value
         return at + 1
     size = 2 if value < 0x800 else 3 if value < 0x10000 else 4
-    for place in range(size - 1, 0, -1):
-        column[at + place] = 0x80 | (value & 0x3F)
+    for byte_index in range(size - 1, 0, -1):
+        column[at + byte_index] = 0x80 | (value & 0x3F)
         value >>= 6
     column[at] = (0xF00 >> size) & 0xFF | value
     return at + size
@@ -397,7 +397,7 @@ def _put_utf8(column: Bytes, at: int, value: int) -> int:
 def _append_unescaped(
     text: Bytes, start: int, end: int, column: Bytes, offsets: npt.NDArray[np.int32], row: int
 ) -> None:
-    """As ``_append``, with numeric escapes replaced by the characters they mean."""
+    """As ``_append``, with numeric escapes replaced by their characters."""
     target = np.int64(offsets[row])
     at = start
     while at < end:
@@ -429,43 +429,43 @@ def _count_line_ends(text: Bytes) -> int:
     return count
 
 
-def _scan(text: Bytes, first_line: int, longest: int) -> tuple[object, ...]:
-    bound = _count_line_ends(text)
+def _scan(text: Bytes, first_line: int, max_line_bytes: int) -> tuple[object, ...]:
+    max_rows = _count_line_ends(text)
     graphs, subjects = np.empty(text.size, np.uint8), np.empty(text.size, np.uint8)
     predicates, objects = np.empty(text.size, np.uint8), np.empty(text.size, np.uint8)
-    offsets = np.empty((4, bound + 1), np.int32)
+    offsets = np.empty((4, max_rows + 1), np.int32)
     for column in range(4):
         offsets[column, 0] = 0
-    validity = np.zeros((bound + 7) // 8, np.uint8)
-    lines = np.empty(bound, np.int64)
-    hard = np.empty((bound, 3), np.int64)
-    spans = np.zeros(10, np.int64)
-    at = row = hards = np.int64(0)
+    validity = np.zeros((max_rows + 7) // 8, np.uint8)
+    lines = np.empty(max_rows, np.int64)
+    uncertain = np.empty((max_rows, 3), np.int64)
+    bounds = np.zeros(10, np.int64)
+    at = row = uncertain_count = np.int64(0)
     line = first_line
     while at < text.size:
         start = at
-        at = _skip_blanks(text, at)
+        at = _skip_whitespace(text, at)
         blank = _at_line_end(text, at) or _byte(text, at) == _HASH
-        end = _line_end(text, at) if blank else _read_quad(text, at, spans)
+        end = _line_end(text, at) if blank else _read_quad(text, at, bounds)
         certain = end >= 0
         if not certain:
             end = _line_end(text, at)
-        if not certain or end - start > longest:
-            hard[hards, 0] = start
-            hard[hards, 1] = end
-            hard[hards, 2] = line
-            hards += 1
+        if not certain or end - start > max_line_bytes:
+            uncertain[uncertain_count, 0] = start
+            uncertain[uncertain_count, 1] = end
+            uncertain[uncertain_count, 2] = line
+            uncertain_count += 1
         elif not blank:
-            _append(text, spans[7], spans[8], graphs, offsets[0], row)
-            _append(text, spans[0], spans[1], subjects, offsets[1], row)
-            _append(text, spans[2], spans[3], predicates, offsets[2], row)
-            if spans[9]:
-                _append_unescaped(text, spans[4], spans[5], objects, offsets[3], row)
+            _append(text, bounds[7], bounds[8], graphs, offsets[0], row)
+            _append(text, bounds[0], bounds[1], subjects, offsets[1], row)
+            _append(text, bounds[2], bounds[3], predicates, offsets[2], row)
+            if bounds[9]:
+                _append_unescaped(text, bounds[4], bounds[5], objects, offsets[3], row)
             else:
-                _append(text, spans[4], spans[5], objects, offsets[3], row)
-            if spans[6] < spans[5]:
-                _lower(objects, offsets[3, row + 1] - (spans[5] - spans[6]), offsets[3, row + 1])
-            if spans[8] > spans[7]:
+                _append(text, bounds[4], bounds[5], objects, offsets[3], row)
+            if bounds[6] < bounds[5]:
+                _lower(objects, offsets[3, row + 1] - (bounds[5] - bounds[6]), offsets[3, row + 1])
+            if bounds[8] > bounds[7]:
                 validity[row >> 3] |= 1 << (row & 7)
             lines[row] = line
             row += 1
@@ -473,17 +473,19 @@ def _scan(text: Bytes, first_line: int, longest: int) -> tuple[object, ...]:
         if _byte(text, end) == _CR and at < text.size and _byte(text, at) == _LF:
             at += 1
         line += 1
-    return row, line - first_line, (graphs, subjects, predicates, objects), offsets, validity, lines, hard[:hards]
+    columns = graphs, subjects, predicates, objects
+    return row, line - first_line, columns, offsets, validity, lines, uncertain[:uncertain_count]
 
 
-_COMPILED = compiled(_scan, (types.Array(types.uint8, 1, "C", readonly=True), types.int64, types.int64))
+_SCAN = compiled(_scan, (types.Array(types.uint8, 1, "C", readonly=True), types.int64, types.int64))
 
 
-def scan(text: Bytes, *, first_line: int, longest: int) -> Scan:
-    """Read every line of a text whose last byte ends a line. Lines of more than ``longest`` bytes are hard.
+def scan(text: Bytes, *, first_line: int, max_line_bytes: int) -> Scan:
+    """Scan the lines of a text whose last byte ends a line. Lines longer than ``max_line_bytes`` are uncertain.
 
-    >>> found = scan(np.frombuffer(b"<a:s> <a:p> <a:o> .\\n?\\n", np.uint8), first_line=1, longest=100)
-    >>> found.rows, found.lines_seen, found.hard.tolist()
+    >>> text = np.frombuffer(b"<a:s> <a:p> <a:o> .\\n?\\n", np.uint8)
+    >>> result = scan(text, first_line=1, max_line_bytes=100)
+    >>> result.rows, result.lines_seen, result.uncertain.tolist()
     (1, 2, [[20, 21, 2]])
     """
-    return Scan(*_COMPILED(text, first_line, longest))
+    return Scan(*_SCAN(text, first_line, max_line_bytes))

@@ -1,4 +1,4 @@
-"""Files cut for parallel work."""
+"""Splitting files for parallel decoding."""
 
 import pickle
 import random
@@ -10,8 +10,8 @@ import pytest
 from motet.codec.decode import decode_file
 from motet.codec.events import Decoded
 from motet.codec.formats import Format
-from motet.codec.limits import Limits
-from motet.codec.parts import Part, decode_part, split
+from motet.codec.options import Limits
+from motet.codec.splits import FileSplit, decode_split, split_file
 
 SMALL = Limits(max_document_bytes=1000)
 
@@ -23,8 +23,8 @@ def content(batches: list[Decoded]) -> tuple[list[object], list[object]]:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
 @pytest.mark.parametrize("seed", range(4))
-def test_parts_together_are_the_file(tmp_path: Path, seed: int, end: str) -> None:
-    """The parts give the events, lines and rejections of the whole file, in its order."""
+def test_splits_cover_the_file(tmp_path: Path, seed: int, end: str) -> None:
+    """The splits give the events, lines and rejections of the whole file, in its order."""
     rng = random.Random(seed)
     lines = []
     for event in range(300):
@@ -32,28 +32,28 @@ def test_parts_together_are_the_file(tmp_path: Path, seed: int, end: str) -> Non
         lines += ["garbage"] if rng.random() < 0.02 else []
     path = tmp_path / "events.nq"
     path.write_bytes((end.join(lines) + end).encode())
-    parts = split(str(path), target_bytes=5000, limits=SMALL)
-    assert len(parts) > 10
-    decoded = [batch for part in pickle.loads(pickle.dumps(parts)) for batch in decode_part(part, limits=SMALL)]  # noqa: S301  (just written)
+    splits = split_file(str(path), target_bytes=5000, limits=SMALL)
+    assert len(splits) > 10
+    decoded = [batch for split in pickle.loads(pickle.dumps(splits)) for batch in decode_split(split, limits=SMALL)]  # noqa: S301  (just written)
     assert content(decoded) == content(list(decode_file(str(path), limits=SMALL)))
 
 
-def test_one_event_is_never_cut(tmp_path: Path) -> None:
-    """A file that is one event is one part, however small the target."""
+def test_an_event_is_never_split(tmp_path: Path) -> None:
+    """A file that is one event is one split, however small the target."""
     path = tmp_path / "events.nq"
     path.write_text("".join(f'<urn:s> <urn:p> "{i}" <urn:e> .\n' for i in range(1000)))
-    assert split(str(path), target_bytes=100, limits=SMALL) == [
-        Part(str(path), Format.N_QUADS, 0, path.stat().st_size, 1)
+    assert split_file(str(path), target_bytes=100, limits=SMALL) == [
+        FileSplit(str(path), Format.N_QUADS, 0, path.stat().st_size, 1)
     ]
 
 
 @pytest.mark.parametrize("name", ["small.nq", "events.trig"])
-def test_other_files_are_one_part(tmp_path: Path, name: str) -> None:
-    """A small file, or one in another format, is one part without borders."""
+def test_other_files_are_one_split(tmp_path: Path, name: str) -> None:
+    """A small file, or one in another format, is one split."""
     path = tmp_path / name
     path.write_text(
         "<urn:e> { <urn:s> <urn:p> <urn:o> }" if name.endswith("trig") else "<urn:s> <urn:p> <urn:o> <urn:e> ."
     )
-    [part] = split(str(path), target_bytes=10)
-    assert (part.start, part.stop) == (0, None)
-    assert [decoded.events.column("id").to_pylist() for decoded in decode_part(part)] == [["urn:e"]]
+    [split] = split_file(str(path), target_bytes=10)
+    assert (split.start, split.stop) == (0, None)
+    assert [decoded.events.column("id").to_pylist() for decoded in decode_split(split)] == [["urn:e"]]

@@ -1,7 +1,7 @@
-"""What a document could do to its parser, refused before the parser sees it.
+"""Refuses documents that could exhaust or mislead their parser, before they are parsed.
 
-JSON and XML nested without end, XML entities that expand without end, RDF 1.2 syntax whose nesting overflows a stack,
-and JSON-LD contexts that would have to be fetched.
+These are deeply nested JSON and XML, XML entities that expand beyond a limit, RDF 1.2 syntax whose nesting overflows
+the parser's stack, and JSON-LD contexts that would have to be fetched.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from xml.parsers import expat  # fetches nothing, and limits the growth of entities by itself
+from xml.parsers import expat  # fetches nothing and limits the expansion of entities
 
 import numpy as np
 
 from motet.codec.formats import Format
-from motet.codec.limits import Limits
+from motet.codec.options import Limits
 from motet.model.errors import LimitError, MotetError
 
 _JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_TURTLE_WORD = re.compile(
+_TURTLE_TOKEN = re.compile(
     rb'"""(?:[^"\\]|\\.|"(?!""))*+"""'
     rb"|'''(?:[^'\\]|\\.|'(?!''))*+'''"
     rb'|"(?:[^"\\\n]|\\.)*+"'
@@ -30,19 +30,20 @@ _TURTLE_WORD = re.compile(
 _ENTITY = re.compile(rb"""<!ENTITY\s+([^\s%]+)\s+(?:"([^"]*)"|'([^']*)')\s*>""")
 
 
-def refuse_hazards(data: bytes, syntax: Format, limits: Limits) -> None:
-    """Raise a MotetError for a document that must not reach its parser."""
+def refuse_unsafe(data: bytes, syntax: Format, limits: Limits) -> None:
+    """Raise a MotetError for a document that is not safe to parse."""
     if syntax in (Format.TURTLE, Format.TRIG, Format.N_TRIPLES, Format.N_QUADS):
         _refuse_rdf12(data)
     elif syntax is Format.RDF_XML:
-        _refuse_expansion(data, limits.max_document_bytes)
+        _refuse_entity_expansion(data, limits.max_document_bytes)
         refuse_deep_xml(data, limits.max_depth)
     else:
         refuse_deep_json(data, limits.max_depth)
 
 
 def refuse_deep_json(data: bytes, max_depth: int) -> None:
-    """
+    """Raise LimitError for JSON nested deeper than ``max_depth``; brackets in strings do not count.
+
     >>> refuse_deep_json(b'{"a": "[[["}', 1)
     """
     bare = np.frombuffer(_JSON_STRING.sub(b"", data), np.uint8)
@@ -52,7 +53,8 @@ def refuse_deep_json(data: bytes, max_depth: int) -> None:
 
 
 def refuse_deep_xml(data: bytes, max_depth: int) -> None:
-    """
+    """Raise LimitError for XML nested deeper than ``max_depth``.
+
     >>> refuse_deep_xml(b"<a><b/><!-- <c><d> --></a>", 2)
     """
     depth = 0
@@ -69,12 +71,12 @@ def refuse_deep_xml(data: bytes, max_depth: int) -> None:
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = opened, closed
-    with suppress(expat.ExpatError):  # what is no XML is for the RDF parser to report
+    with suppress(expat.ExpatError):  # the RDF parser reports syntax errors
         parser.Parse(data, True)
 
 
 def remote_contexts(document: object) -> Iterator[str]:
-    """Every context a JSON-LD document wants fetched.
+    """The IRIs of all remote contexts that a JSON-LD document refers to.
 
     >>> list(remote_contexts({"@context": ["https://schema.org/", {"a": "urn:a"}]}))
     ['https://schema.org/']
@@ -91,14 +93,14 @@ def remote_contexts(document: object) -> Iterator[str]:
 
 
 def refuse_remote_contexts(data: bytes) -> None:
-    """Raise for a JSON-LD document, known to be nested within limits, that wants a context fetched."""
+    """Raise MotetError for a JSON-LD document with a remote context; its nesting was checked before."""
     try:
         document = json.loads(data)
     except ValueError:
-        return  # the parser words syntax errors better
+        return  # the RDF parser reports syntax errors
     if remote := list(dict.fromkeys(remote_contexts(document))):
         raise MotetError(
-            f"the JSON-LD context <{'>, <'.join(remote[:5])}> is remote, and nothing is fetched",
+            f"the JSON-LD context <{'>, <'.join(remote[:5])}> is remote; contexts are not fetched",
             advice="write the context into the document",
         )
 
@@ -106,20 +108,18 @@ def refuse_remote_contexts(data: bytes) -> None:
 def _refuse_rdf12(data: bytes) -> None:
     if not any(mark in data for mark in (b"<<", b"{|")):
         return
-    bare = _TURTLE_WORD.sub(b" ", data)
+    bare = _TURTLE_TOKEN.sub(b" ", data)
     if any(mark in bare for mark in (b"<<", b"{|")):
-        raise MotetError(
-            "RDF 1.2 triple terms are not supported", advice="state the triple about a triple with plain triples"
-        )
+        raise MotetError("RDF 1.2 triple terms are not supported", advice="reify the inner triple")
 
 
-def _refuse_expansion(data: bytes, limit: int) -> None:
-    """Entities may stand for text, as OWL files use them, but not for other entities, and not for too much."""
+def _refuse_entity_expansion(data: bytes, limit: int) -> None:
+    """Raise for entities other than text, for entities made of entities, and for expansion beyond ``limit`` bytes."""
     declared = _ENTITY.findall(data)
     if len(declared) != data.count(b"<!ENTITY"):
         raise MotetError("the XML declares external or parameter entities", advice="write their text in place")
     if any(b"&" in first + second for _, first, second in declared):
         raise MotetError("the XML declares an entity made of other entities", advice="write its text in place")
-    grown = sum(data.count(b"&" + name + b";") * len(first + second) for name, first, second in declared)
-    if grown > limit:
-        raise LimitError(f"the XML's entities expand to {grown} bytes", advice="write their text in place")
+    expanded_bytes = sum(data.count(b"&" + name + b";") * len(first + second) for name, first, second in declared)
+    if expanded_bytes > limit:
+        raise LimitError(f"the XML's entities expand to {expanded_bytes} bytes", advice="write their text in place")

@@ -1,14 +1,14 @@
-"""Rejected events kept for mending."""
+"""Dead letters of rejected events."""
 
 import json
 from pathlib import Path
 
-from motet.codec.dead_letters import write_dead_letters
 from motet.codec.decode import decode_bytes
+from motet.codec.rejections import write_dead_letters
 
 
-def test_dead_letters_are_appended_and_can_be_mended(tmp_path: Path) -> None:
-    """Each rejection is one JSON line, appended; its content, mended, decodes to the event."""
+def test_dead_letters_are_appended_and_can_be_corrected(tmp_path: Path) -> None:
+    """Each rejection is one JSON line, appended; its content, corrected, decodes to the event."""
     lines = '<urn:s> <urn:p> "é" <urn:e> .\n<urn:s> <urn:p> <urn:o w> <urn:e> .\n'
     [decoded] = decode_bytes(lines.encode(), "application/n-quads", name="events.nq")
     for _ in range(2):
@@ -21,6 +21,6 @@ def test_dead_letters_are_appended_and_can_be_mended(tmp_path: Path) -> None:
 
 
 def test_nothing_rejected_writes_nothing(tmp_path: Path) -> None:
-    """Without rejections no file appears."""
+    """Without rejections no file is written."""
     write_dead_letters(tmp_path / "dead.jsonl", [])
     assert not (tmp_path / "dead.jsonl").exists()
