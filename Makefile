@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint ontologies bench bench-kernel docs lock clean kills faults mutants package
+.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults mutants package
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -30,11 +30,14 @@ lint: $(READY)  ## ruff and mypy --strict
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 
-test: lint  ## lint, then all tests
-	@$(BIN)/pytest -n auto --dist loadfile
+test: lint  ## lint, then all tests, with the same random examples every time
+	@PYTHONHASHSEED=0 $(BIN)/pytest -n auto --dist loadfile
+
+explore: $(READY)  ## the property tests with new random examples, more of them
+	@MOTET_EXPLORE=1 MOTET_TEXTS=2000 MOTET_TREES=2000 MOTET_MUTATIONS=3000 $(BIN)/pytest -n auto --dist loadfile -m hypothesis
 
 kills: $(READY)  ## the long version of the SIGKILL test of the lake
-	@MOTET_KILLS=2000 $(BIN)/pytest tests/lake/test_kills.py
+	@MOTET_KILLS=2000 MOTET_KILLS_SEED=$$($(PYTHON) -c 'import random; print(random.randrange(2**32))') $(BIN)/pytest tests/lake/test_kills.py
 
 faults: $(READY)  ## kill the pipeline on Spark, its executors and its checkpoint: the table must still be right
 	@$(BIN)/python -m tests.faults.run

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -264,68 +265,56 @@ def test_ids_are_a_topological_order_and_users_are_known(write: Write) -> None:
 # Expanding a root gives back the subscription: no merge was wrong.
 
 
-class MismatchError(Exception):
-    """The node is not what the subscription says."""
-
-
 def expand(plan: Plan, root: Root) -> None:
-    names = _Expansion(plan, root).names(root.node, annotate(root.subscription), below_without=False)
-    assert dict(root.names) == names
+    namings = _Expansion(plan, root).namings(root.node, annotate(root.subscription), below_without=False)
+    assert dict(root.names) in list(namings)
 
 
 class _Expansion:
-    """Walks a node and an annotated tree together and finds the names of the node's variables at the leaves."""
+    """Walks a node and an annotated tree together and finds the names of the node's variables at the leaves.
+
+    Operands of a commutative operator may fit in both orders, with different names: only the parent can tell which of
+    them are meant. A node therefore has any number of namings, none if it is not what the subscription says.
+    """
 
     def __init__(self, plan: Plan, root: Root) -> None:
         self.plan = plan
         self.context = root.subscription.context
         self.start = root.start
 
-    def names(self, number: int, tree: Annotated, *, below_without: bool) -> dict[str, str]:
+    def namings(self, node_id: int, tree: Annotated, *, below_without: bool) -> Iterator[dict[str, str]]:
         passes = isinstance(tree.node, Without) or (
             below_without and isinstance(tree.node, Unless | Without | Within | Filter)
         )
+        node = self.plan.nodes[node_id]
         if tree.carried:
-            return self.names(number, tree.children[0], below_without=passes)
-        node = self.plan.nodes[number]
-        if tree.event is not None:
-            return self._leaf(node, tree)
-        self._require(node.operator == _operator(tree), node, tree)
-        self._require((node.bound, node.context) == self._limits(tree), node, tree)
-        self._require(node.start in (self.start, None) and (node.start is None) == self._serves_all(tree), node, tree)
-        orders = [tree.children, tree.children[::-1]] if self._commutes(tree, below_without) else [tree.children]
-        for operands in orders:
-            try:
-                return self._named(node, tree, operands, passes)
-            except MismatchError as mismatch:
-                problem = mismatch
-        raise problem
+            yield from self.namings(node_id, tree.children[0], below_without=passes)
+        elif tree.event is not None:
+            yield from self._leaf_namings(node, tree)
+        elif self._is_same_operator(node, tree) and len(node.children) == len(tree.children):
+            orders = [tree.children, tree.children[::-1]] if self._commutes(tree, below_without) else [tree.children]
+            for operands in orders:
+                below = (
+                    self.namings(edge.child, operand, below_without=passes and index == 0)
+                    for index, (edge, operand) in enumerate(zip(node.children, operands, strict=True))
+                )
+                for combination in product(*below):
+                    names = _combined(node, combination, _flow(tree))
+                    if names is not None and _same_condition(node, names, tree) and _is_ordered(node, names):
+                        yield names
 
-    def _named(self, node: Node, tree: Annotated, operands: tuple[Annotated, ...], passes: bool) -> dict[str, str]:
-        flow, names = _flow(tree), dict[str, str]()
-        self._require(len(node.children) == len(operands), node, tree)
-        for index, (edge, operand) in enumerate(zip(node.children, operands, strict=True)):
-            below = self.names(edge.child, operand, below_without=passes and index == 0)
-            self._require(
-                {child for child, _ in edge.names} == {c for c, own in below.items() if own in flow}, node, tree
-            )
-            for child, parent in edge.names:
-                self._require(names.setdefault(parent, below[child]) == below[child], node, tree)
-        self._require(len(set(names.values())) == len(names) and set(names.values()) == flow, node, tree)
-        self._require(set(names) == set(node.variables), node, tree)
-        self._require(_same_condition(node, names, tree), node, tree)
-        sides = [[names[variable] for variable in side] for side in node.order]
-        self._require(all(side == sorted(side) for side in sides), node, tree)
-        return names
+    def _is_same_operator(self, node: Node, tree: Annotated) -> bool:
+        starts = node.start in (self.start, None) and (node.start is None) == self._serves_all(tree)
+        return node.operator == _operator(tree) and (node.bound, node.context) == self._limits(tree) and starts
 
-    def _leaf(self, node: Node, tree: Annotated) -> dict[str, str]:
+    def _leaf_namings(self, node: Node, tree: Annotated) -> Iterator[dict[str, str]]:
         assert tree.event is not None
         leaf, own = normalise(tree.event)
-        found = node.operator.match is not None and self.plan.leaves[node.operator.match] == leaf
-        self._require(found and node.start is None and node.context is None, node, tree)
-        names = {variable: own[variable] for variable in node.variables}
-        self._require(set(names.values()) == tree.visible & leaf_variables(tree.event), node, tree)
-        return names
+        is_same = node.operator.match is not None and self.plan.leaves[node.operator.match] == leaf
+        names = {variable: own[variable] for variable in node.variables} if is_same else {}
+        shows_all = set(names.values()) == tree.visible & leaf_variables(tree.event)
+        if is_same and shows_all and node.start is None and node.context is None:
+            yield names
 
     def _limits(self, tree: Annotated) -> tuple[int | None, Context | None]:
         paired = isinstance(tree.node, And | Timed | Alongside)
@@ -347,10 +336,22 @@ class _Expansion:
         free = self.context is Context.UNRESTRICTED or not absent
         return symmetric and free and not (below_without and isinstance(node, And))
 
-    @staticmethod
-    def _require(holds: bool, node: Node, tree: Annotated) -> None:
-        if not holds:
-            raise MismatchError(node, tree)
+
+def _combined(node: Node, operands: Iterable[Mapping[str, str]], flow: frozenset[str]) -> dict[str, str] | None:
+    """The names of the node's variables by those of its operands, if they agree and are all that flows."""
+    names: dict[str, str] = {}
+    for edge, below in zip(node.children, operands, strict=True):
+        if {child for child, _ in edge.names} != {child for child, name in below.items() if name in flow}:
+            return None
+        if any(names.setdefault(parent, below[child]) != below[child] for child, parent in edge.names):
+            return None
+    is_whole = len(set(names.values())) == len(names) and set(names.values()) == flow
+    return names if is_whole and set(names) == set(node.variables) else None
+
+
+def _is_ordered(node: Node, names: Mapping[str, str]) -> bool:
+    sides = [[names[variable] for variable in side] for side in node.order]
+    return all(side == sorted(side) for side in sides)
 
 
 def _operator(tree: Annotated) -> Operator:
@@ -401,3 +402,12 @@ def test_expanding_a_root_gives_back_the_subscription(subscriptions: list[Subscr
         pairs = zip(plan.roots[: len(subscriptions)], plan.roots[len(subscriptions) :], strict=True)
         shared = [(one.node, other.node) for one, other in pairs if plan.nodes[one.node].owner is None]
         assert [one for one, _ in shared] == [other for _, other in shared]
+
+
+@pytest.mark.parametrize("pair", ["c AND d", "d AND c"])
+def test_operands_that_differ_in_their_events_only_are_expanded(write: Write, pair: str) -> None:
+    """With members such leaves are two nodes; both orders fit them, and the names on their parent decide."""
+    events = "a:A; b:A; c:A; d:A"
+    construct = write(events, f"a AND (b AND ({pair}))", "cumulative UNBOUNDED", deliver="CONSTRUCT { ?a :p ?b }")
+    plan = build([construct])
+    expand(plan, plan.roots[0])
