@@ -53,10 +53,10 @@ def expected_lines(case: Case) -> list[str]:
 def lines_of(emissions: Iterable[Emission], *, offsets: bool) -> list[str]:
     """Lines in the order of `motet run`; with ``offsets`` each says which record made it final.
 
-    >>> told = Notification("s", 0, 0, ("urn:e:1",))
-    >>> [line[:26] for line in lines_of([(7, told), (7, told)], offsets=True)]
+    >>> notification = Notification("s", 0, 0, ("urn:e:1",), ())
+    >>> [line[:26] for line in lines_of([(7, notification), (7, notification)], offsets=True)]
     ['{"offset": 7, "bindings": ', '{"offset": 7, "bindings": ']
-    >>> len(lines_of([(7, told), (8, told)], offsets=False))
+    >>> len(lines_of([(7, notification), (8, notification)], offsets=False))
     1
     """
     ordered = sorted(emissions, key=lambda pair: (pair[1].sort_key, pair[0]))

@@ -56,8 +56,8 @@ def replayed_changes(old: Replay, new: Replay, run: Run) -> Iterator[Change]:
 def changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterator[Change]:
     """What two sorted lists do not share; neither is kept in memory.
 
-    >>> one, two = (Notification(name, 0, 0, ()) for name in "ab")
-    >>> [(change.gained, change.notification.subscription) for change in changes([one], [two])]
+    >>> old, new = (Notification(name, 0, 0, (), ()) for name in "ab")
+    >>> [(change.gained, change.notification.subscription) for change in changes([old], [new])]
     [(False, 'a'), (True, 'b')]
     """
     before, after = iter(old), iter(new)

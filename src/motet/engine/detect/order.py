@@ -116,7 +116,7 @@ def _value_ranks(table: Occurrences, names: Dictionary, first: Sequence[int]) ->
 def string_ranks(strings: pa.Array) -> Ints:
     """Equal strings have equal ranks, by code point.
 
-    >>> ranks(pa.array(["b", "a", "b"])).tolist()
+    >>> string_ranks(pa.array(["b", "a", "b"])).tolist()
     [1, 0, 1]
     """
     encoded = strings.dictionary_encode()
