@@ -6,7 +6,6 @@ from tests import house
 
 # What is not yet true, with the present numbers: only ever lower them.
 KNOWN_PACKAGE_CYCLES = [
-    ["motet", "motet.spark", "motet.spark.frames", "motet.spark.stream"],
     ["motet.ontology", "motet.ontology.codes"],
 ]
 KNOWN_MODULE_CYCLES = [["motet.fuzz.compare", "motet.fuzz.engines", "motet.fuzz.replays", "motet.fuzz.stream"]]

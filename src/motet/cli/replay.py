@@ -64,7 +64,7 @@ def span_of(args: argparse.Namespace) -> dict[str, int | None]:
 def run_on(engine: str, replay: Replay, sink: BinaryIO, scratch: Path | None = None) -> int:
     """Replay on an engine; how many notifications there are. Tasks leave their parts in ``scratch``."""
     if engine == "spark":
-        from motet.spark.replay import replay_spark
+        from motet.spark.batch.replay import replay_spark
 
         return replay_spark(replay, sink, scratch=scratch)
     from motet.jobs.replay import replay_embedded

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _runner(engine: str) -> Runner:
     if engine == "spark":
-        from motet.spark.run import run_spark
+        from motet.spark.batch.run import run_spark
 
         return run_spark
     from motet.jobs.run import run_embedded, run_reference

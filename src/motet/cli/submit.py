@@ -18,7 +18,7 @@ from motet.model.errors import EngineError, UsageError
 from motet.model.extras import require_extra
 
 if TYPE_CHECKING:
-    from motet.spark.submitting import Submission
+    from motet.spark.submit import Submission
 
 HELP = "run a command that uses Spark on a cluster"
 EXAMPLES = """\
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _submission(args: argparse.Namespace) -> Submission:
-    from motet.spark.submitting import Submission, packed_environment
+    from motet.spark.submit import Submission, packed_environment
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or words[0] not in ON_SPARK:
@@ -72,7 +72,7 @@ def _submission(args: argparse.Namespace) -> Submission:
 
 
 def _print_line(submission: Submission) -> int:
-    from motet.spark.submitting import shell, staged
+    from motet.spark.submit import shell, staged
 
     folder = Path("motet-submit")
     try:
@@ -90,7 +90,7 @@ def _in_cluster(submission: Submission, folder: Path) -> int:
     import pyspark
 
     from motet.spark.java import find_java
-    from motet.spark.submitting import staged
+    from motet.spark.submit import staged
 
     staged(folder)
     _, *options = submission.line(folder)
@@ -106,7 +106,7 @@ def _from_here(submission: Submission, folder: Path) -> int:
     """The driver is this process: the command runs in it, and its session gets the settings."""
     from motet.cli.main import main
     from motet.spark.session import choose
-    from motet.spark.submitting import staged
+    from motet.spark.submit import staged
 
     settings = submission.settings(staged(folder))
     if submission.kind != "local" and submission.environment is None:
@@ -119,7 +119,7 @@ def _from_here(submission: Submission, folder: Path) -> int:
 @contextmanager
 def _own_environment(submission: Submission) -> Iterator[None]:
     """Spark starts the driver's Python workers by the executors' path: a link makes it lead to this environment."""
-    from motet.spark.submitting import ENVIRONMENT
+    from motet.spark.submit import ENVIRONMENT
 
     link = Path(ENVIRONMENT)
     if submission.environment is None or link.exists():

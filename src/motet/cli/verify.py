@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compared(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
     if engine == "spark":
-        from motet.spark.verify import verify_spark
+        from motet.spark.batch.verify import verify_spark
 
         return verify_spark(lake, snapshot)
     from motet.jobs.verify import verify_embedded

@@ -41,7 +41,7 @@ class BucketsEngine:
         from motet.engine.detect.saving import Saved
         from motet.engine.kernel import Kernel
         from motet.engine.reading import Course
-        from motet.spark.stream.past import Past
+        from motet.spark.stream.backfill import Past
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, places = log_of(case)

@@ -182,7 +182,7 @@ def embedded_files() -> Files:
 
 
 def spark_files() -> Files:
-    from motet.spark.run import run_spark
+    from motet.spark.batch.run import run_spark
 
     return Files("spark", run_spark, at_once=40)
 

@@ -1,34 +1,28 @@
-"""The Spark host: a session that starts by itself, events and lakes as data sources, and whole runs in batch.
+"""The Spark host: sessions, data sources and ingestion; batch jobs, the streaming pipeline, patterns over DataFrames.
 
-Nothing here decides what matches; that is the engine's. Spark only brings events to it and notifications away. What
-users call is imported when they ask for it: loading PySpark takes a second, and not every module here needs it.
+Nothing here decides what matches: that is the engine. The public names are imported on first use, because loading
+PySpark takes a second; ``__init__.pyi`` has their types.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from motet.model.extras import require_extra
 
-if TYPE_CHECKING:
-    from motet.spark.frames.detect import detect
-    from motet.spark.intake import ingest, ingest_batch
-    from motet.spark.notification_source import notifications, stored_notifications
-
 __all__ = ["detect", "ingest", "ingest_batch", "notifications", "stored_notifications"]
 
-_HOMES = {
+_MODULES = {
     "detect": "frames.detect",
-    "ingest": "intake",
-    "ingest_batch": "intake",
-    "notifications": "notification_source",
-    "stored_notifications": "notification_source",
+    "ingest": "ingestion",
+    "ingest_batch": "ingestion",
+    "notifications": "tables",
+    "stored_notifications": "tables",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_extra("spark", f"motet.spark.{name}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -28,7 +28,7 @@ from motet.ontology.load import Ontology
 from motet.ontology.topics import most_specific
 from motet.ontology.vocabulary import TYPE, Triple
 from motet.ontology.weights import WeightedTree, class_weights, weighted_tree
-from motet.spark.lake_source import read_lake
+from motet.spark.tables import read_lake
 
 COUNTS = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("count", pa.int64(), nullable=False)])
 

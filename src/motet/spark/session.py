@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from motet.model.errors import EngineError, UsageError
 from motet.model.extras import require_extra
-from motet.spark.chatter import without_chatter
 from motet.spark.java import Java, find_java
+from motet.spark.workers import DAEMON_MODULE, filter_worker_output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def session(
         "SPARK_REMOTE": None,  # PySpark would refuse it beside a master
     }
     try:
-        with _environment(**needs), without_chatter():
+        with _environment(**needs), filter_worker_output():
             return SparkSession.builder.appName(app_name).config(map=settings).getOrCreate()
     except PySparkException as error:
         raise EngineError(
@@ -185,7 +185,7 @@ def _local_settings(master: str, java: Java) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(2 * parallel),  # two rounds even out unequal partitions
         "spark.executorEnv.JAVA_HOME": str(java.home),
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
-        "spark.python.daemon.module": "motet.spark.daemon",
+        "spark.python.daemon.module": DAEMON_MODULE,
     }
 
 

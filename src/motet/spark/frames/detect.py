@@ -10,11 +10,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from motet.model.errors import UsageError
-from motet.spark.frames.batch import detect_sorted
-from motet.spark.frames.events import Work
-from motet.spark.frames.question import COLUMN, ROW, TIME, Question, Shown, column_name, combined, written
+from motet.spark.frames.query import COLUMN, ROW, TIME, Question, Shown, column_name, combined, written
 from motet.spark.frames.rows import Conditions, Reading, check, rows, types_of
-from motet.spark.frames.stream import detect_arriving
+from motet.spark.frames.run import Work, detect_arriving, detect_sorted
 from motet.spark.frames.values import datatype
 
 WATERMARK = "spark.watermarkDelayMs"  # where Spark notes it, in the metadata of the column

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, TimestampType
 
 from motet.model.errors import UsageError
-from motet.spark.frames.question import Question, Role
+from motet.spark.frames.query import Question, Role
 from motet.spark.frames.values import datatype, row_iri, text
 
 BUCKET, ID, START, END, TIME = "bucket", "id", "start", "end", "time"

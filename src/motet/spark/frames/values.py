@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from motet.model.terms import XSD, iri_value, is_iri, literal, literal_parts
-from motet.spark.frames.question import ROW
+from motet.spark.frames.query import ROW
 
 NULL = "null:"  # the datatype of a null that is a value: equal to nothing, and an error in any comparison
 

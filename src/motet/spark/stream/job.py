@@ -21,14 +21,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.lake import Lake
 from motet.spark.session import parallelism, session
-from motet.spark.stream import detecting, matching, progress, source, table
+from motet.spark.stream import detect as detecting
+from motet.spark.stream import match as matching
+from motet.spark.stream import notification_sink as table
+from motet.spark.stream import progress, source
 from motet.spark.stream.checkpoint import settled
-from motet.spark.stream.detecting import TOLD, Detecting
+from motet.spark.stream.detect import TOLD, Detecting
 from motet.spark.stream.errors import spoken
-from motet.spark.stream.matching import ROUTED, Matching
+from motet.spark.stream.match import ROUTED, Matching
+from motet.spark.stream.notification_sink import TableSink
 from motet.spark.stream.progress import Batch, Standing, batches, standing
 from motet.spark.stream.source import RangesSource
-from motet.spark.stream.table import TableSink
 
 MAX_RECORDS = 200_000  # of a lake in one batch
 POLL_SECONDS = 1

@@ -1,0 +1,141 @@
+"""What a task knows of a lake: its control records, how time went in a range, and who belongs together.
+
+All of it is read from the lake, up to the end of the batch a row belongs to, so that all tasks of a batch agree. A
+process keeps its views from one task to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from motet.engine.buckets import Buckets, feeding_each_other
+from motet.engine.kernel import Kernel
+from motet.engine.lives import parsed
+from motet.engine.reading import COURSE, Course, Extract
+from motet.lake import DataFile, Lake, Snapshot
+from motet.model.schemas import RECORDS
+from motet.spark.stream.backfill import Past
+from motet.spark.workers import freeze_heap
+
+_VIEWS = 512
+
+
+@lru_cache(maxsize=_VIEWS)
+def view_of(lake: str) -> View:
+    """The view this process has of a lake."""
+    return View(lake)
+
+
+class View:
+    """Asked for one batch after the other; a batch that is asked for again is read again."""
+
+    def __init__(self, lake: str) -> None:
+        self._lake = Lake.open(Path(lake), create=False)
+        self._course: tuple[int, int, Course] | None = None
+        self._controls = _empty()
+        self._read_to = 0
+        self._router: tuple[Buckets, int, Kernel] | None = None
+        self._routed = 0  # control records that the router has read
+        self._fed: tuple[int, frozenset[str]] = (0, frozenset())  # of so many control records
+        self._buckets: Buckets | None = None
+        self._past: tuple[int, Past] | None = None
+
+    @property
+    def lateness(self) -> int | None:
+        return self._lake.lateness
+
+    def snapshot(self) -> Snapshot:
+        """The newest: files of older ones may have been compacted and cleaned away."""
+        return self._lake.snapshot()
+
+    def controls(self, first: int, stop: int) -> pa.RecordBatch:
+        """The control records of a range."""
+        if self._read_to < stop:
+            more = self.snapshot().controls(self._read_to, stop)
+            self._controls = concat_records([self._controls, *more])
+            self._read_to = stop
+        begin, end = np.searchsorted(self._controls.column("offset").to_numpy(), [first, stop])
+        return self._controls.slice(begin, end - begin)
+
+    def course(self, first: int, stop: int) -> Course:
+        """How time went in a range."""
+        if self._course is None or not (self._course[0] <= first and self._course[1] >= stop):
+            batches = list(self.snapshot().records(first, stop, COURSE))
+            schema = pa.schema([RECORDS.field(name) for name in COURSE])
+            table = pa.Table.from_batches([batch.select(COURSE) for batch in batches], schema).combine_chunks()
+            whole = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
+            self._course = first, stop, Course.of(whole[0], self.lateness)
+        return self._course[2].between(first, stop)
+
+    def buckets(self, count: int, stop: int) -> Buckets:
+        """How the subscriptions that are known at the end of a batch are spread."""
+        controls = self.controls(0, stop)
+        if self._fed[0] != len(controls):
+            self._fed = len(controls), feeding_each_other(controls)
+        self._buckets = Buckets(count, self._fed[1])
+        return self._buckets
+
+    def subscribed(self, stop: int) -> frozenset[str]:
+        """The names of all subscriptions that began below an offset."""
+        kinds = self.controls(0, stop).select(["kind", "id"]).to_pylist()
+        return frozenset(record["id"] for record in kinds if record["kind"] == "subscribe")
+
+    def history(self, stop: int) -> Iterator[pa.RecordBatch]:
+        """All records below an offset."""
+        return self.snapshot().records(0, stop)
+
+    def past(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | Extract]:
+        """What a bucket shows the subscription that begins at an offset; it is spread like those of the last batch."""
+        assert self._buckets is not None
+        (record,) = self.controls(stop, stop + 1).to_pylist()
+        (subscription,) = parsed(record["text"], f"subscription {record['id']!r} in the log")
+        if self._buckets.is_at_home(subscription):
+            return self.history(stop)
+        if self._past is None or (self._past[0], self._past[1].buckets) != (stop, self._buckets):
+            self._past = stop, Past(subscription, self._buckets, self.history(stop), self.lateness)
+        return self._past[1].of(bucket)
+
+    def is_notified(self, stop: int) -> bool:
+        """Whether what the records below an offset mean is in the table already."""
+        return self._lake.snapshot().notified_to >= stop
+
+    def write(self, notifications: pa.RecordBatch) -> DataFile:
+        """Write notifications for a commit."""
+        return self._lake.write_notifications(notifications)
+
+    def router(self, buckets: Buckets, offset: int) -> Kernel:
+        """What says where events at this offset go; it has read the control records before them."""
+        known = self._router
+        if known is None or known[0] != buckets or (known[1] > offset and len(self.controls(offset, known[1]))):
+            known = buckets, 0, Kernel(lateness=self.lateness, buckets=buckets)
+        _, reached, kernel = known
+        if reached < offset and len(controls := self.controls(reached, offset)):
+            kernel.spread(controls)
+        self._router = buckets, max(reached, offset), kernel
+        return kernel
+
+    def routed(self, stop: int) -> None:
+        """The router has read on to an offset."""
+        assert self._router is not None
+        buckets, reached, kernel = self._router
+        self._router = buckets, max(reached, stop), kernel
+        if self._routed != (count := len(self.controls(0, stop))):
+            self._routed = count
+            freeze_heap()
+
+
+def concat_records(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of RECORDS as one, sorted by offset."""
+    table = pa.Table.from_batches(batches, schema=RECORDS).combine_chunks()
+    order = pa.array(table["offset"].to_numpy().argsort(kind="stable"))
+    sorted_batches = table.take(order).combine_chunks().to_batches()
+    return sorted_batches[0] if sorted_batches else _empty()
+
+
+def _empty() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=RECORDS)

@@ -1,0 +1,110 @@
+"""Files of events as rows in Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from motet.codec.decode import decode_file
+from motet.codec.options import Limits
+from motet.codec.splits import FileSplit
+from motet.model.tables import event_rows
+from motet.spark.batch.events import LARGEST_PART, SMALLEST_PART, cut, decide, read_events
+
+PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
+DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
+MANY_PARTS = Limits(max_document_bytes=1)
+
+
+def event(number: int, content: str) -> str:
+    """An event of two quads at second ``number``."""
+    iri = f"<urn:e:{number}>"
+    time = f'"1970-01-01T00:00:{number:02}Z"^^{DATETIME}'
+    return f'{iri} {PROV_TIME} {time} {iri} .\n{iri} <urn:content> "{content}" {iri} .\n'
+
+
+def broken(number: int) -> str:
+    """One line of an event, with an object that is not N-Quads."""
+    return f'<urn:e:{number}> <urn:p> "x"^^<not an IRI> <urn:e:{number}> .\n'
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two files: event 7 is twice in the first and again in the second, event 2 is broken in the first at first."""
+    folder = tmp_path_factory.mktemp("some files")
+    many = "".join(event(n, "first") for n in range(3, 30))
+    contents = {
+        "first.nq": event(1, "first") + broken(2) + many + event(7, "back") + event(2, "back"),
+        "second.nq": event(7, "second") + event(2, "second") + event(40, "second"),
+    }
+    for name, text in contents.items():
+        (folder / name).write_text(text)
+    return [folder / name for name in contents]
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession, files: list[Path]) -> list[Row]:
+    """The rows of the files cut into many parts, with their fates, in order."""
+    return decide(read_events(spark, files, target_bytes=500, limits=MANY_PARTS)).orderBy("part", "place").collect()
+
+
+def fates(rows: list[Row], number: int) -> list[tuple[str, list[str]]]:
+    """What becomes of each row of an event, with the content it has."""
+    own = [row for row in rows if row.id == f"urn:e:{number}"]
+    return [(row.fate, [t.object for t in row.triples if t.predicate == "<urn:content>"]) for row in own]
+
+
+def test_every_part_of_every_file_is_read_once(rows: list[Row], files: list[Path]) -> None:
+    """The rows are the events of the files in order, with the lines they begin on in the file, from many parts."""
+    lines = [
+        (path, n) for path in files for n, text in enumerate(path.read_text().splitlines(), 1) if PROV_TIME in text
+    ]
+    assert [(files[row.source], row.line) for row in rows if row.rejected is None] == lines
+    assert len({row.part for row in rows}) > 4
+
+
+def test_small_files_are_read_whole(spark: SparkSession, files: list[Path]) -> None:
+    """Files below the limit are not cut: the rows are exactly those of decoding the files one after the other."""
+    table = read_events(spark, files, target_bytes=500).orderBy("part", "place").toArrow()
+    decoded = [decoded for path in files for decoded in decode_file(str(path))]
+    assert list(event_rows(table.filter(pc.field("rejected").is_null()))) == [
+        row for part in decoded for row in event_rows(part.events)
+    ]
+    letters = [json.loads(letter) for letter in table["rejected"].drop_null().to_pylist()]
+    assert letters == [error.to_json() for part in decoded for error in part.rejected]
+    assert [letter["event"] for letter in letters] == ["urn:e:2"]
+
+
+def test_the_first_of_equal_events_is_accepted(rows: list[Row]) -> None:
+    """What comes back in a later part of the same file belongs to the first; in another file it is a duplicate."""
+    assert fates(rows, 7) == [("accepted", ['"first"']), ("returned", ['"back"']), ("duplicate", ['"second"'])]
+
+
+def test_a_rejected_event_leaves_its_place_to_another_file(rows: list[Row]) -> None:
+    """An event rejected in one part does not come back in a later part of the file, but may in another file."""
+    assert fates(rows, 2) == [("rejected", []), ("returned", ['"back"']), ("accepted", ['"second"'])]
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "cores", "size"), [(65, 2, 65 * 2**17), (65, 100, SMALLEST_PART), (2**20, 2, LARGEST_PART)]
+)
+def test_parts_are_sized_to_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, cores: int, size: int
+) -> None:
+    """Every core gets several parts, none too small to be worth a task or too large to be tried again."""
+    asked = list[int]()
+
+    def split(path: str, *, target_bytes: int, limits: Limits) -> list[FileSplit]:
+        asked.append(target_bytes)
+        return []
+
+    monkeypatch.setattr("motet.spark.batch.events.split", split)
+    path = tmp_path / "large.nq"
+    with path.open("wb") as file:
+        file.truncate(megabytes * 2**20)
+    cut([path], cores)
+    assert asked == [size]

@@ -1,0 +1,94 @@
+"""Replays on Spark: what tasks and groups say, without Spark between them and with it."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import motet
+from motet.demo import building
+from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.jobs.replay import Part, Replay, load_replay, replay_embedded
+from motet.jobs.subscription_files import load_subscriptions
+from motet.jobs.verify import verify_embedded
+from motet.lake import Lake
+from motet.language.parse import parse
+from motet.model.terms import RDFS, iri
+from motet.model.times import parse_datetime
+from motet.spark.batch.job_plan import Spread, divide
+from motet.spark.batch.replay import MatchSeen, replay_spark
+from motet.spark.batch.routing import Spreading
+from motet.spark.batch.tasks import GROUPED, DetectGroups
+from motet.spark.batch.verify import verify_spark
+
+
+def lines_of(replay: Replay, part: Part) -> set[str]:
+    """What tasks and groups together say."""
+    history = part.history
+    division = divide(part.subscriptions, history.background, None)
+    matched = MatchSeen(pickle.dumps((Spreading(division), history)))(replay.snapshot.records())
+    rows = [row for batch in matched for row in batch.to_pylist()]
+    silent = [number for number, one in enumerate(division.components) if one.may_start_alone]
+    homes: list[dict[str, Any]] = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
+    homes += [{name: row[name] for name in GROUPED.names[2:]} | group for row in rows for group in row["groups"]]
+    table = pa.Table.from_pylist(sorted(homes, key=lambda row: [row[name] for name in GROUPED.names[:3]]), GROUPED)
+    detected = DetectGroups(pickle.dumps(division), history.setting)(iter(table.to_batches(max_chunksize=7)))
+    found = {told["text"] for row in rows for told in row["notifications"]}
+    return found.union(*(batch.column("text").to_pylist() for batch in detected))
+
+
+def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
+    """Cut into tasks and groups, with background changes in between, a replay means what it means in one piece."""
+    kinds, changed = Counter[Spread](), 0
+    for number in range(16):
+        asked = nth_replay(28, number)
+        lake_of(asked.log, tmp_path / str(number))
+        replay = load_replay(str(tmp_path / str(number)), asked.subscriptions, since=asked.since, until=asked.until)
+        [part] = replay.parts
+        assert lines_of(replay, part) == set(expected_of(asked)), f"replay {number}"
+        kinds.update(one.spread for one in divide(part.subscriptions, part.history.background, None).components)
+        changed += bool(part.history.setting.changes)
+    assert changed > 1 and kinds.keys() == set(Spread)
+
+
+def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    """A day in which an event is retracted and the ontology learns something, for subscriptions of two starts."""
+    paths = building.write_events(tmp_path / "events", events=600, parts=3)
+    with motet.open(tmp_path / "lake", ontology=[building.ontology_path()]) as cloud:
+        for path in paths[:2]:
+            cloud.publish(path.read_bytes())
+        subclass = (iri(building.BLD + "MotionReading"), iri(RDFS + "subClassOf"), iri(building.BLD + "Alarm"))
+        cloud.background.add([subclass])
+        cloud.publish(paths[2].read_bytes())
+    lake = Lake.open(tmp_path / "lake")
+    lake.retract(first_event(lake))
+    late = tmp_path / "late.motet"
+    late.write_text(f'SUBSCRIPTION late SINCE "2026-11-16T12:00:00Z" EVENT e : <{building.BLD}Alarm> WHEN e SELECT ?e')
+    subscriptions = load_subscriptions([*map(str, (building.subscriptions_path(), building.combined_path(), late))])
+    replay = load_replay(str(tmp_path / "lake"), subscriptions, until=parse_datetime("2026-11-16T22:00:00Z"))
+    here, there = io.BytesIO(), io.BytesIO()
+    assert replay_embedded(replay, here) == replay_spark(replay, there) == here.getvalue().count(b"\n")
+    assert there.getvalue() == here.getvalue()
+    for name in ("fire", "fire-spreads", "any-alarm", "late"):
+        assert f'"subscription": "{name}"'.encode() in here.getvalue()
+
+
+def test_an_empty_lake_has_nothing_to_say(spark: SparkSession, tmp_path: Path) -> None:
+    """Not even about silence, and nothing to verify."""
+    lake = Lake.open(tmp_path)
+    silent = parse('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN NO a FOR 1 s SIGNAL')
+    sink = io.BytesIO()
+    assert replay_spark(load_replay(str(tmp_path), silent), sink) == 0
+    assert sink.getvalue() == b""
+    assert verify_spark(lake, lake.snapshot()) == verify_embedded(lake, lake.snapshot())
+
+
+def first_event(lake: Lake) -> str:
+    records = pa.Table.from_batches(lake.snapshot().records(columns=["kind", "id"]))
+    return str(next(row["id"] for row in records.to_pylist() if row["kind"] == "event"))

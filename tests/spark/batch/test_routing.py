@@ -1,0 +1,151 @@
+"""The division of a run, without Spark: what tasks match and send on, and what the groups find."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from motet.fuzz.case import Case
+from motet.fuzz.compare import nth_case
+from motet.fuzz.files import EX
+from motet.fuzz.oracle import expected_lines
+from motet.fuzz.subscriptions import Abilities
+from motet.jobs.replay import Setting
+from motet.language.parse import parse
+from motet.language.syntax import Event, GroupPattern
+from motet.model.errors import UsageError
+from motet.model.schemas import EVENTS
+from motet.model.tables import notification_rows
+from motet.reference import SubscribeRecord
+from motet.spark.batch.job_plan import Division, Spread, divide
+from motet.spark.batch.routing import Spreading
+from motet.spark.batch.tasks import GROUPED, DetectGroups
+from motet.spark.encoding import triples_to_text
+
+CASES = int(os.environ.get("MOTET_CASES", "20"))
+
+ROOM = "EVENT {0} : <urn:{1}> {{ ?{0} <urn:room> ?room }} "
+PAIR = ROOM.format("a", "A") + ROOM.format("b", "B") + "WHEN a BEFORE b WITHIN 5 s "
+
+
+def divided(text: str) -> Division:
+    return divide(parse(text), frozenset(), "none")
+
+
+def spreads(text: str) -> list[tuple[list[str], Spread]]:
+    return [([one.name for one in part.subscriptions], part.spread) for part in divided(text).components]
+
+
+def test_what_is_spread_by_what() -> None:
+    """A pair by the key it joins on, what every event decides alone by event, and what has neither not at all."""
+    keyed = f"SUBSCRIPTION keyed {PAIR} "
+    alone = "SUBSCRIPTION alone EVENT a : <urn:A> EVENT b : <urn:B> WHEN a OR b "
+    whole = "SUBSCRIPTION whole EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s "
+    assert spreads(keyed + alone + whole) == [
+        (["keyed"], Spread.KEY),
+        (["alone"], Spread.EVENT),
+        (["whole"], Spread.NOTHING),
+    ]
+
+
+def test_who_feeds_whom_stays_together() -> None:
+    """A producer, those it feeds and those they feed are one component, subscriptions of a single EVENT included."""
+    producer = f"SUBSCRIPTION producer {PAIR} CONSTRUCT {{ ?this a <urn:D> ; <urn:room> ?room }} "
+    single = "SUBSCRIPTION single EVENT d : <urn:D> WHEN d "
+    other = "SUBSCRIPTION other EVENT c : <urn:C> WHEN c "
+    division = divided(producer + single + other)
+    assert [one.name for one in division.singles] == ["other"]
+    assert spreads(producer + single + other) == [(["producer", "single"], Spread.NOTHING)]
+    assert spreads(producer + other) == [(["producer"], Spread.KEY)]
+
+
+def test_circles_are_refused_before_anything_runs() -> None:
+    """Two subscriptions that feed each other are an error of the request, not of a task."""
+    text = "SUBSCRIPTION {0} EVENT a : <urn:{1}> WHEN a CONSTRUCT {{ ?this a <urn:{2}> }} "
+    with pytest.raises(UsageError, match="feed each other in a circle"):
+        divided(text.format("one", "A", "B") + text.format("two", "B", "A"))
+
+
+def test_a_leaf_that_would_be_spread_in_two_ways_is_not() -> None:
+    """Both operands are one leaf, whose variables change places: its occurrences belong to two buckets."""
+    leaf = "EVENT {0} {{ ?{0} <urn:p> ?{1} ; <urn:q> ?{2} }} ".format
+    text = f"SUBSCRIPTION s {leaf('a', 'x', 'y')} {leaf('b', 'y', 'x')} WHEN a BEFORE b WITHIN 5 s"
+    assert spreads(text) == [(["s"], Spread.NOTHING)]
+
+
+def events_of(case: Case) -> pa.RecordBatch:
+    """The accepted events, in the order of the log."""
+    first = {event.id: event for event in reversed(case.events)}
+    rows = [
+        {
+            "id": event.id,
+            "start": event.start,
+            "end": event.end,
+            "triples": [{"subject": s, "predicate": p, "object": o} for s, p, o in event.triples],
+            "line": 0,
+        }
+        for event in case.events
+        if first[event.id] is event
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=EVENTS)
+
+
+def lines_of(case: Case, division: Division) -> list[str]:
+    """What tasks and groups together say, without Spark between them."""
+    events = events_of(case)
+    found = Spreading(division).match(events.append_column("offset", pa.array(range(len(events)))))
+    singles = [notification.to_line() for notification, _ in notification_rows(found.told)]
+    homes = sorted((group["component"], group["bucket"], group["event"]) for group in found.groups.to_pylist())
+    texts = triples_to_text(events.column("triples")).to_pylist()
+    rows = [
+        events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "component": c, "bucket": b, "offset": place}
+        for c, b, place in homes
+    ]
+    silent = [number for number, part in enumerate(division.components) if part.may_start_alone]
+    alone = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
+    table = pa.Table.from_pylist(sorted(alone + rows, key=lambda row: (row["component"], row["bucket"])), GROUPED)
+    detected = [
+        line
+        for batch in DetectGroups(pickle.dumps(division), Setting())(iter(table.to_batches(max_chunksize=7)))
+        for line in batch.column("text").to_pylist()
+    ]
+    if any(part.may_repeat for part in division.components):
+        detected = list(dict.fromkeys(detected))
+    return sorted(singles + detected)
+
+
+def keyed(case: Case) -> Case:
+    """The same case, but every leaf binds ?room, often to several values: most patterns have a key then."""
+    return case.with_records(
+        replace(
+            record, subscription=replace(record.subscription, events=tuple(map(_keyed, record.subscription.events)))
+        )
+        if isinstance(record, SubscribeRecord)
+        else record
+        for record in case.records
+    )
+
+
+def _keyed(event: Event) -> Event:
+    own = f"?{event.name} <{EX}room> | <{EX}near> ?room ."
+    body = event.body or GroupPattern("", frozenset())
+    return replace(event, body=GroupPattern(f"{own} {body.text}", body.variables | {event.name, "room"}))
+
+
+@pytest.mark.parametrize("change", [keyed, lambda case: case], ids=["keyed", "as they come"])
+def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Case]) -> None:
+    """Over random subscriptions and events, tasks and groups say exactly what the reference engine says."""
+    kinds = Counter[Spread]()
+    for number in range(CASES):
+        case = change(nth_case(1, number, Abilities(logs=False)))
+        division = divide(case.subscriptions, case.ontology, case.entailment)
+        kinds.update(part.spread for part in division.components)
+        assert lines_of(case, division) == sorted(expected_lines(case)), number
+    assert kinds[Spread.NOTHING] and kinds[Spread.EVENT]
+    assert kinds[Spread.KEY] > (CASES if change is keyed else 0)

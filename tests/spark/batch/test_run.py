@@ -1,0 +1,164 @@
+"""Whole runs on Spark."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from motet.codec.decode import decode_file
+from motet.codec.options import Limits
+from motet.jobs.run import Summary
+from motet.model.errors import DecodeError, EngineError
+from motet.model.notifications import Notification
+from motet.model.tables import EventRow, event_rows
+from motet.model.terms import literal
+from motet.spark.batch.events import cut
+from motet.spark.batch.routing import Found
+from motet.spark.batch.run import run_batch
+from motet.spark.batch.tasks import PACKED_EVENTS, BatchMatcher
+
+PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
+DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
+
+# In UTF-16 the flame sorts before the full-width letter, by code point after it.
+NAMES = ("a", "aa", "b", "\uff41", "\U0001f525")
+
+
+def saying() -> BatchMatcher:
+    """Notifies for each <urn:say> triple: its object is the subscription and the value of ?x (of ?y too, if "b")."""
+
+    class Saying:  # inside a function, so that it is pickled whole and not by a name the workers cannot import
+        def match(self, events: pa.RecordBatch) -> Found:
+            from motet.model.notifications import Notification
+            from motet.model.tables import event_rows, notification_batch
+            from motet.model.terms import literal_parts
+            from motet.spark.batch.routing import Found
+
+            def said() -> Iterator[tuple[Notification, int]]:
+                for row, offset in zip(event_rows(events), events.column("offset").to_pylist(), strict=True):
+                    for _, predicate, term in row.triples:
+                        if predicate == "<urn:say>":
+                            name = literal_parts(term)[0]
+                            bindings = (("x", term), ("y", term)) if name == "b" else (("x", term),)
+                            yield Notification(name, row.start or 0, row.end or 0, (row.id,), bindings), offset
+
+            return Found(notification_batch(said()))
+
+    return Saying()
+
+
+def expected_of(row: EventRow) -> Iterator[Notification]:
+    for _, predicate, term in row.triples:
+        if predicate == "<urn:say>":
+            bindings = (("x", term), ("y", term)) if term == '"b"' else (("x", term),)
+            name = next(name for name in NAMES if literal(name) == term)
+            yield Notification(name, row.start or 0, row.end or 0, (row.id,), bindings)
+
+
+def event(number: int, second: int | None, says: Sequence[str]) -> str:
+    iri = f"<urn:e:{number}>"
+    lines = [f"{iri} <urn:is> <urn:Event> {iri} ."]
+    if second is not None:
+        lines.append(f'{iri} {PROV_TIME} "1970-01-01T00:00:{second:02}Z"^^{DATETIME} {iri} .')
+    lines += [f"{iri} <urn:say> {literal(name)} {iri} ." for name in says]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_random_file(path: Path, seeded: random.Random, events: int) -> None:
+    """Events with few different times, many repeated and some broken where they first appear."""
+    seen = set[int]()
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(events):
+            number = seeded.randrange(events)
+            file.write(event(number, seeded.randrange(6), sorted(seeded.sample(NAMES, seeded.randrange(3)))))
+            if number not in seen and seeded.random() < 0.05:
+                file.write(f'<urn:e:{number}> <urn:p> "x"^^<not an IRI> <urn:e:{number}> .\n')
+            seen.add(number)
+
+
+def read_alone(paths: Sequence[Path], limits: Limits) -> tuple[dict[str, EventRow], int, list[DecodeError]]:
+    """What a single reader of the files accepts, how many duplicates it sees, and what it rejects."""
+    accepted: dict[str, EventRow] = {}
+    seen = 0
+    rejected: list[DecodeError] = []
+    for path in paths:
+        for decoded in decode_file(str(path), limits=limits):
+            rejected += decoded.rejected
+            for row in event_rows(decoded.events):
+                seen += 1
+                accepted.setdefault(row.id, row)
+    return accepted, seen - len(accepted), rejected
+
+
+def places(errors: Sequence[DecodeError]) -> list[tuple[str, int, str]]:
+    return sorted((error.source or "", error.line or 0, error.reason) for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("limits", "target_bytes", "tasks"),
+    [(Limits(max_document_bytes=1), 40_000, range(6, 100)), (Limits(), None, range(2, 5))],
+    ids=["files cut into parts", "whole files, dealt out"],
+)
+def test_tasks_together_do_what_one_reader_does(
+    spark: SparkSession, tmp_path: Path, limits: Limits, target_bytes: int | None, tasks: range
+) -> None:
+    """However files are cut, several tasks write what one loop would, byte for byte, and count and reject the same."""
+    seeded = random.Random(7)
+    paths = [tmp_path / "one.nq", tmp_path / "two.nq"]
+    for path in paths:
+        write_random_file(path, seeded, 2 * PACKED_EVENTS)
+    sink, rejected = io.BytesIO(), list[DecodeError]()
+    parts = cut(paths, 2, target_bytes=target_bytes, limits=limits)
+    summary = run_batch(spark, saying(), parts, sink, arrival=0, reject=rejected.extend, scratch=tmp_path)
+    accepted, duplicates, refused = read_alone(paths, limits)
+    ordered = sorted((told for row in accepted.values() for told in expected_of(row)), key=lambda told: told.sort_key)
+    assert sink.getvalue().decode() == "".join(f"{told.to_line()}\n" for told in ordered)
+    assert places(rejected) == places(refused)
+    assert replace(summary, tasks=0) == Summary(len(accepted), duplicates, len(refused), len(ordered), tasks=0)
+    assert summary.tasks in tasks
+    assert sorted(tmp_path.iterdir()) == paths
+
+
+def test_events_without_a_time_have_the_time_of_arrival(spark: SparkSession, tmp_path: Path) -> None:
+    """Arrival is given by the caller and the same in every task."""
+    path = tmp_path / "events.nq"
+    path.write_text(event(1, None, ["a"]) + event(2, 3, ["a"]))
+    sink = io.BytesIO()
+    run_batch(spark, saying(), cut([path], 2), sink, arrival=5_000_000)
+    bindings = (("x", '"a"'),)
+    expected = [
+        Notification("a", 3_000_000, 3_000_000, ("urn:e:2",), bindings),
+        Notification("a", 5_000_000, 5_000_000, ("urn:e:1",), bindings),
+    ]
+    assert sink.getvalue().decode().splitlines() == [notification.to_line() for notification in expected]
+
+
+def test_nothing_in_nothing_out(spark: SparkSession, tmp_path: Path) -> None:
+    """A file without events gives an empty output and zeros."""
+    path = tmp_path / "events.nq"
+    path.touch()
+    sink = io.BytesIO()
+    assert run_batch(spark, saying(), cut([path], 2), sink, arrival=0) == Summary(0, 0, 0, 0, tasks=0)
+    assert sink.getvalue() == b""
+
+
+def test_a_failure_in_a_task_is_one_error_that_says_why(spark: SparkSession, tmp_path: Path) -> None:
+    """What a task raises reaches the caller in one sentence, and nothing is written."""
+
+    class Failing:
+        def match(self, events: pa.RecordBatch) -> Found:
+            raise ValueError("this matching is broken")
+
+    path = tmp_path / "events.nq"
+    path.write_text(event(1, 1, ["a"]))
+    sink = io.BytesIO()
+    with pytest.raises(EngineError, match="the run on Spark failed: ValueError: this matching is broken"):
+        run_batch(spark, Failing(), cut([path], 2), sink, arrival=0)
+    assert sink.getvalue() == b""

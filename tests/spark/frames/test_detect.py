@@ -1,0 +1,259 @@
+"""Patterns over DataFrames mean what the reference engine says of the same events, in batch and as a stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from motet.language.parse import parse
+from motet.model.errors import UsageError
+from motet.model.terms import XSD, iri, literal, literal_parts
+from motet.model.times import END_OF_TIME
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
+from motet.spark import detect
+
+SCHEMA = "n long, begin timestamp, finish timestamp, room string, next string, kind string, celsius double, level int"
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+SMOKE, HEAT = '{ ?a :room ?r ; :kind "smoke" }', '{ ?b :room ?r ; :kind "heat" }'
+PATTERNS = f"""
+SUBSCRIPTION pair EVENT a {SMOKE} EVENT b {{ ?b :room ?r ; :celsius ?c FILTER(?c > 40) }} WHEN a BEFORE b WITHIN 60 s
+SUBSCRIPTION absence EVENT a {SMOKE} EVENT b {HEAT} WHEN a UNLESS b WITHIN 30 s SELECT ?r ?a
+SUBSCRIPTION three EVENT a {SMOKE} WHEN a{{3}} WITHIN 5 min SELECT ?r
+SUBSCRIPTION inside EVENT a {SMOKE} EVENT b {HEAT} WHEN a DURING b WITHIN 2 min CONTEXT unrestricted SELECT ?a ?b ?r
+SUBSCRIPTION optional EVENT a {{ ?a :room ?r ; :kind "drill" OPTIONAL {{ ?a :level ?l }} }} EVENT b {HEAT}
+  WHEN a AND b WITHIN 20 s CONTEXT chronicle
+SUBSCRIPTION anywhere EVENT a {{ ?a :level 3 }} EVENT b {{ ?b :level 4 }} WHEN a BEFORE b WITHIN 20 s
+SUBSCRIPTION onwards EVENT a {{ ?a :room ?x ; :next ?y }} EVENT b {{ ?b :room ?y ; :next ?z }}
+  WHEN a OVERLAPS b WITHIN 60 s CONTEXT unrestricted SELECT ?x ?y ?z ?a ?b
+SUBSCRIPTION alone EVENT a {{ ?a :level ?l FILTER(?l > 3) }} WHEN a
+"""
+
+Row = dict[str, Any]
+Match = tuple[str, datetime, datetime, frozenset[int], frozenset[tuple[str, object]]]
+
+
+def day(count: int) -> list[Row]:
+    """Rows that follow each other within seconds, some of them long, with nulls here and there."""
+    chance = random.Random(3)
+    rows = []
+    for n in range(count):
+        begin = NOON + timedelta(seconds=4 * n + chance.randint(-6, 6))
+        finish = chance.choice([None, begin, begin + timedelta(seconds=chance.randint(1, 40))])
+        kind = chance.choice(["smoke", "heat", "drill"])
+        celsius = chance.choice([None, 35.5, 60.25])
+        level = chance.choice([None, 3, 4])
+        row = (
+            n,
+            begin,
+            finish,
+            chance.choice(["lab", "hall", None]),
+            chance.choice(["lab", "hall"]),
+            kind,
+            celsius,
+            level,
+        )
+        rows.append(dict(zip([one.split()[0] for one in SCHEMA.split(", ")], row, strict=True)))
+    return rows
+
+
+def frame(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
+    return spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+
+
+def micros(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def event(offset: int, row: Row) -> EventRecord:
+    """A row as the event it stands for."""
+    types = {"celsius": XSD + "double", "level": XSD + "integer"}
+    subject = f"row:{row['n']}"
+    triples = {
+        (iri(subject), iri(f"column:{name}"), literal(str(row[name]), datatype=types.get(name)))
+        for name in ("room", "next", "kind", "celsius", "level")
+        if row[name] is not None
+    }
+    return EventRecord(offset, subject, micros(row["begin"]), micros(row["finish"] or row["begin"]), frozenset(triples))
+
+
+def expected(rows: Sequence[Row], text: str) -> set[Match]:
+    """By the definitions of the language page."""
+    subscriptions = parse("PREFIX : <column:> " + text)
+    first = len(subscriptions)
+    records: list[Record] = [
+        *(SubscribeRecord(offset, one) for offset, one in enumerate(subscriptions)),
+        *(event(first + offset, row) for offset, row in enumerate(rows)),
+        TickRecord(first + len(rows), END_OF_TIME),
+    ]
+    found = evaluate(records, ontology=frozenset(), entailment="none", lateness=None)
+    return {
+        (
+            one.subscription,
+            EPOCH + timedelta(microseconds=one.start),
+            EPOCH + timedelta(microseconds=one.end),
+            frozenset(int(id_.removeprefix("row:")) for id_ in one.events),
+            frozenset((name, meant(term)) for name, term in one.bindings),
+        )
+        for one in found
+    }
+
+
+def meant(term: str) -> object:
+    """A term as the value it came from."""
+    if term.startswith("<row:"):
+        return int(term[5:-1])
+    text, datatype, _ = literal_parts(term)
+    return {"double": float, "integer": int}.get(datatype.removeprefix(XSD), str)(text)
+
+
+def matches(found: DataFrame) -> set[Match]:
+    rows = [row.asDict() for row in found.collect()]
+    result = {
+        (
+            row.get("subscription", "matches"),
+            row["start"].replace(tzinfo=UTC),
+            row["end"].replace(tzinfo=UTC),
+            frozenset(row["events"]),
+            frozenset(pair for pair in list(row.items())[4 if "subscription" in row else 3 :] if pair[1] is not None),
+        )
+        for row in rows
+    }
+    assert len(result) == len(rows), "each match once"
+    return result
+
+
+def test_subscriptions_over_columns_find_what_the_reference_finds(spark: SparkSession) -> None:
+    """Pairs, absence, iterations, intervals, unbound variables; by one key, by two, and without one."""
+    rows = day(70)
+    wanted = expected(rows, PATTERNS)
+    assert {name for name, *_ in wanted} == {one.name for one in parse("PREFIX : <column:> " + PATTERNS)}
+    shuffled = random.Random(1).sample(rows, len(rows))
+    found = detect(frame(spark, shuffled), PATTERNS, start="begin", end="finish", id="n", buckets=3)
+    assert matches(found) == wanted
+
+
+def test_conditions_in_spark_and_the_combination_here(spark: SparkSession) -> None:
+    """A pattern over conditions is the subscription that tests the same: nulls are unbound, as keys nothing."""
+    rows = day(70)
+    pattern = "(a BEFORE b WITHIN 60 s) FILTER(?a_celsius < ?b_celsius) SELECT ?a ?b ?b_level"
+    text = """SUBSCRIPTION matches EVENT a { ?a :room ?r ; :kind "smoke" OPTIONAL { ?a :celsius ?x } }
+      EVENT b { ?b :room ?r OPTIONAL { ?b :celsius ?y } OPTIONAL { ?b :level ?b_level }
+        FILTER(?k != "smoke") ?b :kind ?k }
+      WHEN (a BEFORE b WITHIN 60 s) FILTER(?x < ?y) SELECT ?r ?a ?b ?b_level"""
+    found = detect(
+        frame(spark, rows),
+        pattern,
+        events={"a": "kind = 'smoke'", "b": f.col("kind") != "smoke"},
+        by="room",
+        start="begin",
+        end="finish",
+        id="n",
+    )
+    wanted = expected(rows, text)
+    assert any("b_level" not in dict(bound) for *_, bound in wanted)
+    assert matches(found.withColumnRenamed("room", "r")) == wanted
+
+
+def test_variables_have_the_types_of_their_columns(spark: SparkSession) -> None:
+    """Every plain type goes in and comes out as it was; equal numbers join whatever their types' precision."""
+    schema = "id string, t timestamp, b boolean, i tinyint, x float, p decimal(10,2), q decimal(6,1), d date"
+    schema += ", z timestamp_ntz"
+    values = (True, -3, 1.5, Decimal("2.50"), Decimal("2.5"), date(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5, 600))
+    rows = [("a b/ü", NOON, *values), ('"c"\n', NOON + timedelta(seconds=1), *values), ("d", NOON, *[None] * 7)]
+    select = "?a ?b ?v ?w ?x ?y ?s ?z ?from ?to ?p"
+    text = f"""EVENT a DURING ?from ?to {{ ?a :b ?v ; :i ?w ; :x ?x ; :d ?y ; :t ?s ; :z ?z ; :p ?p }}
+      EVENT b {{ ?b :q ?p }} WHEN a BEFORE b WITHIN 1 s SELECT {select}"""
+    found = detect(spark.createDataFrame(rows, schema), text, start="t", id="id")
+    types = {field.name: field.dataType.simpleString() for field in found.schema}
+    assert types == {
+        **{"start": "timestamp", "end": "timestamp", "events": "array<string>", "a": "string", "b": "string"},
+        **{"v": "boolean", "w": "tinyint", "x": "float", "y": "date", "s": "timestamp", "z": "timestamp_ntz"},
+        **{"from": "timestamp", "to": "timestamp", "p": "string"},
+    }
+    noon, (ok, small, real, _, _, day_, naive) = NOON.replace(tzinfo=None), values
+    later = noon + timedelta(seconds=1)
+    first, second = "a b/ü", '"c"\n'
+    assert [tuple(row) for row in found.collect()] == [
+        (noon, later, [second, first], first, second, ok, small, real, day_, noon, naive, noon, noon, "2.5")
+    ]
+
+
+def test_a_stream_finds_what_a_batch_finds(spark: SparkSession, tmp_path: Path) -> None:
+    """File by file with a watermark, absence included; the end of a match may come with a batch without rows."""
+    rows = day(60)
+    last = {**rows[-1], "n": 999, "begin": NOON + timedelta(days=1), "finish": None, "kind": "nothing"}
+    for number, part in enumerate([rows[:25], rows[25:50], [*rows[50:], last]]):
+        path = tmp_path / "in" / f"{number}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(json.dumps(row, default=datetime.isoformat) for row in part))
+        os.utime(path, (number, number))
+    pattern = "(smoke BEFORE heat WITHIN 60 s) UNLESS drill WITHIN 10 s SELECT ?smoke ?heat ?heat_celsius"
+    events = {kind: f"kind = '{kind}'" for kind in ("smoke", "heat", "drill")}
+    asked: dict[str, Any] = {"events": events, "by": "room", "start": "begin", "end": "finish", "id": "n", "buckets": 2}
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    found = detect(stream, pattern, lateness="60 seconds", **asked)
+    writing = found.writeStream.format("memory").queryName("found").option("checkpointLocation", str(tmp_path / "c"))
+    writing.trigger(availableNow=True).start().awaitTermination()
+    wanted = matches(detect(frame(spark, rows), pattern, **asked))
+    assert wanted and matches(spark.table("found")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "asked", "said"),
+    [
+        ("EVENT a { ?a :rom ?r } WHEN a", {}, "no column 'rom'"),
+        ("EVENT a { ?a :room ?r } WHEN a", {"start": "when"}, "no column 'when'"),
+        ("EVENT a { ?a :room ?r } WHEN a", {"start": "room"}, "'room' is string, not a timestamp"),
+        ("EVENT a { ?a :list ?r } WHEN a", {}, "'list' is array<string>, not a plain value"),
+        ("EVENT a { ?a :room ?r } WHENN a", {}, "line 1, column 25: 'WHENN' cannot stand here"),
+        ("EVENT a { ?a <urn:room> ?r } WHEN a", {}, "asks for <urn:room>, which is no column"),
+        ("EVENT a { ?a ?p ?r } WHEN a", {}, "leaves open which column"),
+        ("EVENT a : :Alarm WHEN a", {}, "asks for a class, and rows have none"),
+        ("EVENT a WHEN a CONSTRUCT { ?this :room 1 }", {}, "delivers something else"),
+        ('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN a', {}, "has SINCE"),
+        ("EVENT a { ?a :room ?end } WHEN a", {}, "\\?end cannot be a column of the result"),
+        ("EVENT a WHEN a", {"by": "room"}, "`by` belongs to `events`"),
+        ("a BEFOR b", {"events": {"a": "n = 1", "b": "n = 2"}}, "line 1, column 3: 'BEFOR' cannot stand here"),
+        ("a", {"events": {"a": "n = 1", "b": "n = 2"}}, "'b'"),
+        ("a", {"events": {}}, "no events to combine"),
+        ("a", {"events": {"a": "nn = 1"}}, "condition of event 'a' means nothing to Spark"),
+        ("a", {"events": {"a": "n"}}, "condition of event 'a' is bigint, not boolean"),
+        ("a", {"events": {"a": "n = 1"}, "by": "a"}, "'a' cannot be a variable"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(spark: SparkSession, pattern: str, asked: dict[str, Any], said: str) -> None:
+    """With the thing that is wrong, before anything runs."""
+    df = frame(spark, day(1)).withColumn("list", f.array("room")).withColumn("a", f.col("n"))
+    with pytest.raises(UsageError, match=said):
+        detect(df, pattern, **{"start": "begin", **asked})
+
+
+def test_a_stream_says_how_late_its_rows_may_be(spark: SparkSession) -> None:
+    """Once: as a lateness, or as a watermark on its time."""
+    stream = spark.readStream.format("rate").load()
+    pattern = "EVENT a { ?a :value 1 } WHEN a"
+    with pytest.raises(UsageError, match="nothing says how late"):
+        detect(stream, pattern, start="timestamp")
+    marked = stream.withWatermark("timestamp", "1 second")
+    with pytest.raises(UsageError, match="watermark on 'timestamp' already"):
+        detect(marked, pattern, start="timestamp", lateness="1 second")
+    assert detect(marked, pattern, start="timestamp").isStreaming
+
+
+def test_it_is_found_where_it_is_said_to_be() -> None:
+    """``motet.spark.detect`` is the function, whatever else was imported."""
+    import_module("motet.spark.batch.tasks")
+    assert import_module("motet.spark").detect is detect
