@@ -60,7 +60,7 @@ def at_work(kernel: Kernel) -> dict[str, object]:
 def is_in_order(kernel: Kernel) -> bool:
     """Whether nodes have their turn after their operands, and leaves after those who feed them."""
     feeding, nodes = kernel._work.feeding, kernel._shared.builder.nodes
-    turns = {id_: turn for turn, id_ in enumerate(ReadyQueue(kernel._memory.detector._ranks, kernel._work._uses))}
+    turns = {id_: turn for turn, id_ in enumerate(ReadyQueue(kernel._memory.detector._order, kernel._work._uses))}
     before = {id_: {edge.child for edge in nodes[id_].children} | feeding._producers.get(id_, set()) for id_ in turns}
     return all(turns[one] < turns[id_] for id_, others in before.items() for one in others)
 

@@ -39,7 +39,7 @@ _DAG = "plan/dag.py"
 _LAGS = "plan/lags.py"
 
 MUTANTS = (
-    # Which intervals are related
+    # Relations between intervals
     Mutant(_PAIRING_KERNELS, "        return z < b\n", "        return z <= b\n", "BEFORE when they touch"),
     Mutant(_PAIRING_KERNELS, "max(a, b) <= min(z, y)", "max(a, b) < min(z, y)", "ALONGSIDE needs more than an instant"),
     Mutant(
@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(_PAIRING_KERNELS, "return a < b < z < y", "return a < b <= z < y", "OVERLAPS when they meet"),
     Mutant(_PAIRING_KERNELS, "return a > b and z < y", "return a >= b and z < y", "DURING when they start together"),
-    # Which partners a context takes
+    # Partners by context
     Mutant(
         _PAIRING_KERNELS,
         "            if context != RECENT:\n",
@@ -62,26 +62,26 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "y = before[other] if context == RECENT else after[other]",
-        "y = after[other]",
+        "y = before[list_] if context == RECENT else after[list_]",
+        "y = after[list_]",
         "recent takes the oldest candidate, or none",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "if context != RECENT and found == had and opens[_side(rows, x)]:",
+        "if context != RECENT and pairs == previous and opens[_side(rows, x)]:",
         "if context != RECENT and opens[_side(rows, x)]:",
-        "who has found a partner opens too",
+        "a row with a partner opens, too",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "if _same_slot(loose, x, y):",
-        "if _agree(loose, x, y):",
+        "if _are_equal(nullable, x, y):",
+        "if _agree(nullable, x, y):",
         "in recent, an unbound value replaces every other",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "while stop < len(order) and together[stop]:",
-        "while stop < 0 and together[stop]:",
+        "while stop < len(order) and same_events[stop]:",
+        "while stop < 0 and same_events[stop]:",
         "recent pairs the solutions of one event one after the other",
     ),
     Mutant(
@@ -92,20 +92,20 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "return _agree(rows.loose, x, y) and _disjoint(rows, x, y)",
-        "return _agree(rows.loose, x, y)",
+        "return _agree(rows.nullable, x, y) and _disjoint(rows, x, y)",
+        "return _agree(rows.nullable, x, y)",
         "pairs share events",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "if (0 <= asked.bound < span) or not",
-        "if (0 <= asked.bound <= span) or not",
+        "if (0 <= pair_test.bound < hull) or not",
+        "if (0 <= pair_test.bound <= hull) or not",
         "the hull of a pair must be less than the bound",
     ),
     Mutant(
         _PAIRING,
-        "found[LEFT_END], found[RIGHT_START] = found[END], other[START]",
-        "found[LEFT_END], found[RIGHT_START] = found[END], other[END]",
+        "columns[LEFT_END], columns[RIGHT_START] = columns[END], of_right[START]",
+        "columns[LEFT_END], columns[RIGHT_START] = columns[END], of_right[END]",
         "WITHOUT looks into the right side",
     ),
     Mutant(
@@ -116,94 +116,94 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "batch.completing(frontier - max(now.lags) if frontier < END_FRONTIER else END_FRONTIER)",
+        "batch.completing(frontier - max(env.lags) if frontier < END_FRONTIER else END_FRONTIER)",
         "batch.completing(frontier)",
-        "pairs do not wait for sides that lag behind",
+        "pairs ignore the lag of their sides",
     ),
     Mutant(
         _PAIRING,
         "return (start >= first_start) & (end >= first_end)",
         "return (start > first_start) & (end >= first_end)",
-        "forgets an open occurrence an instant too early",
+        "prunes an open occurrence an instant too early",
     ),
     Mutant(
         _PAIRING,
-        "now.frontier.passing_offsets(found.columns[END] + max(now.lags))",
-        "now.frontier.passing_offsets(found.columns[END])",
-        "says a pair was final before its sides were known",
+        "env.frontier.passing_offsets(pairs.columns[END] + max(env.lags))",
+        "env.frontier.passing_offsets(pairs.columns[END])",
+        "emits a pair at an offset where its sides are not final",
     ),
-    # Who is taken by the next one
+    # Pairing where one side opens
     Mutant(
         _PAIRING_KERNELS,
-        "in_reach = (found < nobody) & (ends[near] - start[y] <= reach)",
-        "in_reach = (found < nobody) & (ends[near] - start[y] < reach)",
-        "who is taken by the next one must be less than the bound away",
+        "in_bound = (candidate < none) & (ends[index] - start[y] <= bound)",
+        "in_bound = (candidate < none) & (ends[index] - start[y] < bound)",
+        "a consumed row must be less than the bound away",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "is_short = other_end - other_start <= reach",
+        "is_short = other_end - other_start <= bound",
         "is_short = True",
-        "who takes the one before may itself exceed the bound",
+        "a consuming row may itself exceed the bound",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "if in_reach & (not (fits & is_plain)):",
-        "if in_reach & (not (fits | is_plain)):",
-        "only the very next one is asked",
+        "if in_bound & (not (fits & relation_suffices)):",
+        "if in_bound & (not (fits | relation_suffices)):",
+        "only the next row of the key is tested",
     ),
     Mutant(
         _PAIRING_KERNELS,
         "ends[np.uint32(x - 1)] >= end[y]:",
         "ends[np.uint32(x - 1)] > end[y]:",
-        "who ends at the same instant takes nothing",
+        "a row that ends at the same instant consumes nothing",
     ),
     Mutant(
         _PAIRING_KERNELS,
-        "    return are_tied\n",
+        "    return has_ties\n",
         "    return False\n",
-        "the first in the log takes, not the first by id",
+        "the first row in the log consumes, not the first by IRI",
     ),
     # Absence
     Mutant(
         _ABSENCE,
-        "return Window(end, end + self._span, everyone)",
-        "return Window(end - 1, end + self._span, everyone)",
+        "return _Windows(end, end + self._window, all_rows)",
+        "return _Windows(end - 1, end + self._window, all_rows)",
         "UNLESS is contradicted by what starts at its end",
     ),
     Mutant(
         _ABSENCE,
-        "return Window(end - self._span - 1, start",
-        "return Window(end - self._span, start",
+        "return _Windows(end - self._window - 1, start",
+        "return _Windows(end - self._window, start",
         "XOR overlooks a hull of exactly the window",
     ),
     Mutant(
         _ABSENCE,
-        "return Window(left, right - 1, left < right)",
-        "return Window(left, right, left < right)",
+        "return _Windows(left, right - 1, left < right)",
+        "return _Windows(left, right, left < right)",
         "WITHOUT is contradicted by what ends where the right side starts",
     ),
     Mutant(
         _ABSENCE,
-        "return frontier - lag - self._span - 1",
+        "return frontier - lag - self._window - 1",
         "return frontier - lag",
-        "XOR forgets what may still contradict",
+        "XOR prunes what may still contradict",
     ),
     Mutant(
         _ABSENCE,
         "if node.start is not None and node.start.since is not None:",
         "if node.start is None and node.start.since is not None:",
-        "NO forgets that SINCE is a start point",
+        "NO has no start point at SINCE",
     ),
     Mutant(
         _ABSENCE_KERNELS,
-        "others[START, middle] <= instant",
-        "others[START, middle] < instant",
+        "negated[START, middle] <= instant",
+        "negated[START, middle] < instant",
         "contradicted by what starts at the first instant",
     ),
     Mutant(
         _ABSENCE_KERNELS,
-        "if others[END, at] <= high[row] and",
-        "if others[END, at] < high[row] and",
+        "if negated[END, at] <= high[row] and",
+        "if negated[END, at] < high[row] and",
         "not contradicted by what ends at the last instant",
     ),
     # Iterations
@@ -224,9 +224,9 @@ MUTANTS = (
     ),
     Mutant(
         _ITERATION_KERNELS,
-        "        if longer:\n            start = min(start, table[START, row])\n",
-        "        if longer:\n            start = min(start, start)\n",
-        "a run forgets that its latest member may start first",
+        "        if continues:\n            start = min(start, table[START, row])\n",
+        "        if continues:\n            start = min(start, start)\n",
+        "a run ignores that its latest member may start first",
     ),
     Mutant(
         _ITERATION,
@@ -253,17 +253,17 @@ MUTANTS = (
         "np.bool_] = instants <= self.current",
         "an instant counts as passed when it is reached",
     ),
-    Mutant(_DISTINCT, "        fresh[: len(self.emitted_before)] = False\n", "", "finds again what it has seen"),
+    Mutant(_DISTINCT, "        is_new[: len(self.emitted_before)] = False\n", "", "emits repeated occurrences again"),
     Mutant(
         _DISTINCT,
-        "~now.frontier.has_passed(table.columns[END] + now.lag)",
-        "~now.frontier.has_passed(table.columns[END])",
-        "forgets although it may come again",
+        "~env.frontier.has_passed(table.columns[END] + env.lag)",
+        "~env.frontier.has_passed(table.columns[END])",
+        "prunes rows that may be repeated",
     ),
     Mutant(
         _DETECTOR,
-        "seen = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)",
-        "seen = table",
+        "visible = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)",
+        "visible = table",
         "a subscription sees what began before it",
     ),
     Mutant(

@@ -1,15 +1,15 @@
-"""How do events combine in time? Every operator of the language as an incremental operator over columns.
+"""Detection: every operator of the language as an incremental operator over tables of occurrences.
 
-Occurrences travel as tables of numbers (`occurrences`); strings are looked up only where order or delivery needs them
-(`dictionary`, `order`). Each operator keeps tables of what may still matter and is driven by the frontier:
+Occurrences are rows of integers (`occurrences`); strings are looked up where order or output needs them (`dictionary`,
+`order`). Each operator keeps the rows that may still contribute, and the frontier drives it:
 
     pairing     AND, ALONGSIDE and the Allen relations, in every context
     absence     UNLESS, WITHOUT, XOR and NO
     iteration   A{n} and A+
-    passing     OR, WITHIN and FILTER, which remember nothing
-    distinct    each occurrence once
-    detector    the operators of a plan, in order
-    deliver     from occurrences to notifications
+    stateless   OR, WITHIN and FILTER
+    distinct    removal of repeated occurrences
+    detector    the operator nodes of a plan
+    leaves      the occurrences of leaves, from matched events
+    output      notifications of root nodes
     construct   derived events
-    saving      state as bytes: base and deltas, merged, spread over buckets
 """

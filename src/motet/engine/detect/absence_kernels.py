@@ -1,4 +1,4 @@
-"""Machine code for absence: is there something that starts after one instant and ends by another?"""
+"""Compiled functions for absence: whether a negated occurrence starts after one instant and ends by another."""
 
 from __future__ import annotations
 
@@ -9,57 +9,59 @@ from motet.engine.detect.columns import END, START, UNBOUND, Ints
 from motet.engine.detect.table_kernels import hash_row
 from motet.jit.compiled import compiled, inlined
 
+Hashes = npt.NDArray[np.uint64]
+
 
 @compiled
-def codes_of(table: Ints, columns: Ints) -> npt.NDArray[np.uint64]:
-    """A hash of some columns for each row."""
-    found = np.empty(table.shape[1], np.uint64)
+def hash_rows(table: Ints, columns: Ints) -> Hashes:
+    """A hash of the given columns for each row."""
+    hashes = np.empty(table.shape[1], np.uint64)
     for row in range(table.shape[1]):
-        found[row] = hash_row(table, row, columns)
-    return found
+        hashes[row] = hash_row(table, row, columns)
+    return hashes
 
 
 @inlined
-def _agree(table: Ints, row: int, others: Ints, other: int, joined: Ints) -> bool:
+def _agree(table: Ints, row: int, negated: Ints, other: int, joined: Ints) -> bool:
     for column in joined:
-        one, two = table[column, row], others[column, other]
-        if one != two and UNBOUND not in (one, two):
+        value, negated_value = table[column, row], negated[column, other]
+        if value != negated_value and UNBOUND not in (value, negated_value):
             return False
     return True
 
 
 @compiled
-def contradicted(
-    table: Ints, codes: npt.NDArray[np.uint64], low: Ints, high: Ints, others: Ints,
-    other_codes: npt.NDArray[np.uint64], joined: Ints,
+def find_contradicted(
+    table: Ints, hashes: Hashes, low: Ints, high: Ints, negated: Ints, negated_hashes: Hashes, joined: Ints,
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Which rows have another one with agreeing values, ``start > low`` and ``end <= high``.
+    """Which rows have a negated row with agreeing values, ``start > low`` and ``end <= high``.
 
-    The others are sorted by code, then by start.
+    The negated rows are sorted by the hash of their key, then by start.
     """
-    count = others.shape[1]
-    earliest = np.empty(count, np.int64)  # the least end from here to the last one with the same code
+    count = negated.shape[1]
+    earliest = np.empty(count, np.int64)  # by row: the least end from this row to the last one with the same hash
     for at in range(count - 1, -1, -1):
-        earliest[at] = others[END, at]
-        if at + 1 < count and other_codes[at + 1] == other_codes[at]:
+        earliest[at] = negated[END, at]
+        if at + 1 < count and negated_hashes[at + 1] == negated_hashes[at]:
             earliest[at] = min(earliest[at], earliest[at + 1])
-    found = np.zeros(table.shape[1], np.bool_)
+    is_contradicted = np.zeros(table.shape[1], np.bool_)
     for row in range(table.shape[1]):
-        at = _first_after(other_codes, others, codes[row], low[row])
-        while at < count and other_codes[at] == codes[row] and earliest[at] <= high[row]:
-            if others[END, at] <= high[row] and _agree(table, row, others, at, joined):
-                found[row] = True
+        at = _first_after(negated_hashes, negated, hashes[row], low[row])
+        while at < count and negated_hashes[at] == hashes[row] and earliest[at] <= high[row]:
+            if negated[END, at] <= high[row] and _agree(table, row, negated, at, joined):
+                is_contradicted[row] = True
                 break
             at += 1
-    return found
+    return is_contradicted
 
 
 @inlined
-def _first_after(codes: npt.NDArray[np.uint64], others: Ints, code: np.uint64, instant: int) -> int:
-    low, high = 0, len(codes)
+def _first_after(hashes: Hashes, negated: Ints, hash_: np.uint64, instant: int) -> int:
+    """The first row with a hash that starts after an instant, or the row where it would be."""
+    low, high = 0, len(hashes)
     while low < high:
         middle = (low + high) // 2
-        if codes[middle] < code or (codes[middle] == code and others[START, middle] <= instant):
+        if hashes[middle] < hash_ or (hashes[middle] == hash_ and negated[START, middle] <= instant):
             low = middle + 1
         else:
             high = middle

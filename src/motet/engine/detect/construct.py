@@ -1,7 +1,7 @@
-"""Derived events: what the CONSTRUCT clauses of a notification make (language page, sections 8 and 12).
+"""Derived events: the events that the CONSTRUCT clauses of a notification make (language page, sections 8 and 12).
 
-A template is filled once for every member of the occurrence. As in SPARQL a triple with an unbound or misplaced term is
-left out, and blank nodes are new for each member; they get the names that blank nodes of a published event would get.
+A template is instantiated once for each member of the occurrence. As in SPARQL, a triple with an unbound or misplaced
+term is left out, and blank nodes are new for each member; they become IRIs as blank nodes of a published event do.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.parse import parse_group
 
 THIS = "this"
-DERIVED_BIT = 1 << 61  # set in the number of an event that is not in the log
+DERIVED_BIT = 1 << 61  # set in the number of a derived event, which takes the place of an offset
 _FIELDS = ("subject", "predicate", "object")
-_MOST_WORK = 100_000  # steps of labelling blank nodes
+_MAX_WORK = 100_000  # steps of labelling blank nodes
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedEvent:
-    """An event made by a clause, counted from 1."""
+    """An event made by one CONSTRUCT clause; clauses are counted from 1."""
 
     id: str
     clause: int
@@ -44,35 +44,35 @@ class DerivedEvent:
 
 
 class ConstructTemplates:
-    """The CONSTRUCT clauses of a subscription, compiled."""
+    """The CONSTRUCT clauses of a subscription as triple patterns."""
 
     def __init__(self, templates: Sequence[GroupPattern]) -> None:
         self._templates = [tuple(_triples(template)) for template in templates]
 
     def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[DerivedEvent]:
-        """The events of one notification; a clause without triples makes none."""
+        """The derived events of one notification; a clause without any triple makes none."""
         solutions = sorted(members, key=lambda member: sorted(member.items()))
-        found = []
+        events = []
         for clause, patterns in enumerate(self._templates, 1):
             id_ = f"urn:motet:derived:{notification_id}:{clause}"
-            triples = _filled(patterns, solutions, id_)
+            triples = _instantiate(patterns, solutions, id_)
             if triples:
-                found.append(DerivedEvent(id_, clause, tuple(sorted(triples))))
-        return found
+                events.append(DerivedEvent(id_, clause, tuple(sorted(triples))))
+        return events
 
 
 def template_solutions(
-    delivered: Sequence[str], table: Occurrences, row: int, names: Dictionary
+    projected: Sequence[str], table: Occurrences, row: int, dictionary: Dictionary
 ) -> list[dict[str, str]]:
-    """What a template is filled with: the members of an occurrence, or its delivered variables."""
+    """The solutions for which a template is instantiated: the members of an occurrence, or its projected variables."""
     if table.members is not None:
-        return [{name: names.string(value) for name, value in member} for member in table.members[row]]
-    values = zip(delivered, table.values[row].tolist(), strict=True)
-    return [{name: names.string(value) for name, value in values if value != UNBOUND}]
+        return [{name: dictionary.string(value) for name, value in member} for member in table.members[row]]
+    values = zip(projected, table.values[row].tolist(), strict=True)
+    return [{name: dictionary.string(value) for name, value in values if value != UNBOUND}]
 
 
 def derived_records(events: Sequence[DerivedEvent], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
-    """Derived events as records; their numbers, counted from one, stand in place of offsets."""
+    """Derived events as records; instead of offsets they have numbers from `DERIVED_BIT` + ``first`` on."""
     count = len(events)
     triples = [[dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples] for event in events]
     columns = {
@@ -89,39 +89,39 @@ def derived_records(events: Sequence[DerivedEvent], start: Ints, end: Ints, firs
 
 
 def _triples(template: GroupPattern) -> Iterable[TriplePattern]:
-    waiting = [parse_group(template.text)]
-    while waiting:
-        match waiting.pop():
+    stack = [parse_group(template.text)]
+    while stack:
+        match stack.pop():
             case Bgp(triples):
                 yield from triples
             case Join(left, right):
-                waiting += [left, right]
+                stack += [left, right]
 
 
-def _filled(patterns: Sequence[TriplePattern], members: Sequence[Mapping[str, str]], id_: str) -> set[Triple]:
-    found: set[Triple] = set()
-    for number, member in enumerate(members):
+def _instantiate(patterns: Sequence[TriplePattern], members: Sequence[Mapping[str, str]], id_: str) -> set[Triple]:
+    triples: set[Triple] = set()
+    for index, member in enumerate(members):
         values = {THIS: iri(id_), **member}
         for pattern in patterns:
-            places = (pattern.subject, str(pattern.predicate), pattern.object)
-            subject, predicate, value = (_term(place, values, number) for place in places)
-            if subject and predicate and value and not subject.startswith('"') and is_iri(predicate):
-                found.add((subject, predicate, value))
-    return _named(found, id_)
+            positions = (pattern.subject, str(pattern.predicate), pattern.object)
+            subject, predicate, object_ = (_term(position, values, index) for position in positions)
+            if subject and predicate and object_ and not subject.startswith('"') and is_iri(predicate):
+                triples.add((subject, predicate, object_))
+    return _skolemise(triples, id_)
 
 
-def _term(place: str, values: Mapping[str, str], member: int) -> str | None:
-    name = variable_name(place)
+def _term(position: str, values: Mapping[str, str], member: int) -> str | None:
+    name = variable_name(position)
     if not name:
-        return place
+        return position
     return f"_:{name.strip('.')}x{member}" if is_hidden(name) else values.get(name)
 
 
-def _named(triples: set[Triple], id_: str) -> set[Triple]:
-    """Blank nodes get IRIs from the event's and their canonical labels."""
+def _skolemise(triples: set[Triple], id_: str) -> set[Triple]:
+    """Replace blank nodes by IRIs made from the event's IRI and their canonical labels."""
     if not any(term.startswith("_:") for triple in triples for term in triple):
         return triples
-    labels = canonical_labels(triples, max_work=_MOST_WORK)
+    labels = canonical_labels(triples, max_work=_MAX_WORK)
     stem = f"{id_}-genid-" if "#" in id_ else f"{id_}#genid-"
 
     def named(term: str) -> str:

@@ -1,8 +1,8 @@
-"""The operators of a plan with their state, driven batch by batch: `detect` in the design.
+"""The operator nodes of a plan with their state, advanced batch by batch.
 
-A node is advanced when an operand has found something or the frontier has passed what it waits for. Nodes that nobody
-uses any more are dropped with their state; new ones begin empty. Occurrences of nodes that serve every subscription are
-kept from those that began after one of their events.
+A node runs when an operand has new occurrences or the frontier has passed its timer. Nodes that no subscription uses
+are dropped with their state; new nodes start empty. A shared node emits for all its subscriptions; occurrences with
+events from before a subscription are removed where a node of that subscription reads them.
 """
 
 from __future__ import annotations
@@ -31,204 +31,208 @@ NodeOccurrences = Mapping[int, Occurrences]  # by node
 
 @dataclass
 class OperatorNode:
-    """A node with its operator."""
+    """A plan node at run time: its operator and the way its operands' occurrences reach it."""
 
     node: Node
     operator: Operator
     deduplicator: Deduplicator | None
-    variable_maps: list[list[int]]  # for each operand: its variable, for each of the node's
-    operand_widths: list[int]  # for each operand: how many variables it has
-    operand_starts: list[Start | None]  # for each operand: which occurrences the node may see; None: all
+    variable_maps: list[list[int]]  # for each operand: its variable for each variable of the node
+    operand_widths: list[int]  # for each operand: its number of variables
+    operand_starts: list[Start | None]  # for each operand: the first occurrences the node may see; None: all
     lags: list[int] = field(default_factory=list)
     lag: int = 0
     next_timer: int = NO_TIMER
 
     @property
     def keeps_operand_variables(self) -> bool:
-        """Operands come in their own variables, not in the node's."""
+        """Whether operands keep their variables instead of being projected to those of the node."""
         return self.node.kind in PAIRING
 
     def column_variables(self, table: str) -> list[str]:
-        """The node's variables that the columns of a table hold; empty names for what the node does not know."""
+        """The node's variables in the columns of a state table; an empty name for one that the node does not have."""
         if not self.keeps_operand_variables or table == "distinct":
             return list(self.node.variables)
         side = int(table.endswith("right"))
-        found = [""] * self.operand_widths[side]
-        for variable, source in zip(self.node.variables, self.variable_maps[side], strict=True):
-            if source >= 0:
-                found[source] = variable
-        return found
+        variables = [""] * self.operand_widths[side]
+        for variable, column in zip(self.node.variables, self.variable_maps[side], strict=True):
+            if column >= 0:
+                variables[column] = variable
+        return variables
 
     def tables(self) -> dict[str, Occurrences]:
-        """All that is remembered."""
-        seen = {"distinct": self.deduplicator.emitted_before} if self.deduplicator else {}
-        return {**self.operator.tables(), **seen}
+        """The whole state, by table name."""
+        emitted = {"distinct": self.deduplicator.emitted_before} if self.deduplicator else {}
+        return {**self.operator.tables(), **emitted}
 
     def restore(self, tables: Mapping[str, Occurrences]) -> None:
-        self.operator.load(tables)
+        self.operator.restore(tables)
         if self.deduplicator:
             self.deduplicator.emitted_before = tables["distinct"]
 
 
 class Detector:
-    """Nodes of leaves are not run but fed. Nodes run in the order of their numbers, unless they are ranked."""
+    """Runs operator nodes by the order that `set_order` gives, or by node id. Leaves get their occurrences as input."""
 
-    def __init__(self, names: Dictionary) -> None:
-        self.dictionary = names
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
         self.operator_nodes: dict[int, OperatorNode] = {}
-        self._above: dict[int, set[int]] = {}  # by node, leaves included: those it is an operand of
+        self._parents: dict[int, set[int]] = {}  # by node, leaves included: the nodes it is an operand of
         self._lags: dict[int, int] = {}
-        self._ranks: Mapping[int, int] = {}
-        self._agenda = TimerQueue()
+        self._order: Mapping[int, int] = {}
+        self._timers = TimerQueue()
 
-    def update(self, come: Iterable[Node], gone: Iterable[Node], nodes: Mapping[int, Node]) -> None:
-        """Run some more nodes, whose operands come first, and some no longer; ``nodes`` are all there are."""
-        for node in gone:
+    def update(self, added: Iterable[Node], removed: Iterable[Node], nodes: Mapping[int, Node]) -> None:
+        """Add nodes, operands first, and remove others; ``nodes`` are all nodes of the plan."""
+        for node in removed:
             self.operator_nodes.pop(node.id, None)
-            del self._above[node.id], self._lags[node.id]
+            del self._parents[node.id], self._lags[node.id]
             for edge in node.children:
-                if edge.child in self._above:
-                    self._above[edge.child].discard(node.id)
-        for node in come:
-            self._above[node.id] = set()
-            self._lags[node.id] = 0 if node.kind is Kind.LEAF else lag(node, self._below(node))
+                if edge.child in self._parents:
+                    self._parents[edge.child].discard(node.id)
+        for node in added:
+            self._parents[node.id] = set()
+            self._lags[node.id] = 0 if node.kind is Kind.LEAF else lag(node, self._operand_lags(node))
             if node.kind is not Kind.LEAF:
-                self._run(node, nodes)
+                self._add(node, nodes)
 
-    def _run(self, node: Node, nodes: Mapping[int, Node]) -> None:
-        running = self.operator_nodes.get(node.id)
-        if running is None:
-            running = self.operator_nodes[node.id] = _started(node, nodes)
+    def _add(self, node: Node, nodes: Mapping[int, Node]) -> None:
+        operator_node = self.operator_nodes.get(node.id)
+        if operator_node is None:
+            operator_node = self.operator_nodes[node.id] = _operator_node(node, nodes)
         for edge in node.children:
-            self._above[edge.child].add(node.id)
-        self._agenda.put(node.id, running.next_timer)
-        self._wait(running)
+            self._parents[edge.child].add(node.id)
+        self._timers.put(node.id, operator_node.next_timer)
+        self._apply_lags(operator_node)
 
     def set_order(self, nodes: Sequence[Node], lags: Mapping[int, int]) -> None:
-        """Let all nodes have these lags, and run them in this order or, without one, in that of their numbers.
+        """Set the lags of all nodes, and the order in which they run: by node id if ``nodes`` is empty.
 
-        Those that come later run behind them.
+        Nodes that are added later run after these.
         """
-        self._ranks = {node.id: rank for rank, node in enumerate(nodes)}
+        self._order = {node.id: rank for rank, node in enumerate(nodes)}
         self._lags = {**lags}
-        for id_ in lags:
-            if id_ in self.operator_nodes:
-                self._wait(self.operator_nodes[id_])
+        for node_id in lags:
+            if node_id in self.operator_nodes:
+                self._apply_lags(self.operator_nodes[node_id])
 
-    def _wait(self, running: OperatorNode) -> None:
-        """Wait as long as the lags say."""
-        below, own = self._below(running.node), self._lags[running.node.id]
-        if (running.lags, running.lag) != (below, own):
-            running.lags, running.lag = below, own
-            running.next_timer = -NO_TIMER  # something else may be due now
-            self._agenda.put(running.node.id, running.next_timer)
+    def _apply_lags(self, operator_node: OperatorNode) -> None:
+        lags, lag_ = self._operand_lags(operator_node.node), self._lags[operator_node.node.id]
+        if (operator_node.lags, operator_node.lag) != (lags, lag_):
+            operator_node.lags, operator_node.lag = lags, lag_
+            operator_node.next_timer = -NO_TIMER  # run it once: with other lags more can be final
+            self._timers.put(operator_node.node.id, operator_node.next_timer)
 
-    def _below(self, node: Node) -> list[int]:
+    def _operand_lags(self, node: Node) -> list[int]:
         return [self._lags[edge.child] for edge in node.children]
 
     def advance(
-        self, leaves: NodeOccurrences, frontier: Frontier, at: Callable[[int, Occurrences], NodeOccurrences]
+        self,
+        leaves: NodeOccurrences,
+        frontier: Frontier,
+        on_occurrences: Callable[[int, Occurrences], NodeOccurrences],
     ) -> None:
-        """Given what the leaves have newly found, find what follows.
+        """Run the nodes that follow from new occurrences of leaves and from the frontier.
 
-        ``at`` is told of every node that has found something, leaves included, before the next one is run; it returns
-        what that adds to leaves further on.
+        ``on_occurrences`` is called for every node with new occurrences, leaves included, before the next one runs. It
+        returns the occurrences of other leaves that derived events add.
         """
-        found = dict(leaves)
-        turns = ReadyQueue(self._ranks, [*leaves, *self._due(frontier)])
-        for id_ in turns:
-            if id_ in self.operator_nodes:
-                found[id_] = self._advanced(self.operator_nodes[id_], found, frontier)
-            if len(found[id_]):
-                for leaf, more in at(id_, found[id_]).items():
-                    found[leaf] = concatenate([found[leaf], more]) if leaf in found else more
-                    turns.add(leaf)
-                for above in self._above[id_]:
-                    turns.add(above)
+        occurrences = dict(leaves)
+        ready = ReadyQueue(self._order, [*leaves, *self._due_nodes(frontier)])
+        for node_id in ready:
+            if node_id in self.operator_nodes:
+                occurrences[node_id] = self._run(self.operator_nodes[node_id], occurrences, frontier)
+            if len(occurrences[node_id]):
+                for leaf, table in on_occurrences(node_id, occurrences[node_id]).items():
+                    occurrences[leaf] = concatenate([occurrences[leaf], table]) if leaf in occurrences else table
+                    ready.add(leaf)
+                for parent in self._parents[node_id]:
+                    ready.add(parent)
 
-    def _due(self, frontier: Frontier) -> Iterator[int]:
-        """The nodes that have something to do without input."""
-        for id_ in self._agenda.pop_due(frontier.current):
-            running = self.operator_nodes.get(id_)
-            if running is not None and frontier.current > running.next_timer:
-                yield id_
-            elif running is not None:
-                self._agenda.put(id_, running.next_timer)
+    def _due_nodes(self, frontier: Frontier) -> Iterator[int]:
+        """The nodes whose timer the frontier has passed."""
+        for node_id in self._timers.pop_due(frontier.current):
+            operator_node = self.operator_nodes.get(node_id)
+            if operator_node is not None and frontier.current > operator_node.next_timer:
+                yield node_id
+            elif operator_node is not None:
+                self._timers.put(node_id, operator_node.next_timer)
 
     def prune(self, frontier: Frontier) -> None:
-        """Let nodes that have nothing to do forget what cannot matter any more; the others will when they are run."""
-        for running in self.operator_nodes.values():
-            if frontier.current <= running.next_timer:
-                self._advanced(running, {}, frontier)
+        """Let the nodes that are not due drop state that can no longer contribute; the others do so when they run."""
+        for operator_node in self.operator_nodes.values():
+            if frontier.current <= operator_node.next_timer:
+                self._run(operator_node, {}, frontier)
 
-    def lag_of(self, id_: int) -> int:
-        return self._lags[id_]
+    def lag_of(self, node_id: int) -> int:
+        return self._lags[node_id]
 
-    def _advanced(self, running: OperatorNode, found: NodeOccurrences, frontier: Frontier) -> Occurrences:
-        now = OperatorEnv(frontier, self.dictionary, running.lags, running.lag)
-        result = running.operator.advance([*self._inputs(running, found)], now)
-        if running.deduplicator is not None:
-            result = running.deduplicator.advance(result, now)
-        running.next_timer = running.operator.due(now)
-        self._agenda.put(running.node.id, running.next_timer)
+    def _run(self, operator_node: OperatorNode, occurrences: NodeOccurrences, frontier: Frontier) -> Occurrences:
+        env = OperatorEnv(frontier, self.dictionary, operator_node.lags, operator_node.lag)
+        result = operator_node.operator.advance([*self._inputs(operator_node, occurrences)], env)
+        if operator_node.deduplicator is not None:
+            result = operator_node.deduplicator.advance(result, env)
+        operator_node.next_timer = operator_node.operator.next_timer(env)
+        self._timers.put(operator_node.node.id, operator_node.next_timer)
         return result
 
-    def _inputs(self, running: OperatorNode, found: NodeOccurrences) -> Iterable[Occurrences]:
-        for place, edge in enumerate(running.node.children):
-            mapping, start = running.variable_maps[place], running.operand_starts[place]
-            if edge.child in found:
-                table = found[edge.child]
-                seen = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
-                yield seen if running.keeps_operand_variables else seen.project(mapping)
+    def _inputs(self, operator_node: OperatorNode, occurrences: NodeOccurrences) -> Iterable[Occurrences]:
+        for operand, edge in enumerate(operator_node.node.children):
+            variable_map, start = operator_node.variable_maps[operand], operator_node.operand_starts[operand]
+            if edge.child in occurrences:
+                table = occurrences[edge.child]
+                visible = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
+                yield visible if operator_node.keeps_operand_variables else visible.project(variable_map)
             else:
-                width = running.operand_widths[place] if running.keeps_operand_variables else len(mapping)
-                yield empty_table(width, with_members=running.node.with_members)
+                keeps_variables = operator_node.keeps_operand_variables
+                width = operator_node.operand_widths[operand] if keeps_variables else len(variable_map)
+                yield empty_table(width, with_members=operator_node.node.with_members)
 
 
 class ReadyQueue:
-    """Nodes, each once and in the order of their ranks, some of which come up on the way; then those without a rank.
+    """Nodes to run, each once, by their rank and then, without a rank, by id; more can be added during iteration.
 
     >>> list(ReadyQueue({7: 0, 2: 1}, [1, 2, 7]))
     [7, 2, 1]
     """
 
-    def __init__(self, ranks: Mapping[int, int], ids: Iterable[int]) -> None:
-        self._ranks = ranks
-        self._known: set[int] = set()
-        self._waiting: list[tuple[int, int]] = []
-        for id_ in ids:
-            self.add(id_)
+    def __init__(self, order: Mapping[int, int], node_ids: Iterable[int]) -> None:
+        self._order = order
+        self._added: set[int] = set()
+        self._queue: list[tuple[int, int]] = []
+        for node_id in node_ids:
+            self.add(node_id)
 
-    def add(self, id_: int) -> None:
-        if id_ not in self._known:
-            self._known.add(id_)
-            heappush(self._waiting, (self._ranks.get(id_, len(self._ranks) + id_), id_))
+    def add(self, node_id: int) -> None:
+        if node_id not in self._added:
+            self._added.add(node_id)
+            heappush(self._queue, (self._order.get(node_id, len(self._order) + node_id), node_id))
 
     def __iter__(self) -> Iterator[int]:
-        while self._waiting:
-            yield heappop(self._waiting)[1]
+        while self._queue:
+            yield heappop(self._queue)[1]
 
 
-def _started(node: Node, known: Mapping[int, Node]) -> OperatorNode:
+def _operator_node(node: Node, nodes: Mapping[int, Node]) -> OperatorNode:
     width = len(node.variables)
-    distinct = Deduplicator(width, pairs=node.pairs, with_members=node.with_members) if repeats(node, known) else None
-    children = [known[edge.child] for edge in node.children]
-    mappings = [_mapping(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
-    starts = [node.start if _may_reach_back(child) and node.owner is None else None for child in children]
+    with_members = node.with_members
+    deduplicator = Deduplicator(width, pairs=node.pairs, with_members=with_members) if repeats(node, nodes) else None
+    children = [nodes[edge.child] for edge in node.children]
+    variable_maps = [_variable_map(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
+    starts = [node.start if _may_predate(child) and node.owner is None else None for child in children]
     widths = [len(child.variables) for child in children]
-    operator = PairingOperator(node, mappings, widths) if node.kind in PAIRING else _operator(node, known)
-    return OperatorNode(node, operator, distinct, mappings, widths, starts)
+    operator = PairingOperator(node, variable_maps, widths) if node.kind in PAIRING else _operator(node, nodes)
+    return OperatorNode(node, operator, deduplicator, variable_maps, widths, starts)
 
 
-def _may_reach_back(node: Node) -> bool:
-    """Whether what it finds now may contain events from before now; a leaf finds what has just come."""
+def _may_predate(node: Node) -> bool:
+    """Whether its new occurrences may have older events; those of a leaf have only the newest one."""
     return node.start is None and node.kind is not Kind.LEAF
 
 
-def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
+def _operator(node: Node, nodes: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
     match node.kind:
         case Kind.UNLESS | Kind.WITHOUT:
-            return NegationOperator(node, pair_bound(node, known))
+            return NegationOperator(node, pair_bound(node, nodes))
         case Kind.XOR:
             return XorOperator(node)
         case Kind.NO:
@@ -244,7 +248,7 @@ def _operator(node: Node, known: Mapping[int, Node]) -> Operator:  # noqa: PLR09
     return OrOperator()
 
 
-def _mapping(node: Node, edge: Edge, child: Node) -> list[int]:
-    """For each of the node's variables its place among the operand's; -1 for those the operand does not bind."""
-    source = {parent: child.variables.index(name) for name, parent in edge.names}
-    return [source.get(name, -1) for name in node.variables]
+def _variable_map(node: Node, edge: Edge, child: Node) -> list[int]:
+    """For each variable of the node its index among the operand's variables; -1 for one that the operand lacks."""
+    indexes = {parent: child.variables.index(name) for name, parent in edge.names}
+    return [indexes.get(name, -1) for name in node.variables]

@@ -1,7 +1,7 @@
 """A{n} and A+ over the successive members of each key (language page, section 5).
 
-Members wait until the frontier has passed their end, so that they can be counted in completion order. A run waits until
-nothing can prolong it any more; an open run is kept as one occurrence, however long it is.
+Members are pending until the frontier has passed their end, and then counted in completion order. A run is final when
+no member can extend it any more; an open run is stored as one occurrence, however long it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, START, VALUES, Ints
 from motet.engine.detect.distinct import Deduplicator
-from motet.engine.detect.iteration_kernels import hopeful, runs, sliding, tumbling
+from motet.engine.detect.iteration_kernels import extendable, maximal_runs, sliding_windows, tumbling_groups
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
 from motet.engine.detect.order import completion_order
@@ -30,24 +30,24 @@ class _Members:
     def __init__(self, node: Node) -> None:
         self._width = len(node.variables)
         self._bound = node.bound
-        self.distinct = Deduplicator(self._width, with_members=node.with_members)
-        self.waiting = empty_table(self._width, with_members=node.with_members)
+        self.deduplicator = Deduplicator(self._width, with_members=node.with_members)
+        self.pending = empty_table(self._width, with_members=node.with_members)
 
-    def advance(self, new: Occurrences, now: OperatorEnv) -> Occurrences:
-        fresh = self.distinct.advance(new, replace(now, lag=now.lags[0]))
+    def advance(self, new: Occurrences, env: OperatorEnv) -> Occurrences:
+        distinct = self.deduplicator.advance(new, replace(env, lag=env.lags[0]))
         if self._bound is not None:
-            fresh = fresh.take(fresh.columns[END] - fresh.columns[START] <= self._bound)
-        waiting = concatenate([self.waiting, fresh])
-        ready = now.frontier.has_passed(waiting.columns[END] + now.lags[0])
-        self.waiting = waiting.take(~ready)
-        complete = waiting.take(ready)
-        return complete.take(completion_order(complete, now.dictionary))
+            distinct = distinct.take(distinct.columns[END] - distinct.columns[START] <= self._bound)
+        pending = concatenate([self.pending, distinct])
+        is_complete = env.frontier.has_passed(pending.columns[END] + env.lags[0])
+        self.pending = pending.take(~is_complete)
+        complete = pending.take(is_complete)
+        return complete.take(completion_order(complete, env.dictionary))
 
-    def due(self, now: OperatorEnv) -> int:
-        return int(self.waiting.columns[END].min()) + now.lags[0] if len(self.waiting) else NO_TIMER
+    def next_timer(self, env: OperatorEnv) -> int:
+        return int(self.pending.columns[END].min()) + env.lags[0] if len(self.pending) else NO_TIMER
 
     def by_key(self, counted: Occurrences, complete: Occurrences) -> tuple[Occurrences, Ints, Ints]:
-        """What is counted already and what is new, key by key; the keys; and which are new."""
+        """The counted and the newly complete members, sorted by key; the key of each; and which are new."""
         table = concatenate([counted, complete])
         columns = np.arange(VALUES, VALUES + self._width)
         keys = first_equal(table.columns, columns, np.zeros(len(table) + 1, np.int64), np.empty(0, np.int64))
@@ -57,7 +57,7 @@ class _Members:
 
 
 class TimesOperator:
-    """A{n} and A{n} EVERY d: windows that slide, or groups that tumble."""
+    """A{n} and A{n} EVERY d: sliding windows, or tumbling groups."""
 
     def __init__(self, node: Node) -> None:
         self._count = node.operator.count or 1
@@ -65,39 +65,43 @@ class TimesOperator:
         self._bound = -1 if node.bound is None else node.bound
         self._slides = node.context in _SLIDING
         self._members = _Members(node)
-        self._counted = self._members.waiting
+        self._counted = self._members.pending
 
-    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
-        table, keys, is_new = self._members.by_key(self._counted, self._members.advance(inputs[0], now))
+    def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
+        table, keys, is_new = self._members.by_key(self._counted, self._members.advance(inputs[0], env))
         if self._slides:
-            ends, stays = sliding(table.columns, keys, is_new, self._count, self._gap, self._bound)
+            last_rows, counted = sliding_windows(table.columns, keys, is_new, self._count, self._gap, self._bound)
         else:
-            ends, stays = tumbling(table.columns, keys, self._count, self._gap, self._bound)
-        self._counted = table.take(np.flatnonzero(stays))
-        self._forget(now)
-        groups = np.arange(0, self._count * len(ends) + 1, self._count)
-        places = (ends[:, None] + np.arange(1 - self._count, 1)).ravel()
-        found = whole(table, groups, places)
-        known = now.frontier.passing_offsets(found.columns[END] + now.lags[0])
-        return found.with_column(EMISSION_OFFSET, np.maximum(found.columns[EMISSION_OFFSET], known))
+            last_rows, counted = tumbling_groups(table.columns, keys, self._count, self._gap, self._bound)
+        self._counted = table.take(np.flatnonzero(counted))
+        self._prune(env)
+        groups = np.arange(0, self._count * len(last_rows) + 1, self._count)
+        rows = (last_rows[:, None] + np.arange(1 - self._count, 1)).ravel()
+        merged = _merge_members(table, groups, rows)
+        final = env.frontier.passing_offsets(merged.columns[END] + env.lags[0])
+        return merged.with_column(EMISSION_OFFSET, np.maximum(merged.columns[EMISSION_OFFSET], final))
 
-    def due(self, now: OperatorEnv) -> int:
-        return self._members.due(now)
+    def next_timer(self, env: OperatorEnv) -> int:
+        return self._members.next_timer(env)
 
     def tables(self) -> StateTables:
         members = self._members
-        return {"waiting": members.waiting, "counted": self._counted, "seen": members.distinct.emitted_before}
+        return {
+            "waiting": members.pending,
+            "counted": self._counted,
+            "seen": members.deduplicator.emitted_before,
+        }
 
-    def load(self, tables: StateTables) -> None:
-        self._members.waiting, self._counted = tables["waiting"], tables["counted"]
-        self._members.distinct.emitted_before = tables["seen"]
+    def restore(self, tables: StateTables) -> None:
+        self._members.pending, self._counted = tables["waiting"], tables["counted"]
+        self._members.deduplicator.emitted_before = tables["seen"]
 
-    def _forget(self, now: OperatorEnv) -> None:
-        """What cannot be counted with the next member, which ends no earlier than the frontier less its lag."""
-        following = now.frontier.current - now.lags[0]
-        hopes = hopeful(self._counted.columns, following, self._gap, self._bound, self._slides)
-        if not hopes.all():
-            self._counted = self._counted.take(hopes)
+    def _prune(self, env: OperatorEnv) -> None:
+        """Drop members that no future one can follow; those end no earlier than the frontier less their lag."""
+        following = env.frontier.current - env.lags[0]
+        is_useful = extendable(self._counted.columns, following, self._gap, self._bound, self._slides)
+        if not is_useful.all():
+            self._counted = self._counted.take(is_useful)
 
 
 class RunOperator:
@@ -107,54 +111,53 @@ class RunOperator:
         self._gap = -1 if node.operator.gap is None else node.operator.gap
         self._bound = -1 if node.bound is None else node.bound
         self._members = _Members(node)
-        self._open = self._members.waiting  # one for each key
-        self._closed = self._members.waiting  # another member came, but might have belonged to it
+        self._open = self._members.pending  # the last run of each key, which may continue
+        self._closed = self._members.pending  # runs behind which another one has begun, but which are not final yet
 
-    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
-        table, keys, _ = self._members.by_key(self._open, self._members.advance(inputs[0], now))
-        begins, is_open = runs(table.columns, keys, self._gap, self._bound)
-        found = whole(table, np.append(begins, len(table)), np.arange(len(table)))
-        found = concatenate([self._closed, found])
-        goes_on = np.append(np.zeros(len(self._closed), np.bool_), is_open.astype(np.bool_))
-        last_chance = self._last_chance(found) + now.lags[0]
-        final = now.frontier.has_passed(last_chance)
-        self._open, self._closed = found.take(goes_on & ~final), found.take(~goes_on & ~final)
-        known = now.frontier.passing_offsets(last_chance[final])
-        ready = found.take(final)
-        return ready.with_column(EMISSION_OFFSET, np.maximum(ready.columns[EMISSION_OFFSET], known))
+    def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
+        table, keys, _ = self._members.by_key(self._open, self._members.advance(inputs[0], env))
+        first_rows, is_last = maximal_runs(table.columns, keys, self._gap, self._bound)
+        runs = _merge_members(table, np.append(first_rows, len(table)), np.arange(len(table)))
+        runs = concatenate([self._closed, runs])
+        is_open = np.append(np.zeros(len(self._closed), np.bool_), is_last.astype(np.bool_))
+        deadline = self._deadlines(runs) + env.lags[0]
+        is_final = env.frontier.has_passed(deadline)
+        self._open, self._closed = runs.take(is_open & ~is_final), runs.take(~is_open & ~is_final)
+        final = env.frontier.passing_offsets(deadline[is_final])
+        result = runs.take(is_final)
+        return result.with_column(EMISSION_OFFSET, np.maximum(result.columns[EMISSION_OFFSET], final))
 
-    def due(self, now: OperatorEnv) -> int:
-        ends = [self._last_chance(table) for table in (self._open, self._closed) if len(table)]
-        first = min((int(end.min()) + now.lags[0] for end in ends), default=NO_TIMER)
-        return min(first, self._members.due(now))
+    def next_timer(self, env: OperatorEnv) -> int:
+        deadlines = [self._deadlines(table) for table in (self._open, self._closed) if len(table)]
+        first = min((int(deadline.min()) + env.lags[0] for deadline in deadlines), default=NO_TIMER)
+        return min(first, self._members.next_timer(env))
 
     def tables(self) -> StateTables:
-        members = self._members
         return {
-            "waiting": members.waiting,
+            "waiting": self._members.pending,
             "open": self._open,
             "closed": self._closed,
-            "seen": members.distinct.emitted_before,
+            "seen": self._members.deduplicator.emitted_before,
         }
 
-    def load(self, tables: StateTables) -> None:
-        self._members.waiting, self._members.distinct.emitted_before = tables["waiting"], tables["seen"]
+    def restore(self, tables: StateTables) -> None:
+        self._members.pending, self._members.deduplicator.emitted_before = tables["waiting"], tables["seen"]
         self._open, self._closed = tables["open"], tables["closed"]
 
-    def _last_chance(self, table: Occurrences) -> Ints:
-        """The last instant at which a member that prolongs the run can end."""
+    def _deadlines(self, table: Occurrences) -> Ints:
+        """The last instant at which a member that extends the run can end."""
         by_bound = table.columns[START] + self._bound if self._bound >= 0 else np.full(len(table), NO_TIMER)
         by_gap = table.columns[END] + self._gap if self._gap >= 0 else np.full(len(table), NO_TIMER)
         return np.minimum(by_bound, by_gap)
 
 
-def whole(table: Occurrences, groups: Ints, places: Ints) -> Occurrences:
-    """One occurrence of each group of members: all events, the hull, the key's bindings."""
-    found = Occurrences(*merge_groups(table.columns, table.starts, table.events, groups, places))
+def _merge_members(table: Occurrences, groups: Ints, rows: Ints) -> Occurrences:
+    """One occurrence for each group of members: all events, the hull, the key's bindings."""
+    merged = Occurrences(*merge_groups(table.columns, table.starts, table.events, groups, rows))
     if table.members is None:
-        return found
+        return merged
     sets = [
-        frozenset[tuple[tuple[str, int], ...]]().union(*table.members[places[begin:end]])
+        frozenset[tuple[tuple[str, int], ...]]().union(*table.members[rows[begin:end]])
         for begin, end in zip(groups[:-1].tolist(), groups[1:].tolist(), strict=True)
     ]
-    return replace(found, members=member_array(sets))
+    return replace(merged, members=member_array(sets))

@@ -1,4 +1,4 @@
-"""Machine code for iterations: which successive members of a key make an occurrence, and which may still do so?"""
+"""Compiled functions for iterations: which successive members of a key form an occurrence, and which still may."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from motet.jit.compiled import compiled, inlined
 
 
 @inlined
-def _breaks(table: Ints, previous: int, following: int, gap: int) -> bool:
+def _exceeds_gap(table: Ints, previous: int, following: int, gap: int) -> bool:
     return gap >= 0 and table[END, following] - table[END, previous] > gap
 
 
 @compiled
-def sliding(table: Ints, keys: Ints, is_new: Ints, count: int, gap: int, bound: int) -> tuple[Ints, Ints]:
-    """The last places of all windows of ``count`` members that are close and fit; and which rows may begin another.
+def sliding_windows(table: Ints, keys: Ints, is_new: Ints, count: int, gap: int, bound: int) -> tuple[Ints, Ints]:
+    """The last rows of all windows of ``count`` members within gap and bound; and which rows may begin another one.
 
-    Rows stand key by key, in completion order; a window ends with a new row.
+    Rows are sorted by key, then in completion order; a window ends with a new row.
     """
     rows = table.shape[1]
-    ends, size = np.empty(rows, np.int64), 0
-    stays = np.zeros(rows, np.int64)
+    last_rows, size = np.empty(rows, np.int64), 0
+    is_counted = np.zeros(rows, np.int64)
     first = 0
     for row in range(rows):
         if row and keys[row] != keys[row - 1]:
             first = row
-        if row and row > first and _breaks(table, row - 1, row, gap):
+        if row and row > first and _exceeds_gap(table, row - 1, row, gap):
             first = row
         begin = row - count + 1
-        if is_new[row] and begin >= first and _fits(table, begin, row, bound):
-            ends[size] = row
+        if is_new[row] and begin >= first and _is_in_bound(table, begin, row, bound):
+            last_rows[size] = row
             size += 1
         if row + 1 == rows or keys[row + 1] != keys[row]:
-            for place in range(max(first, row - count + 2), row + 1):
-                stays[place] = 1
-    return ends[:size].copy(), stays
+            for member in range(max(first, row - count + 2), row + 1):
+                is_counted[member] = 1
+    return last_rows[:size].copy(), is_counted
 
 
 @inlined
-def _fits(table: Ints, begin: int, last: int, bound: int) -> bool:
+def _is_in_bound(table: Ints, begin: int, last: int, bound: int) -> bool:
     if bound < 0:
         return True
     start = table[START, begin]
@@ -50,80 +50,80 @@ def _fits(table: Ints, begin: int, last: int, bound: int) -> bool:
 
 
 @compiled
-def tumbling(table: Ints, keys: Ints, count: int, gap: int, bound: int) -> tuple[Ints, Ints]:
-    """The last places of all full groups; and which rows are counted at the end of their key."""
+def tumbling_groups(table: Ints, keys: Ints, count: int, gap: int, bound: int) -> tuple[Ints, Ints]:
+    """The last rows of all full groups; and which rows are in the unfinished group of their key."""
     rows = table.shape[1]
-    ends, size = np.empty(rows, np.int64), 0
-    stays = np.zeros(rows, np.int64)
+    last_rows, size = np.empty(rows, np.int64), 0
+    is_counted = np.zeros(rows, np.int64)
     first, start = 0, 0
     for row in range(rows):
         if row == 0 or keys[row] != keys[row - 1]:
             first = row
         if row > first:
             start = min(start, table[START, row])
-            if _breaks(table, row - 1, row, gap) or (bound >= 0 and table[END, row] - start > bound):
+            if _exceeds_gap(table, row - 1, row, gap) or (bound >= 0 and table[END, row] - start > bound):
                 first = row
         if row == first:
             start = table[START, row]
         if row - first + 1 == count:
-            ends[size] = row
+            last_rows[size] = row
             size += 1
             first = row + 1
         if row + 1 == rows or keys[row + 1] != keys[row]:
-            for place in range(first, row + 1):
-                stays[place] = 1
-    return ends[:size].copy(), stays
+            for member in range(first, row + 1):
+                is_counted[member] = 1
+    return last_rows[:size].copy(), is_counted
 
 
 @compiled
-def runs(table: Ints, keys: Ints, gap: int, bound: int) -> tuple[Ints, Ints]:
-    """Where each run begins, and whether it is the last one of its key, which may go on."""
+def maximal_runs(table: Ints, keys: Ints, gap: int, bound: int) -> tuple[Ints, Ints]:
+    """The first row of each run, and whether the run is the last one of its key, which may continue."""
     rows = table.shape[1]
-    begins, size = np.empty(rows, np.int64), 0
-    is_open = np.zeros(rows, np.int64)
+    first_rows, size = np.empty(rows, np.int64), 0
+    is_last = np.zeros(rows, np.int64)
     start = 0
     for row in range(rows):
-        same = row > 0 and keys[row] == keys[row - 1]
-        longer = same and not _breaks(table, row - 1, row, gap)
-        if longer and bound >= 0 and table[END, row] - start > bound:  # by itself no member exceeds the bound
-            longer = False
-        if longer:
+        is_same_key = row > 0 and keys[row] == keys[row - 1]
+        continues = is_same_key and not _exceeds_gap(table, row - 1, row, gap)
+        if continues and bound >= 0 and table[END, row] - start > bound:  # no member alone exceeds the bound
+            continues = False
+        if continues:
             start = min(start, table[START, row])
         else:
-            begins[size] = row
+            first_rows[size] = row
             size += 1
             start = table[START, row]
         if row + 1 == rows or keys[row + 1] != keys[row]:
-            is_open[size - 1] = 1
-    return begins[:size].copy(), is_open[:size].copy()
+            is_last[size - 1] = 1
+    return first_rows[:size].copy(), is_last[:size].copy()
 
 
 @compiled
-def hopeful(table: Ints, following: int, gap: int, bound: int, slides: bool) -> npt.NDArray[np.bool_]:
-    """Which members can be counted with one that ends at an instant or later; rows stand key by key.
+def extendable(table: Ints, following: int, gap: int, bound: int, slides: bool) -> npt.NDArray[np.bool_]:
+    """Which members can be counted with one that ends at ``following`` or later; rows are sorted by key.
 
-    Windows have no holes: one that is out of reach takes those before it along. In a group that tumbles it takes all.
+    Windows have no holes: with a member that is too old, those before it are too old; in a tumbling group, all are.
     """
     rows = table.shape[1]
-    stays = np.ones(rows, np.bool_)
+    is_extendable = np.ones(rows, np.bool_)
     last = rows - 1
-    lost = False
+    is_too_old = False
     for row in range(rows - 1, -1, -1):
-        if row == last or not _same_key(table, row, row + 1):
+        if row == last or not _is_same_key(table, row, row + 1):
             last = row
-            lost = gap >= 0 and following - table[END, row] > gap
+            is_too_old = gap >= 0 and following - table[END, row] > gap
         if bound >= 0 and following - table[START, row] > bound:
-            lost = True
+            is_too_old = True
             if not slides:
                 for later in range(row + 1, last + 1):
-                    stays[later] = False
-        stays[row] = not lost
-    return stays
+                    is_extendable[later] = False
+        is_extendable[row] = not is_too_old
+    return is_extendable
 
 
 @inlined
-def _same_key(table: Ints, one: int, other: int) -> bool:
+def _is_same_key(table: Ints, row: int, other: int) -> bool:
     for column in range(VALUES, table.shape[0]):
-        if table[column, one] != table[column, other]:
+        if table[column, row] != table[column, other]:
             return False
     return True

@@ -1,7 +1,6 @@
-"""Tables of occurrences: times, progress and values column by column, and the events of each as a list.
+"""Tables of occurrences: times, offsets and values column by column, and the events of each row as a list.
 
-A value is the number of a term in the dictionary, or an event's number with `EVENT_BIT` set, or `UNBOUND`. An event's
-number is its offset in the log. Tables never change; whoever wants another one makes it.
+A value is a term id of the dictionary, or an event's offset with `EVENT_BIT` set, or `UNBOUND`. Tables are immutable.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from motet.engine.detect.table_kernels import take_rows
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Row ``i`` has the events ``events[starts[i]:starts[i + 1]]``, in the order of their numbers."""
+    """Row ``i`` has the events ``events[starts[i]:starts[i + 1]]``, in the order of their offsets."""
 
-    columns: Ints  # see above; each is contiguous
+    columns: Ints  # see `columns.py`; each is contiguous
     starts: Ints
     events: Ints
-    members: npt.NDArray[Any] | None = None  # only below CONSTRUCT over cumulative or iterations
+    members: npt.NDArray[Any] | None = None  # by row; only below a CONSTRUCT over cumulative or iterations
 
     def __post_init__(self) -> None:
-        """Kernels are compiled for arrays of one kind: those that are contiguous and can be written."""
+        """Copy arrays that are not contiguous or not writeable: kernels are compiled for one array type."""
         for name in ("columns", "starts", "events"):
             array = getattr(self, name)
             if not array.flags.carray:
@@ -39,7 +38,7 @@ class Occurrences:
 
     @property
     def width(self) -> int:
-        """How many variables there are."""
+        """The number of variables."""
         return len(self.columns) - VALUES
 
     @property
@@ -47,14 +46,14 @@ class Occurrences:
         """By row and variable."""
         return self.columns[VALUES:].T
 
-    def take(self, chosen: npt.NDArray[Any]) -> Occurrences:
-        """Some rows, by number or by mask."""
-        if chosen.dtype == np.bool_:
-            if chosen.all():
+    def take(self, rows: npt.NDArray[Any]) -> Occurrences:
+        """The given rows, by index or by mask."""
+        if rows.dtype == np.bool_:
+            if rows.all():
                 return self
-            chosen = np.flatnonzero(chosen)
-        members = None if self.members is None else self.members[chosen]
-        columns, starts, events = take_rows(self.columns, self.starts, self.events, chosen.astype(np.uint32))
+            rows = np.flatnonzero(rows)
+        members = None if self.members is None else self.members[rows]
+        columns, starts, events = take_rows(self.columns, self.starts, self.events, rows.astype(np.uint32))
         return Occurrences(columns, starts, events, members)
 
     def with_column(self, column: int, values: npt.NDArray[Any] | int) -> Occurrences:
@@ -62,20 +61,20 @@ class Occurrences:
         columns[column] = values
         return replace(self, columns=columns)
 
-    def project(self, sources: Sequence[int]) -> Occurrences:
-        """With other variables: the new one ``i`` is the old one ``sources[i]``, or unbound if that is negative."""
-        if list(sources) == list(range(self.width)):
+    def project(self, variables: Sequence[int]) -> Occurrences:
+        """With other variables: the new variable ``i`` is the old ``variables[i]``, or unbound if that is negative."""
+        if list(variables) == list(range(self.width)):
             return self
-        columns = self.columns[_columns(tuple(sources))]
-        for new, old in enumerate(sources):
+        columns = self.columns[_projected_columns(tuple(variables))]
+        for new, old in enumerate(variables):
             if old < 0:
                 columns[VALUES + new] = UNBOUND
         return Occurrences(columns, self.starts, self.events, self.members)
 
 
 @cache
-def _columns(sources: tuple[int, ...]) -> Ints:
-    return np.array([*range(VALUES), *(VALUES + old for old in sources)], np.int64)
+def _projected_columns(variables: tuple[int, ...]) -> Ints:
+    return np.array([*range(VALUES), *(VALUES + variable for variable in variables)], np.int64)
 
 
 @cache
@@ -89,11 +88,11 @@ def empty_table(width: int, *, with_members: bool = False) -> Occurrences:
 
 
 def concatenate(tables: Iterable[Occurrences]) -> Occurrences:
-    """One table of several with the same variables."""
-    found = list(tables)
-    filled = [table for table in found if len(table)]
+    """The rows of several tables with the same variables, in one table."""
+    tables = list(tables)
+    filled = [table for table in tables if len(table)]
     if len(filled) <= 1:
-        return filled[0] if filled else found[0]
+        return filled[0] if filled else tables[0]
     ends = np.cumsum([0, *(len(table.events) for table in filled)])
     starts = [table.starts[:-1] + end for table, end in zip(filled, ends, strict=False)]
     with_members = all(table.members is not None for table in filled)
@@ -106,30 +105,31 @@ def concatenate(tables: Iterable[Occurrences]) -> Occurrences:
 
 
 def member_array(sets: Sequence[Members]) -> npt.NDArray[Any]:
-    """NumPy would take sets apart if it could; this keeps them whole."""
-    found = np.empty(len(sets), object)
-    found[:] = sets
-    return found
+    """An array of sets; NumPy's own conversion would look into them."""
+    array = np.empty(len(sets), object)
+    array[:] = sets
+    return array
 
 
 def all_values(table: Occurrences) -> Ints:
-    """All values that occur in a table, those of its members included."""
-    own = table.columns[VALUES:].ravel()
+    """All values of a table, those of its members included."""
+    values = table.columns[VALUES:].ravel()
     if table.members is None:
-        return own
-    of_members = (value for members in table.members for member in members for _, value in member)
-    return np.append(own, np.fromiter(of_members, np.int64))
+        return values
+    member_values = (value for members in table.members for member in members for _, value in member)
+    return np.append(values, np.fromiter(member_values, np.int64))
 
 
-def map_values(table: Occurrences, changed: Callable[[Ints], Ints]) -> Occurrences:
-    """The table with other numbers for its values."""
+def map_values(table: Occurrences, function: Callable[[Ints], Ints]) -> Occurrences:
+    """The table with a function applied to its values."""
     columns = table.columns.copy()
-    columns[VALUES:] = changed(columns[VALUES:])
+    columns[VALUES:] = function(columns[VALUES:])
     if table.members is None:
         return replace(table, columns=columns)
-    before = all_values(table)
-    values = dict(zip(before.tolist(), changed(before).tolist(), strict=True))
-    members = [
-        frozenset(tuple((name, values[value]) for name, value in member) for member in found) for found in table.members
+    values = all_values(table)
+    mapped = dict(zip(values.tolist(), function(values).tolist(), strict=True))
+    member_sets = [
+        frozenset(tuple((name, mapped[value]) for name, value in member) for member in members)
+        for members in table.members
     ]
-    return replace(table, columns=columns, members=member_array(members))
+    return replace(table, columns=columns, members=member_array(member_sets))

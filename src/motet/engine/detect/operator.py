@@ -1,7 +1,8 @@
-"""What all operators have in common: they take what their operands have newly found and say what follows from it.
+"""What all operators have in common: their interface, their environment, and conditions over variables of rows.
 
-`advance` is driven by the frontier: an operator acts on what it knows to be complete, and keeps the rest in its tables.
-It may be left out when there is nothing new and the frontier has not passed `due`.
+An operator receives the new occurrences of its operands and returns its own new occurrences. The frontier drives it: it
+acts on what is complete and keeps the rest in its tables. The detector skips an operator without new input until the
+frontier has passed `next_timer`.
 """
 
 from __future__ import annotations
@@ -24,62 +25,62 @@ from motet.sparql.expressions import test
 from motet.sparql.scope import variables_in_order
 
 NO_TIMER = END_FRONTIER
-StateTables = Mapping[str, Occurrences]
+StateTables = Mapping[str, Occurrences]  # by name
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorEnv:
-    """What an operator is told beside its input: the frontier, the strings, and how far operands lag behind it."""
+    """What an operator is given beside its input: the frontier, the dictionary, and the lags of operands and result."""
 
     frontier: Frontier
     dictionary: Dictionary
     lags: Sequence[int] = ()  # by operand
-    lag: int = 0  # of the operator's own results
-    summary: dict[str, int] = field(default_factory=dict)  # about what was found, once for all who are told of it
+    lag: int = 0  # of the operator's occurrences
+    summary: dict[str, int] = field(default_factory=dict)  # of a root's new occurrences, for all its subscriptions
 
 
 class Operator(Protocol):
     """An operator with its state."""
 
-    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
-        """What is new, given what is new in the operands; in the operator's own variables."""
+    def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
+        """The new occurrences, given those of the operands; in the operator's variables."""
         ...
 
-    def due(self, now: OperatorEnv) -> int:
-        """The instant the frontier has to pass before anything can happen without input."""
+    def next_timer(self, env: OperatorEnv) -> int:
+        """The instant the frontier has to pass before the operator can emit or prune anything without input."""
         ...
 
     def tables(self) -> StateTables:
-        """All there is to remember."""
+        """The whole state."""
         ...
 
-    def load(self, tables: StateTables) -> None:
-        """Go on from what another one remembered."""
+    def restore(self, tables: StateTables) -> None:
+        """Replace the state by tables that `tables` has returned."""
         ...
 
 
 class RowCondition:
-    """Evaluated once for each combination of values."""
+    """A FILTER across events: a SPARQL expression over the values of rows, evaluated once for each distinct row."""
 
     def __init__(self, expression: Expr) -> None:
         self._test = test(expression)
-        self._names = list(variables_in_order(expression))
+        self._variables = list(variables_in_order(expression))
 
-    def evaluate(self, values: Ints, names: Dictionary) -> npt.NDArray[np.bool_]:
-        """For each row; values are given by variable and row."""
-        known = [(variable_number(name), name) for name in self._names]
-        used = [(column, name) for column, name in known if column < len(values)]
+    def evaluate(self, values: Ints, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
+        """Which rows meet the condition; an error is false. ``values`` are given by variable and row."""
+        numbered = [(variable_number(name), name) for name in self._variables]
+        used = [(column, name) for column, name in numbered if column < len(values)]
         count = values.shape[1]
         if not count:
             return np.zeros(0, np.bool_)
         columns = np.array([column for column, _ in used], np.int64)
-        zeros = np.zeros(count + 1, np.int64)
-        first = first_equal(np.ascontiguousarray(values), columns, zeros, np.empty(0, np.int64))
-        truth = np.zeros(count, np.bool_)
+        no_events = np.zeros(count + 1, np.int64), np.empty(0, np.int64)
+        first = first_equal(np.ascontiguousarray(values), columns, *no_events)
+        is_true = np.zeros(count, np.bool_)
         for row in np.unique(first).tolist():
-            truth[row] = self._test(_bindings(values[:, row], used, names))
-        return truth[first]
+            is_true[row] = self._test(_bindings(values[:, row], used, dictionary))
+        return is_true[first]
 
 
-def _bindings(row: Ints, used: list[tuple[int, str]], names: Dictionary) -> dict[str, str]:
-    return {name: names.string(int(row[column])) for column, name in used if row[column] != UNBOUND}
+def _bindings(row: Ints, used: list[tuple[int, str]], dictionary: Dictionary) -> dict[str, str]:
+    return {name: dictionary.string(int(row[column])) for column, name in used if row[column] != UNBOUND}

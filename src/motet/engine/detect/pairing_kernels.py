@@ -1,7 +1,7 @@
-"""Machine code for pairing: which occurrences of the other side does each one take when it completes?
+"""Compiled functions for pairing: the partners that each completing occurrence gets from the other side.
 
-Rows of both sides are numbered through, and so are their keys; only rows with one key can be a pair. Shared variables
-that may be unbound are no part of the key: they are loose, and compared for every candidate.
+The rows of both sides are numbered consecutively, and so are their keys: only rows with the same key can be a pair.
+Shared variables that may be unbound are not part of the key; they are the nullable ones, compared for each candidate.
 """
 
 from __future__ import annotations
@@ -24,60 +24,63 @@ UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)
 ) = range(15)  # fmt: skip
 
 NOT_LISTED = np.uint32(0xFFFFFFFF)
-_EVER = np.iinfo(np.int64).max
+_NO_BOUND = np.iinfo(np.int64).max
 
 
-class Span(NamedTuple):
-    """Where the rows of a side are that take part: what is open, then what completes, by end and start."""
+class SideRange(NamedTuple):
+    """The rows of a side that take part: the open ones from ``first``, the completing ones from ``new`` to ``stop``.
+
+    Completing rows are sorted by end and start.
+    """
 
     first: int
     new: int
     stop: int
 
 
-class Rows(NamedTuple):
-    """What pairing asks about rows; the events only if two that are related ``may_share`` one."""
+class PairRows(NamedTuple):
+    """The rows of both sides as the kernels read them; without events unless related rows ``may_share_events``."""
 
     start: Ints
     end: Ints
     key: UInts
-    left: Span
-    right: Span
-    loose: Ints  # by row and variable
-    may_share: bool
+    left: SideRange
+    right: SideRange
+    nullable: Ints  # the values of the nullable variables, by row and variable
+    may_share_events: bool
     starts: Ints
     events: Ints
 
 
-class Related(NamedTuple):
-    """What is asked of pairs: a relation, a bound unless that is negative, and with ``checked`` to be among some."""
+class PairTest(NamedTuple):
+    """What a pair has to meet: a relation, a bound unless it is negative, and, with a condition, to be allowed."""
 
     relation: int
     bound: int
-    checked: bool
-    allowed: Ints  # by number, sorted: the later row's times how many rows there are, and the earlier one's
+    has_condition: bool
+    allowed: Ints  # sorted: the later row times the number of rows, plus the earlier row
 
 
 @inlined
-def _side(rows: Rows, row: int) -> int:
-    """1 for the right one."""
+def _side(rows: PairRows, row: int) -> int:
+    """0 for the left side, 1 for the right one."""
     return 1 if row >= rows.right.first else 0
 
 
 @inlined
-def _is_open(rows: Rows, row: int) -> bool:
+def _is_open(rows: PairRows, row: int) -> bool:
     return row < rows.left.new or rows.right.first <= row < rows.right.new
 
 
 @inlined
-def _are_related(rows: Rows, relation: int, one: int, other: int) -> bool:
-    """Whether the one of them that is left has the relation to the right one."""
-    left, right = (other, one) if _side(rows, one) else (one, other)
-    return _related(relation, rows.start[left], rows.end[left], rows.start[right], rows.end[right])
+def _are_related(rows: PairRows, relation: int, row: int, other: int) -> bool:
+    """Whether the row of the left side has the relation to that of the right side."""
+    left, right = (other, row) if _side(rows, row) else (row, other)
+    return _is_related(relation, rows.start[left], rows.end[left], rows.start[right], rows.end[right])
 
 
 @inlined
-def _related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PLR0911, PLR0912  (a table)
+def _is_related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PLR0911, PLR0912  (a table)
     """Whether the left interval [a, z] has the relation to the right one [b, y]."""
     if relation == AND:
         return True
@@ -111,20 +114,21 @@ def _related(relation: int, a: int, z: int, b: int, y: int) -> bool:  # noqa: PL
 
 
 @inlined
-def _agree(loose: Ints, one: int, other: int) -> bool:
-    for column in range(loose.shape[1]):
-        first, second = loose[one, column], loose[other, column]
+def _agree(nullable: Ints, row: int, other: int) -> bool:
+    for column in range(nullable.shape[1]):
+        first, second = nullable[row, column], nullable[other, column]
         if first != second and UNBOUND not in (first, second):
             return False
     return True
 
 
 @inlined
-def _disjoint(rows: Rows, one: int, other: int) -> bool:
+def _disjoint(rows: PairRows, row: int, other: int) -> bool:
     """Whether two rows share no event."""
-    if not rows.may_share:
+    if not rows.may_share_events:
         return True
-    at, stop, other_at, other_stop = rows.starts[one], rows.starts[one + 1], rows.starts[other], rows.starts[other + 1]
+    at, stop = rows.starts[row], rows.starts[row + 1]
+    other_at, other_stop = rows.starts[other], rows.starts[other + 1]
     while at < stop and other_at < other_stop:
         if rows.events[at] == rows.events[other_at]:
             return False
@@ -136,259 +140,267 @@ def _disjoint(rows: Rows, one: int, other: int) -> bool:
 
 
 @inlined
-def _is_among(pairs: Ints, code: int) -> bool:
-    low, high = 0, len(pairs)
+def _contains(sorted_pairs: Ints, pair: int) -> bool:
+    low, high = 0, len(sorted_pairs)
     while low < high:
         middle = (low + high) // 2
-        if pairs[middle] < code:
+        if sorted_pairs[middle] < pair:
             low = middle + 1
         else:
             high = middle
-    return low < len(pairs) and pairs[low] == code
+    return low < len(sorted_pairs) and sorted_pairs[low] == pair
 
 
 @inlined
-def _go_together(rows: Rows, asked: Related, x: int, y: int) -> bool:
-    """Whether the values and events of a later and an earlier row do, and any condition holds for them."""
-    if asked.checked and not _is_among(asked.allowed, x * len(rows.start) + y):
+def _are_compatible(rows: PairRows, pair_test: PairTest, x: int, y: int) -> bool:
+    """Whether a later and an earlier row agree in values, share no event, and meet the condition."""
+    if pair_test.has_condition and not _contains(pair_test.allowed, x * len(rows.start) + y):
         return False
-    return _agree(rows.loose, x, y) and _disjoint(rows, x, y)
+    return _agree(rows.nullable, x, y) and _disjoint(rows, x, y)
 
 
 @inlined
-def _admits(rows: Rows, asked: Related, x: int, y: int) -> bool:
-    """Whether a later and an earlier row are such a pair."""
-    span = max(rows.end[x], rows.end[y]) - min(rows.start[x], rows.start[y])
-    if (0 <= asked.bound < span) or not _are_related(rows, asked.relation, x, y):
+def _is_pair(rows: PairRows, pair_test: PairTest, x: int, y: int) -> bool:
+    """Whether a later and an earlier row meet the pair test."""
+    hull = max(rows.end[x], rows.end[y]) - min(rows.start[x], rows.start[y])
+    if (0 <= pair_test.bound < hull) or not _are_related(rows, pair_test.relation, x, y):
         return False
-    return _go_together(rows, asked, x, y)
+    return _are_compatible(rows, pair_test, x, y)
 
 
 @compiled
-def completing(rows: Rows) -> UInts:
-    """The rows of both sides that complete, in one order by end and start."""
-    start, end, (_, one, one_stop), (_, other, other_stop) = rows.start, rows.end, rows.left, rows.right
-    order = np.empty(one_stop - one + other_stop - other, np.uint32)
+def completing_rows(rows: PairRows) -> UInts:
+    """The completing rows of both sides, by end and start."""
+    start, end, (_, left, left_stop), (_, right, right_stop) = rows.start, rows.end, rows.left, rows.right
+    order = np.empty(left_stop - left + right_stop - right, np.uint32)
     for at in range(len(order)):
-        if other == other_stop or (
-            one < one_stop and (end[one] < end[other] or (end[one] == end[other] and start[one] <= start[other]))
+        if right == right_stop or (
+            left < left_stop and (end[left] < end[right] or (end[left] == end[right] and start[left] <= start[right]))
         ):
-            order[at] = one
-            one += 1
+            order[at] = left
+            left += 1
         else:
-            order[at] = other
-            other += 1
+            order[at] = right
+            right += 1
     return order
 
 
 @compiled
-def rivals(rows: Rows, keys: int, order: UInts) -> tuple[Flags, bool]:
-    """Which places of an order have the times and the key of another one: only among those does more decide."""
-    found = np.zeros(len(order), np.bool_)
-    seen = np.full(keys, -1, np.int64)  # by key: the last place
-    some = False
+def find_ties(rows: PairRows, keys: int, order: UInts) -> tuple[Flags, bool]:
+    """Which rows, by their index in the order, have the times and the key of another row; and whether any has."""
+    is_tied = np.zeros(len(order), np.bool_)
+    last_index = np.full(keys, -1, np.int64)  # by key
+    has_ties = False
     group = 0
-    for place in range(len(order)):
-        row = order[place]
-        if place and (rows.end[row] != rows.end[order[place - 1]] or rows.start[row] != rows.start[order[place - 1]]):
-            group = place
+    for index in range(len(order)):
+        row = order[index]
+        if index and (rows.end[row] != rows.end[order[index - 1]] or rows.start[row] != rows.start[order[index - 1]]):
+            group = index
         key = rows.key[row]
-        if seen[key] >= group:
-            found[seen[key]] = found[place] = some = True
-        seen[key] = place
-    return found, some
+        if last_index[key] >= group:
+            is_tied[last_index[key]] = is_tied[index] = has_ties = True
+        last_index[key] = index
+    return is_tied, has_ties
 
 
 @compiled
 def pair_all(
-    rows: Rows, asked: Related, order: UInts, last: UInts, before: UInts, first: int, most: int
+    rows: PairRows, pair_test: PairTest, order: UInts, last: UInts, before: UInts, first: int, max_pairs: int
 ) -> tuple[UInts, UInts, int]:
-    """All pairs (later, earlier) of rows that are not both open already, whatever became of them.
+    """All pairs (later, earlier) of rows that are not both open; nothing is consumed.
 
-    The order is that of the ends. Its places from ``first`` on are taken until there are more than enough pairs; where
-    to go on is returned. ``last`` has, by side and key, the row that came last, ``before`` that before each row.
+    Rows are taken in an order by their ends, from index ``first`` on, until there are ``max_pairs`` pairs; the next
+    index is returned. ``last`` has, by key and side, the last row so far, ``before`` the one before each row.
     """
-    room = max(16, len(order))
-    later, earlier = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    found, at = 0, first
-    while at < len(order) and found < most:
+    size = max(16, len(order))
+    later, earlier = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    pairs, at = 0, first
+    while at < len(order) and pairs < max_pairs:
         x = order[at]
         list_ = 2 * rows.key[x] + _side(rows, x)
-        more = _pair_with_earlier(rows, asked, last[list_ ^ 1], before, x, later, earlier, found)
-        if more > room:  # again, with more of it
-            later = np.concatenate((later[:found], np.empty(2 * more - found, np.uint32)))
-            earlier = np.concatenate((earlier[:found], np.empty(2 * more - found, np.uint32)))
-            room = len(later)
+        total = _pair_with_earlier(rows, pair_test, last[list_ ^ 1], before, x, later, earlier, pairs)
+        if total > size:  # enlarge the arrays and repeat this row
+            later = np.concatenate((later[:pairs], np.empty(2 * total - pairs, np.uint32)))
+            earlier = np.concatenate((earlier[:pairs], np.empty(2 * total - pairs, np.uint32)))
+            size = len(later)
             continue
-        found = more
+        pairs = total
         before[x] = last[list_]
         last[list_] = x
         at += 1
-    return later[:found].copy(), earlier[:found].copy(), at
+    return later[:pairs].copy(), earlier[:pairs].copy(), at
 
 
 @inlined
 def _pair_with_earlier(
-    rows: Rows, asked: Related, y: int, before: UInts, x: int, later: UInts, earlier: UInts, found: int
+    rows: PairRows, pair_test: PairTest, y: int, before: UInts, x: int, later: UInts, earlier: UInts, pairs: int
 ) -> int:
-    """How many pairs there are now, even where there is no room for them."""
-    while y != NOT_LISTED and (asked.bound < 0 or rows.end[y] >= rows.end[x] - asked.bound):
-        if not (_is_open(rows, x) and _is_open(rows, y)) and _admits(rows, asked, x, y):
-            if found < len(later):
-                later[found], earlier[found] = x, y
-            found += 1
+    """Append the pairs of a row while there is room; returns the number of pairs, those without room included."""
+    while y != NOT_LISTED and (pair_test.bound < 0 or rows.end[y] >= rows.end[x] - pair_test.bound):
+        if not (_is_open(rows, x) and _is_open(rows, y)) and _is_pair(rows, pair_test, x, y):
+            if pairs < len(later):
+                later[pairs], earlier[pairs] = x, y
+            pairs += 1
         y = before[y]
-    return found
+    return pairs
 
 
 @compiled
-def pair_next(rows: Rows, asked: Related, keys: int, is_right: bool, oldest: int) -> tuple[UInts, UInts, UInts, bool]:
-    """Pairs (later, earlier) where each row of one side, which completes first, is taken by the first one that may.
+def pair_one_sided(
+    rows: PairRows, pair_test: PairTest, keys: int, opens_right: bool, oldest: int
+) -> tuple[UInts, UInts, UInts, bool]:
+    """Pairs (later, earlier) where one side opens, and the first row of the other side that may consumes each of it.
 
-    Those of one later row stand together, the later rows in their order. Then come the rows that nobody took, if they
-    start no earlier than some instant, and whether later rows of one key have equal times: which of them is first has
-    to be known, and they have to stand so.
+    The pairs of one later row are adjacent, the later rows in their order. Then follow the rows that stay open: those
+    that no row consumed and that do not start before ``oldest``; and whether later rows of one key have equal times,
+    so that the result depends on their completion order.
     """
-    own, other = (rows.right, rows.left) if is_right else (rows.left, rows.right)
-    takers = other.stop - other.new
-    taker = np.full(own.stop - own.first, takers, np.uint32)  # of each row: a number, or that of all of them for nobody
-    counts = np.zeros(takers + 2, np.uint32)
-    are_tied = _find_takers(rows, asked, own, other, not is_right, np.full(keys, takers, np.uint32), taker)
-    for row in range(len(taker)):
-        counts[taker[row] + 1] += np.uint32(1)
-    for number in range(takers + 1):
-        counts[number + 1] += counts[number]
-    found = counts[takers]
-    later, earlier = np.empty(len(taker), np.uint32), np.empty(len(taker), np.uint32)
-    for row in range(len(taker)):
-        at = counts[taker[row]]
-        counts[taker[row]] = at + 1
-        later[at], earlier[at] = taker[row] + other.new, row + own.first
-    kept = found
-    for at in range(found, len(earlier)):
-        earlier[kept] = earlier[at]
-        kept += rows.start[earlier[at]] >= oldest
-    return later[:found].copy(), earlier[:found].copy(), earlier[found:kept].copy(), are_tied
+    opening, consuming = (rows.right, rows.left) if opens_right else (rows.left, rows.right)
+    consumers = consuming.stop - consuming.new
+    consuming_row = np.full(opening.stop - opening.first, consumers, np.uint32)  # of each row; ``consumers`` for none
+    counts = np.zeros(consumers + 2, np.uint32)
+    next_row = np.full(keys, consumers, np.uint32)
+    has_ties = _find_consuming_rows(rows, pair_test, opening, consuming, not opens_right, next_row, consuming_row)
+    for row in range(len(consuming_row)):
+        counts[consuming_row[row] + 1] += np.uint32(1)
+    for consumer in range(consumers + 1):
+        counts[consumer + 1] += counts[consumer]
+    pairs = counts[consumers]
+    later, earlier = np.empty(len(consuming_row), np.uint32), np.empty(len(consuming_row), np.uint32)
+    for row in range(len(consuming_row)):
+        at = counts[consuming_row[row]]
+        counts[consuming_row[row]] = at + 1
+        later[at], earlier[at] = consuming_row[row] + consuming.new, row + opening.first
+    stop = pairs
+    for at in range(pairs, len(earlier)):
+        earlier[stop] = earlier[at]
+        stop += rows.start[earlier[at]] >= oldest
+    return later[:pairs].copy(), earlier[:pairs].copy(), earlier[pairs:stop].copy(), has_ties
 
 
 @allocating
-def _find_takers(
-    rows: Rows, asked: Related, own: Span, other: Span, left_first: bool, next_: UInts, taker: UInts
-) -> bool:
-    """From the last row to the first. ``next_`` has, by key, the one of the other side that comes next.
+def _find_consuming_rows(
+    rows: PairRows, pair_test: PairTest, opening: SideRange, consuming: SideRange, left_opens: bool, next_row: UInts,
+    consuming_row: UInts,
+) -> bool:  # fmt: skip
+    """Fill ``consuming_row``, from the last row to the first; ``next_row`` has, by key, the next consuming row.
 
-    Most rows are taken by the next one or, for the bound, by nobody: which it is, is no branch to be guessed.
+    Most rows are consumed by the next row of their key or, because of the bound, by none; the code decides between
+    these two without a branch.
     """
-    start, end, key = rows.start[own.first : own.stop], rows.end[own.first : own.stop], rows.key[own.first : own.stop]
-    starts, ends = rows.start[other.new : other.stop], rows.end[other.new : other.stop]
-    keys, following = rows.key[other.new : other.stop], np.empty(len(ends), np.uint32)
-    nobody, last = np.uint32(len(ends)), np.uint32(len(ends) - 1)
-    reach = asked.bound if asked.bound >= 0 else _EVER
-    is_plain = not (asked.checked or rows.may_share or rows.loose.shape[1])
-    x, are_tied = nobody, False
+    start, end = rows.start[opening.first : opening.stop], rows.end[opening.first : opening.stop]
+    key = rows.key[opening.first : opening.stop]
+    starts, ends = rows.start[consuming.new : consuming.stop], rows.end[consuming.new : consuming.stop]
+    keys, following = rows.key[consuming.new : consuming.stop], np.empty(len(ends), np.uint32)
+    none, last = np.uint32(len(ends)), np.uint32(len(ends) - 1)
+    bound = pair_test.bound if pair_test.bound >= 0 else _NO_BOUND
+    relation_suffices = not (pair_test.has_condition or rows.may_share_events or rows.nullable.shape[1])
+    x, has_ties = none, False
     y = np.uint32(len(start)) if len(ends) else np.uint32(0)
     while y > 0:
         y = np.uint32(y - 1)
         while x > 0 and ends[np.uint32(x - 1)] >= end[y]:
             x = np.uint32(x - 1)
-            found = next_[keys[x]]
-            near = min(found, last)
-            are_tied |= (found < nobody) & (ends[near] == ends[x]) & (starts[near] == starts[x])
-            following[x], next_[keys[x]] = found, x
-        found = next_[key[y]]
-        near = min(found, last)
-        in_reach = (found < nobody) & (ends[near] - start[y] <= reach)
-        fits = _fit(asked.relation, left_first, start[y], end[y], starts[near], ends[near], reach)
-        if in_reach & (not (fits & is_plain)):
-            while found < nobody and ends[found] - start[y] <= reach:
-                if _fit(asked.relation, left_first, start[y], end[y], starts[found], ends[found], reach) and (
-                    is_plain or _go_together(rows, asked, other.new + found, own.first + y)
+            candidate = next_row[keys[x]]
+            index = min(candidate, last)
+            has_ties |= (candidate < none) & (ends[index] == ends[x]) & (starts[index] == starts[x])
+            following[x], next_row[keys[x]] = candidate, x
+        candidate = next_row[key[y]]
+        index = min(candidate, last)
+        in_bound = (candidate < none) & (ends[index] - start[y] <= bound)
+        fits = _fits(pair_test.relation, left_opens, start[y], end[y], starts[index], ends[index], bound)
+        if in_bound & (not (fits & relation_suffices)):
+            while candidate < none and ends[candidate] - start[y] <= bound:
+                if _fits(
+                    pair_test.relation, left_opens, start[y], end[y], starts[candidate], ends[candidate], bound
+                ) and (
+                    relation_suffices or _are_compatible(rows, pair_test, consuming.new + candidate, opening.first + y)
                 ):
                     break
-                found = following[found]
-            in_reach = fits = found < nobody and ends[found] - start[y] <= reach
-        taker[y] = found if in_reach & fits else nobody
-    return are_tied
+                candidate = following[candidate]
+            in_bound = fits = candidate < none and ends[candidate] - start[y] <= bound
+        consuming_row[y] = candidate if in_bound & fits else none
+    return has_ties
 
 
 @inlined
-def _fit(
-    relation: int, left_first: bool, start: int, end: int, other_start: int, other_end: int, reach: int
+def _fits(
+    relation: int, left_opens: bool, start: int, end: int, other_start: int, other_end: int, bound: int
 ) -> bool:  # fmt: skip
-    """Whether an interval that ends first is related to another one, which is no longer than the reach."""
-    is_short = other_end - other_start <= reach
-    if left_first:
-        return _related(relation, start, end, other_start, other_end) & is_short
-    return _related(relation, other_start, other_end, start, end) & is_short
+    """Whether an interval that ends first has the relation to another one that is no longer than the bound."""
+    is_short = other_end - other_start <= bound
+    if left_opens:
+        return _is_related(relation, start, end, other_start, other_end) & is_short
+    return _is_related(relation, other_start, other_end, start, end) & is_short
 
 
 @compiled
-def pair_some(
-    rows: Rows, asked: Related, keys: int, order: UInts, together: Flags, context: int, opens: Flags
+def pair_in_context(
+    rows: PairRows, pair_test: PairTest, keys: int, order: UInts, same_events: Flags, context: int, opens: Flags
 ) -> tuple[UInts, UInts, UInts]:
-    """The pairs (later, earlier) a context makes, those of one row together, and the rows that stay open, in order.
+    """The pairs (later, earlier) of a context, those of one later row adjacent, and the rows that stay open, in order.
 
-    Rows that complete are given in their order. What is open stands in lists, one for each key and side, in the order
-    in which it completed.
+    ``order`` are the completing rows in completion order. Open rows are in linked lists, one for each key and side, in
+    the order in which they completed.
     """
     count = len(rows.start)
     after, before = _empty_lists(count, 2 * keys)
-    room = len(order) + _open_all(rows, after, before)  # a row is taken, or takes one, once
-    later, earlier = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    found = place = 0
-    while place < len(order):
-        stop = place + 1
+    size = len(order) + _list_open_rows(rows, after, before)  # each row is consumed, or consumes one, at most once
+    later, earlier = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    pairs = index = 0
+    while index < len(order):
+        stop = index + 1
         if context == RECENT:
-            while stop < len(order) and together[stop]:
+            while stop < len(order) and same_events[stop]:
                 stop += 1
-        for at in range(place, stop):
+        for at in range(index, stop):
             x = order[at]
-            had, found = found, _take(rows, asked, context, after, before, x, later, earlier, found)
-            if context != RECENT and found == had and opens[_side(rows, x)]:
+            previous, pairs = pairs, _pair_row(rows, pair_test, context, after, before, x, later, earlier, pairs)
+            if context != RECENT and pairs == previous and opens[_side(rows, x)]:
                 _append(after, before, _list_of(rows, x), x)
         if context == RECENT:
-            for at in range(place, stop):
+            for at in range(index, stop):
                 x = order[at]
                 if opens[_side(rows, x)]:
-                    _leave_slot(rows.loose, after, before, _list_of(rows, x), x)
+                    _remove_replaced(rows.nullable, after, before, _list_of(rows, x), x)
                     _append(after, before, _list_of(rows, x), x)
-        place = stop
-    return later[:found].copy(), earlier[:found].copy(), _still_open(rows, before, order)
+        index = stop
+    return later[:pairs].copy(), earlier[:pairs].copy(), _listed_rows(rows, before, order)
 
 
 @inlined
-def _take(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    rows: Rows, asked: Related, context: int, after: UInts, before: UInts, x: int, later: UInts,
-    earlier: UInts, found: int,
+def _pair_row(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
+    rows: PairRows, pair_test: PairTest, context: int, after: UInts, before: UInts, x: int, later: UInts,
+    earlier: UInts, pairs: int,
 ) -> int:  # fmt: skip
-    """Pair a row with what is open on the other side, and say how many pairs there are now."""
-    other = len(rows.start) + ((2 * rows.key[x] + _side(rows, x)) ^ 1)
-    y = before[other] if context == RECENT else after[other]
-    while y != other:
+    """Pair a row with open rows of the other side; returns the number of pairs."""
+    list_ = len(rows.start) + ((2 * rows.key[x] + _side(rows, x)) ^ 1)
+    y = before[list_] if context == RECENT else after[list_]
+    while y != list_:
         following = before[y] if context == RECENT else after[y]
-        if asked.bound >= 0 and rows.end[x] - rows.start[y] > asked.bound:
-            _unlink(after, before, y)  # what completes from now on ends even later
-        elif _admits(rows, asked, x, y):
-            later[found], earlier[found] = x, y
-            found += 1
+        if pair_test.bound >= 0 and rows.end[x] - rows.start[y] > pair_test.bound:
+            _unlink(after, before, y)  # all later rows end even later
+        elif _is_pair(rows, pair_test, x, y):
+            later[pairs], earlier[pairs] = x, y
+            pairs += 1
             if context != RECENT:
                 _unlink(after, before, y)
             if context in (CHRONICLE, RECENT):
                 break
         y = following
-    return found
+    return pairs
 
 
 @inlined
-def _list_of(rows: Rows, row: int) -> int:
+def _list_of(rows: PairRows, row: int) -> int:
     return len(rows.start) + 2 * rows.key[row] + _side(rows, row)
 
 
 @allocating
 def _empty_lists(rows: int, lists: int) -> tuple[UInts, UInts]:
-    """What follows and what precedes each row, and behind the rows each list, which is its own neighbour when empty.
+    """The successor and predecessor of each row, and then of each list: an empty list is its own neighbour.
 
-    So no list has an end that would have to be asked for. A row that is in none precedes nothing: `NOT_LISTED`.
+    Lists are circular, so no end has to be tested. The predecessor of a row that is in no list is `NOT_LISTED`.
     """
     after, before = np.empty(rows + lists, np.uint32), np.empty(rows + lists, np.uint32)
     before[:rows] = NOT_LISTED
@@ -398,8 +410,8 @@ def _empty_lists(rows: int, lists: int) -> tuple[UInts, UInts]:
 
 
 @inlined
-def _open_all(rows: Rows, after: UInts, before: UInts) -> int:
-    """List what is open already, and say how much that is."""
+def _list_open_rows(rows: PairRows, after: UInts, before: UInts) -> int:
+    """Append the open rows to their lists; returns their number."""
     for row in range(rows.left.first, rows.left.new):
         _append(after, before, _list_of(rows, row), row)
     for row in range(rows.right.first, rows.right.new):
@@ -421,39 +433,40 @@ def _unlink(after: UInts, before: UInts, row: int) -> None:
 
 
 @inlined
-def _leave_slot(loose: Ints, after: UInts, before: UInts, list_: int, x: int) -> None:
-    """Take away what stands for the same values of the shared variables."""
+def _remove_replaced(nullable: Ints, after: UInts, before: UInts, list_: int, x: int) -> None:
+    """Remove the row with the same values of the shared variables: in recent, x replaces it."""
     y = after[list_]
     while y != list_:
         following = after[y]
-        if _same_slot(loose, x, y):
+        if _are_equal(nullable, x, y):
             _unlink(after, before, y)
         y = following
 
 
 @inlined
-def _same_slot(loose: Ints, one: int, other: int) -> bool:
-    for column in range(loose.shape[1]):
-        if loose[one, column] != loose[other, column]:
+def _are_equal(nullable: Ints, row: int, other: int) -> bool:
+    for column in range(nullable.shape[1]):
+        if nullable[row, column] != nullable[other, column]:
             return False
     return True
 
 
 @allocating
-def _still_open(rows: Rows, before: UInts, order: UInts) -> UInts:
-    kept, size = np.empty(len(rows.start), np.uint32), 0
+def _listed_rows(rows: PairRows, before: UInts, order: UInts) -> UInts:
+    """The rows that are in a list: open ones first, then completing ones in order."""
+    listed, size = np.empty(len(rows.start), np.uint32), 0
     for row in range(rows.left.first, rows.left.new):
-        size = _keep(before, row, kept, size)
+        size = _add_listed(before, row, listed, size)
     for row in range(rows.right.first, rows.right.new):
-        size = _keep(before, row, kept, size)
+        size = _add_listed(before, row, listed, size)
     for row in order:
-        size = _keep(before, row, kept, size)
-    return kept[:size].copy()
+        size = _add_listed(before, row, listed, size)
+    return listed[:size].copy()
 
 
 @inlined
-def _keep(before: UInts, row: int, kept: UInts, size: int) -> int:
+def _add_listed(before: UInts, row: int, listed: UInts, size: int) -> int:
     if before[row] == NOT_LISTED:
         return size
-    kept[size] = row
+    listed[size] = row
     return size + 1

@@ -1,4 +1,4 @@
-"""OR, WITHIN and FILTER: operators that remember nothing."""
+"""OR, WITHIN and FILTER: operators without state."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from motet.plan.nodes import Node
 
 
 class StatelessOperator:
-    def due(self, now: OperatorEnv) -> int:
+    def next_timer(self, env: OperatorEnv) -> int:
         return NO_TIMER
 
     def tables(self) -> StateTables:
         return {}
 
-    def load(self, tables: StateTables) -> None:
-        """There is nothing to go on from."""
+    def restore(self, tables: StateTables) -> None:
+        """Do nothing: there is no state."""
 
 
 class OrOperator(StatelessOperator):
     """A OR B: every occurrence of either side."""
 
-    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
+    def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         return concatenate(inputs)
 
 
 class WithinOperator(StatelessOperator):
-    """A WITHIN d, where no operator carries the bound."""
+    """A WITHIN d, where no operator below applies the bound."""
 
     def __init__(self, node: Node) -> None:
-        self._window = node.operator.window or 0
+        self._bound = node.operator.window or 0
 
-    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
+    def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         (table,) = inputs
-        return table.take(table.columns[END] - table.columns[START] <= self._window)
+        return table.take(table.columns[END] - table.columns[START] <= self._bound)
 
 
 class FilterOperator(StatelessOperator):
-    """A FILTER(…), where no operator carries the condition."""
+    """A FILTER(…), where no operator below applies the condition."""
 
     def __init__(self, node: Node) -> None:
         assert node.condition is not None, "a FILTER has a condition"
         self._condition = RowCondition(node.condition)
 
-    def advance(self, inputs: Sequence[Occurrences], now: OperatorEnv) -> Occurrences:
+    def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         (table,) = inputs
-        return table.take(self._condition.evaluate(table.columns[VALUES:], now.dictionary))
+        return table.take(self._condition.evaluate(table.columns[VALUES:], env.dictionary))

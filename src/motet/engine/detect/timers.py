@@ -1,4 +1,4 @@
-"""Which nodes are due: those for whom the frontier has passed an instant. Nobody asks the others."""
+"""Event-time timers: the operator nodes that have to run without input once the frontier has passed an instant."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from motet.engine.detect.operator import NO_TIMER
 
 
 class TimerQueue:
-    """An entry stands for the node until its instant has passed; by then the node itself may want a later one.
+    """At most one valid entry for each node, with its earliest instant; later entries of the node are ignored.
 
     >>> timers = TimerQueue()
-    >>> for id_, due in ((1, 30), (2, 10), (1, 20), (2, 40)):
-    ...     timers.put(id_, due)
+    >>> for node_id, instant in ((1, 30), (2, 10), (1, 20), (2, 40)):
+    ...     timers.put(node_id, instant)
     >>> timers.pop_due(20), timers.pop_due(21), timers.pop_due(50)
     ([2], [1], [])
     """
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, int]] = []  # instants and nodes, a heap
-        self._first: dict[int, int] = {}  # by node: the instant of its entry; others are left behind
+        self._entries: list[tuple[int, int]] = []  # (instant, node), a heap
+        self._earliest: dict[int, int] = {}  # by node: the instant of its valid entry
 
-    def put(self, id_: int, due: int) -> None:
-        """Remind of a node when the frontier has passed an instant, at the latest."""
-        if due < self._first.get(id_, NO_TIMER):
-            self._first[id_] = due
-            heappush(self._entries, (due, id_))
+    def put(self, node_id: int, instant: int) -> None:
+        """Set a node's timer, unless it has an earlier one."""
+        if instant < self._earliest.get(node_id, NO_TIMER):
+            self._earliest[node_id] = instant
+            heappush(self._entries, (instant, node_id))
 
-    def pop_due(self, now: int) -> list[int]:
-        """The nodes the frontier reminds of; they have to be put again."""
-        found = []
-        while self._entries and self._entries[0][0] < now:
-            due, id_ = heappop(self._entries)
-            if self._first.get(id_) == due:
-                del self._first[id_]
-                found.append(id_)
-        return found
+    def pop_due(self, frontier: int) -> list[int]:
+        """Remove the timers that the frontier has passed and return their nodes."""
+        due = []
+        while self._entries and self._entries[0][0] < frontier:
+            instant, node_id = heappop(self._entries)
+            if self._earliest.get(node_id) == instant:
+                del self._earliest[node_id]
+                due.append(node_id)
+        return due
