@@ -25,6 +25,7 @@ from motet.language.syntax import (
     Select,
     Signal,
     Subscription,
+    Template,
     Timed,
     Times,
     Unless,
@@ -151,14 +152,14 @@ def test_units_and_contexts_are_no_keywords(name: str) -> None:
 def test_deliveries() -> None:
     """Each delivery clause has its own tree, and SELECT * is the default."""
     head = "SUBSCRIPTION s EVENT a WHEN a "
-    template = GroupPattern("?a <urn:p> [ ]", frozenset({"a"}))
+    template = Template("?a <urn:p> [ ]", frozenset({"a"}))
     clauses = {
         "": Select(),
         "SELECT *": Select(),
         "SELECT ?a $a": Select(("a",)),
         "SIGNAL": Signal(),
         "EVENTS": Events(),
-        "CONSTRUCT { ?a <urn:p> [] } CONSTRUCT {}": Construct((template, GroupPattern("", frozenset()))),
+        "CONSTRUCT { ?a <urn:p> [] } CONSTRUCT {}": Construct((template, Template("", frozenset()))),
     }
     assert {clause: parse(head + clause)[0].delivery for clause in clauses} == clauses
 

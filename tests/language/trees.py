@@ -30,6 +30,7 @@ from motet.language.syntax import (
     Select,
     Signal,
     Subscription,
+    Template,
     Timed,
     Times,
     Unless,
@@ -144,7 +145,7 @@ def deliveries(draw: st.DrawFn, variables: tuple[str, ...], selectable: tuple[st
         return Select(tuple(chosen) or None)
     if kind is Construct:
         filled = draw(st.lists(_filled(_TEMPLATES, variables), min_size=1, max_size=3))
-        return Construct(tuple(GroupPattern(text, used) for text, used in filled))
+        return Construct(tuple(Template(text, used) for text, used in filled))
     return Signal() if kind is Signal else Events()
 
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from motet.lint.conditions import binds, contradiction, implied
 from motet.sparql import expressions
-from motet.sparql.parse_cache import expression_of
+from motet.sparql.parse_cache import parse_expression
 
 DATE = '"2026-01-0{}T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 
 
 def conflict(*texts: str, bound: str = "", unbound: str = "") -> list[str]:
     """The texts of the contradicting conditions."""
-    conditions = [expression_of(text) for text in texts]
+    conditions = [parse_expression(text) for text in texts]
     found = contradiction(conditions, bound=frozenset(bound.split()), unbound=frozenset(unbound.split()))
     return [text for text, condition in zip(texts, conditions, strict=True) if condition in found]
 
@@ -98,8 +98,8 @@ def test_a_variable_without_value_makes_comparisons_fail() -> None:
 
 def test_what_a_condition_binds() -> None:
     """A comparison needs a value unless another part can be true without it."""
-    assert binds([expression_of("?x > 3 && ?y > 3")], "x")
-    assert not binds([expression_of("! BOUND( ?x ) || ?x > 3")], "x")
+    assert binds([parse_expression("?x > 3 && ?y > 3")], "x")
+    assert not binds([parse_expression("! BOUND( ?x ) || ?x > 3")], "x")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_a_condition_binds() -> None:
 )
 def test_implication(given_: list[str], follows: str, expected: bool) -> None:
     """A narrower condition implies a wider one."""
-    found = implied([expression_of(text) for text in given_], expression_of(follows), bound=frozenset({"x"}))
+    found = implied([parse_expression(text) for text in given_], parse_expression(follows), bound=frozenset({"x"}))
     assert found is expected
 
 
@@ -146,7 +146,7 @@ _trees = st.recursive(
 @given(st.lists(_trees, min_size=1, max_size=4))
 def test_contradictions_are_false_for_every_value(texts: list[str]) -> None:
     """Whatever is reported, the engine finds no values for which all conditions are true."""
-    conditions = [expression_of(text) for text in texts]
+    conditions = [parse_expression(text) for text in texts]
     if contradiction(conditions):
         tests = [expressions.test(condition) for condition in conditions]
         for x, y in product(_TERMS, _TERMS):
@@ -158,7 +158,7 @@ def test_contradictions_are_false_for_every_value(texts: list[str]) -> None:
 @given(st.lists(_trees, max_size=2), _trees)
 def test_implications_hold_for_every_value(texts: list[str], conclusion: str) -> None:
     """Whatever is said to follow is true wherever the conditions are."""
-    conditions, follows = [expression_of(text) for text in texts], expression_of(conclusion)
+    conditions, follows = [parse_expression(text) for text in texts], parse_expression(conclusion)
     if implied(conditions, follows, bound=frozenset({"x"})):
         tests, then = [expressions.test(condition) for condition in conditions], expressions.test(follows)
         for x, y in product(_TERMS[:-1], _TERMS[:-1]):

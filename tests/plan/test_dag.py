@@ -39,7 +39,7 @@ from motet.plan.dag import build
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
 from motet.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
-from motet.sparql.parse import parse_expression
+from motet.sparql.parse_cache import parse_expression
 from motet.sparql.scope import renamed, variables_in_order
 
 Write = Callable[..., Subscription]

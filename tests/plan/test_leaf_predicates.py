@@ -13,7 +13,7 @@ from motet.plan.leaf_tests import Choice, Prefix, Range
 from motet.sparql.algebra import EMPTY, Bgp, Filter, Triple, ZeroOrMore
 from motet.sparql.evaluate import compile_group
 from motet.sparql.graph import Graph
-from motet.sparql.parse import parse_group
+from motet.sparql.parse_cache import parse_group
 from motet.sparql.scope import in_scope
 
 
@@ -106,6 +106,15 @@ def test_a_filter_over_an_optional_variable_is_residue() -> None:
     assert found.residue_text == f"OPTIONAL {{ ?v0 <urn:p> ?v1 }} FILTER ( ?v1 > {number(3)} )"
     assert found.certain() == frozenset({"v0"})
     assert found.variables() == frozenset({"v0", "v1"})
+
+
+def test_a_nested_group_is_not_the_group_without_its_braces() -> None:
+    """A FILTER in a nested group does not see the event, so the leaves have different matches."""
+    nested = "OPTIONAL { ?e <urn:q> ?y } FILTER ( ?e = <urn:e> )"
+    assert leaf(f"?e <urn:p> ?x {{ {nested} }}") != leaf(f"?e <urn:p> ?x {nested}")
+    assert leaf(f"?e <urn:p> ?x {{ {nested} }}").residue_text == f"{{ {nested} }}".replace("?e", "?v0").replace(
+        "?y", "?v2"
+    )
 
 
 def test_triples_behind_an_optional_stay_there() -> None:

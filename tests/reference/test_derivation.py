@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from motet.language.syntax import Construct, GroupPattern, Subscription
+from motet.language.syntax import Construct, Subscription, Template
 from motet.model.errors import UsageError
 from motet.model.terms import RDFS, iri
 from motet.model.times import END_OF_TIME
@@ -20,7 +20,7 @@ EX = "http://example.org/"
 def constructing(subscription: Subscription, *templates: str) -> Subscription:
     """The subscription with CONSTRUCT clauses; ``ex:`` names are expanded as the parser does."""
     texts = [re.sub(r"\bex:(\w+)", rf"<{EX}\1>", template) for template in templates]
-    found = [GroupPattern(text, frozenset(re.findall(r"\?(\w+)", text))) for text in texts]
+    found = [Template(text, frozenset(re.findall(r"\?(\w+)", text))) for text in texts]
     return replace(subscription, delivery=Construct(tuple(found)))
 
 

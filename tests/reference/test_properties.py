@@ -27,6 +27,7 @@ from motet.language.syntax import (
     Select,
     Signal,
     Subscription,
+    Template,
     Timed,
     Times,
     Unless,
@@ -231,7 +232,7 @@ def test_what_is_final_stays_over_an_operand_that_waits(seed: int) -> None:
 def test_what_is_final_stays_over_a_subscription_that_waits(seed: int) -> None:
     """A subscription waits for those that feed it, whichever was registered first."""
     choice = Random(seed)
-    template = GroupPattern(f"?this {RDF_TYPE} <{EX}A>", frozenset({"this"}))
+    template = Template(f"?this {RDF_TYPE} <{EX}A>", frozenset({"this"}))
     for _ in range(100):
         fed: list[Pattern] = [
             Timed(Relation.BEFORE, Leaf("a"), Leaf("b")),
@@ -250,7 +251,7 @@ def test_what_is_final_stays_over_a_subscription_that_waits(seed: int) -> None:
 @given(data=st.data(), lateness=st.none() | st.integers(0, 6))
 def test_what_is_final_stays_with_derived_events(data: st.DataObject, lateness: int | None) -> None:
     """The same holds when one subscription feeds another, whichever was registered first."""
-    template = GroupPattern(f"?this {RDF_TYPE} <{EX}D> ; {KEY} ?k", frozenset({"this", "k"}))
+    template = Template(f"?this {RDF_TYPE} <{EX}D> ; {KEY} ?k", frozenset({"this", "k"}))
     source = replace(data.draw(subscriptions("source")), delivery=Construct((template,)))
     sink = data.draw(subscriptions("sink"))
     fed = tuple(

@@ -11,7 +11,7 @@ from motet.model.errors import LimitError
 from motet.model.terms import XSD, to_oxigraph
 from motet.sparql import basic_patterns
 from motet.sparql.evaluate import Graph, compile_group, solve
-from motet.sparql.parse import parse_group
+from motet.sparql.parse_cache import parse_group
 
 Triples = list[tuple[str, str, str]]
 

@@ -9,7 +9,7 @@ from motet.model.errors import UsageError
 from motet.model.terms import XSD
 from motet.sparql import expressions
 from motet.sparql.expressions import ExpressionError, compile_expression
-from motet.sparql.parse import parse_expression
+from motet.sparql.parse_cache import parse_expression
 
 
 def value(text: str, **bindings: str) -> str | None:

@@ -5,6 +5,7 @@ import pytest
 from motet.model.errors import LimitError, SubscriptionError
 from motet.model.terms import RDF, RDF_TYPE, XSD
 from motet.sparql.algebra import (
+    EMPTY,
     Alternative,
     And,
     Arithmetic,
@@ -33,7 +34,7 @@ from motet.sparql.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from motet.sparql.parse import LONGEST_TEXT, parse_expression, parse_group
+from motet.sparql.parse import LONGEST_TEXT, read_expression, read_group
 from motet.sparql.scope import certainly_bound, in_scope, mentioned
 
 
@@ -52,17 +53,17 @@ POSITIVE = Compare(">", Variable("o"), number("0"))
 
 def test_empty_group() -> None:
     """The empty group has no triples."""
-    assert parse_group("") == Bgp(())
+    assert read_group("") == Bgp(())
 
 
 def test_adjacent_triples_are_one_pattern() -> None:
     """Triples around a FILTER belong to one basic pattern; the filter holds for the whole group."""
-    assert parse_group("?s ?p ?o . FILTER(?o > 0) ?s <urn:q> ?x") == Filter(Bgp((*SPO.triples, *SQO.triples)), POSITIVE)
+    assert read_group("?s ?p ?o . FILTER(?o > 0) ?s <urn:q> ?x") == Filter(Bgp((*SPO.triples, *SQO.triples)), POSITIVE)
 
 
 def test_blank_nodes_are_hidden_variables() -> None:
     """A label is the same variable in a group; brackets and lists make new ones, none can clash with a user's."""
-    assert parse_group("_:a <urn:p> [ <urn:q> 1 ] . _:a <urn:r> (2)") == Bgp(
+    assert read_group("_:a <urn:p> [ <urn:q> 1 ] . _:a <urn:r> (2)") == Bgp(
         (
             Triple("?.0", "<urn:p>", "?.1"),
             Triple("?.1", "<urn:q>", integer("1")),
@@ -97,7 +98,7 @@ def test_blank_nodes_are_hidden_variables() -> None:
 )
 def test_literals_keep_their_text(written: str, term: str) -> None:
     """The lexical form is never normalised, and strings arrive as they were written."""
-    assert parse_group(f"?s ?p {written}") == Bgp((Triple("?s", "?p", term),))
+    assert read_group(f"?s ?p {written}") == Bgp((Triple("?s", "?p", term),))
 
 
 @pytest.mark.parametrize(
@@ -118,23 +119,24 @@ def test_literals_keep_their_text(written: str, term: str) -> None:
 )
 def test_paths(written: str, triples: list[Triple]) -> None:
     """Links, inverses and sequences become triples; the rest stays a path, white space or not."""
-    assert parse_group(f"?s {written} ?o") == Bgp(tuple(triples))
+    assert read_group(f"?s {written} ?o") == Bgp(tuple(triples))
 
 
 def test_signed_number_after_a_predicate() -> None:
     """A plus sign that belongs to a number is not a path modifier."""
-    assert parse_group("?s <urn:p> +5") == Bgp((Triple("?s", "<urn:p>", integer("+5")),))
+    assert read_group("?s <urn:p> +5") == Bgp((Triple("?s", "<urn:p>", integer("+5")),))
 
 
 def test_optional_takes_the_filter_of_its_own_group_only() -> None:
     """The filter of an OPTIONAL group sees both sides; that of a group inside it does not."""
-    assert parse_group("?s ?p ?o OPTIONAL { ?s <urn:q> ?x FILTER(?o > 0) }") == LeftJoin(SPO, SQO, POSITIVE)
-    assert parse_group("?s ?p ?o OPTIONAL { { ?s <urn:q> ?x FILTER(?o > 0) } }") == LeftJoin(SPO, Filter(SQO, POSITIVE))
+    assert read_group("?s ?p ?o OPTIONAL { ?s <urn:q> ?x FILTER(?o > 0) }") == LeftJoin(SPO, SQO, POSITIVE)
+    nested = Join(EMPTY, Filter(SQO, POSITIVE))
+    assert read_group("?s ?p ?o OPTIONAL { { ?s <urn:q> ?x FILTER(?o > 0) } }") == LeftJoin(SPO, nested)
 
 
 def test_group_elements() -> None:
     """UNION, MINUS, BIND and VALUES apply to what stands before them."""
-    assert parse_group(
+    assert read_group(
         "{ ?s ?p ?o } UNION { ?s <urn:q> ?x } MINUS { ?s ?p ?o } BIND(1 AS ?y) "
         'VALUES (?s ?z) { (<urn:a> UNDEF) ("b" 1) }'
     ) == Join(
@@ -145,7 +147,7 @@ def test_group_elements() -> None:
 
 def test_values_of_one_variable() -> None:
     """The short form of VALUES has one entry to a row."""
-    assert parse_group('VALUES ?x { UNDEF "a" 1 }') == Values(("x",), ((None,), ('"a"',), (integer("1"),)))
+    assert read_group('VALUES ?x { UNDEF "a" 1 }') == Values(("x",), ((None,), ('"a"',), (integer("1"),)))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_values_of_one_variable() -> None:
 )
 def test_expressions(text: str, tree: Expr) -> None:
     """Operators associate to the left, and the filters inside EXISTS are kept."""
-    assert parse_expression(text) == tree
+    assert read_expression(text) == tree
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_expressions(text: str, tree: Expr) -> None:
 def test_refusals(text: str, message: str, position: int) -> None:
     """What the language does not have is refused, with the place."""
     with pytest.raises(SubscriptionError) as caught:
-        parse_group(text)
+        read_group(text)
     assert (caught.value.message, caught.value.position) == (message, position)
 
 
@@ -206,7 +208,7 @@ def test_refusals(text: str, message: str, position: int) -> None:
 def test_an_expression_is_one_expression(text: str) -> None:
     """Text that is no expression, or more than one, is refused."""
     with pytest.raises(SubscriptionError):
-        parse_expression(text)
+        read_expression(text)
 
 
 @pytest.mark.parametrize(
@@ -223,14 +225,14 @@ def test_an_expression_is_one_expression(text: str) -> None:
 def test_limits(text: str) -> None:
     """Size and depth are limited; the interpreter's stack is not at risk."""
     with pytest.raises(LimitError):
-        parse_group(text)
+        read_group(text)
 
 
 def test_scopes() -> None:
     """A variable may be bound, certainly bound, or only mentioned."""
-    group = parse_group(
+    group = read_group(
         "{ ?s ?p ?o } UNION { ?s <urn:q> ?x } OPTIONAL { ?s <urn:r> ?y } BIND(?o AS ?z) MINUS { ?m ?m ?m }"
     )
     assert in_scope(group) == {"s", "p", "o", "x", "y", "z"}
     assert certainly_bound(group) == {"s"}
-    assert mentioned(parse_expression("IF(?a, -?b, BOUND(?c)) IN (?d) && EXISTS { ?e <urn:p> 1 }")) == set("abcde")
+    assert mentioned(read_expression("IF(?a, -?b, BOUND(?c)) IN (?d) && EXISTS { ?e <urn:p> 1 }")) == set("abcde")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from motet.sparql import parse_cache
-from motet.sparql.algebra import Compare, Constant, Variable
-from motet.sparql.parse import parse_expression, parse_group
-from motet.sparql.parse_cache import expression_of, group_of
+from motet.model.errors import SubscriptionError
+from motet.sparql import parse, parse_cache
+from motet.sparql.algebra import Compare, Constant, Triple, Variable
+from motet.sparql.parse import read_expression, read_group
+from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
 from motet.sparql.write import expression_text, group_text
 
 GROUPS = (
@@ -29,31 +30,58 @@ GROUPS = (
 @pytest.mark.parametrize("text", GROUPS)
 def test_a_filled_template_is_what_the_text_itself_parses_to(text: str) -> None:
     """Names and constants come back into the tree exactly where they were."""
-    assert group_of(text) == parse_group(text)
+    assert parse_group(text) == read_group(text)
 
 
 @pytest.mark.parametrize("text", GROUPS)
 def test_algebra_is_written_as_text_that_parses_to_it(text: str) -> None:
     """A pattern that was written back is the same pattern."""
-    pattern = parse_group(text)
-    assert parse_group(group_text(pattern)) == pattern
+    pattern = read_group(text)
+    assert read_group(group_text(pattern)) == pattern
 
 
 def test_an_expression_is_written_as_text_that_parses_to_it() -> None:
     """Operators keep their operands, whatever binds more tightly."""
-    expression = parse_expression("( ?a + 1 ) * - ?b > 2 && ( ?c || ! ?d ) && ?e != ?f / 3")
-    assert parse_expression(expression_text(expression)) == expression
+    expression = read_expression("( ?a + 1 ) * - ?b > 2 && ( ?c || ! ?d ) && ?e != ?f / 3")
+    assert read_expression(expression_text(expression)) == expression
 
 
 def test_a_signed_number_behind_a_comparison_is_one_constant() -> None:
     """A negative limit is a constant like any other."""
     number = '"-5"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    assert expression_of("?x > -5") == Compare(">", Variable("x"), Constant(number))
+    assert parse_expression("?x > -5") == Compare(">", Variable("x"), Constant(number))
 
 
 def test_texts_of_one_shape_are_parsed_once() -> None:
     """Other names and other constants cost no second parse."""
-    group_of("?a <urn:one-shape> ?b FILTER ( ?b > 1 )")
+    parse_group("?a <urn:one-shape> ?b FILTER ( ?b > 1 )")
     before = parse_cache._group.cache_info().misses
-    group_of("?c <urn:other> ?d FILTER ( ?d > 2.5 )")
+    parse_group("?c <urn:other> ?d FILTER ( ?d > 2.5 )")
     assert parse_cache._group.cache_info().misses == before
+
+
+def test_the_limit_on_length_is_about_the_text_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Placeholders may make the template longer than the limit."""
+    text = "?e <urn:the-limit> 1 , 2 , 3"
+    monkeypatch.setattr(parse, "LONGEST_TEXT", len(text))
+    assert parse_group(text) == read_group(text)
+
+
+def test_a_nested_group_keeps_its_scope() -> None:
+    """What is written before a group is not visible in its FILTER, BIND, OPTIONAL or MINUS."""
+    for nested in (
+        "FILTER ( ?e = 1 )",
+        "BIND ( ?e AS ?x )",
+        "OPTIONAL { ?a <urn:p> ?b FILTER ( ?e = 1 ) }",
+        "MINUS { }",
+    ):
+        assert parse_group(f"{{ {nested} }}") != parse_group(nested)
+        assert parse_group(group_text(parse_group(f"{{ {nested} }}"))) == parse_group(f"{{ {nested} }}")
+
+
+def test_a_construct_template_is_parsed_to_triples() -> None:
+    """Blank nodes become hidden variables."""
+    assert parse_template("?this <urn:p> [ ]") == (Triple("?this", "<urn:p>", "?.0"),)
+    assert parse_template("") == ()
+    with pytest.raises(SubscriptionError, match="triples only"):
+        parse_template("?this <urn:p>* ?x")

@@ -114,13 +114,19 @@ def _scoped_subscription(subscription: Subscription, scope: str) -> Subscription
     events = tuple(replace(event, body=_tagged(event.body, event.name, scope)) for event in subscription.events)
     delivery = subscription.delivery
     if isinstance(delivery, Construct):
-        delivery = Construct(tuple(_tagged(template, "this", scope) for template in delivery.templates))
+        tag_triple = _tag_triple("this", scope)
+        templates = (replace(template, text=f"{tag_triple} {template.text}") for template in delivery.templates)
+        delivery = Construct(tuple(templates))
     return replace(subscription, events=events, delivery=delivery)
 
 
 def _tagged(group: GroupPattern | None, name: str, scope: str) -> GroupPattern:
-    own = f"?{name} <{TAG}> <{tag(scope)}> ."
-    return replace(group, text=f"{own} {group.text}") if group else GroupPattern(own, frozenset({name}))
+    triple = _tag_triple(name, scope)
+    return replace(group, text=f"{triple} {group.text}") if group else GroupPattern(triple, frozenset({name}))
+
+
+def _tag_triple(name: str, scope: str) -> str:
+    return f"?{name} <{TAG}> <{tag(scope)}> ."
 
 
 def unscoped(line: str) -> str:

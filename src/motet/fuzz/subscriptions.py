@@ -26,7 +26,6 @@ from motet.language.syntax import (
     Events,
     Expression,
     Filter,
-    GroupPattern,
     Leaf,
     No,
     Or,
@@ -35,6 +34,7 @@ from motet.language.syntax import (
     Select,
     Signal,
     Subscription,
+    Template,
     Timed,
     Times,
     Unless,
@@ -215,7 +215,7 @@ class Writer:
         own = f"?{name} <{TAG}> <{tag(self.scope)}> . {body}" if self.abilities.shares else body
         return read_event(f"EVENT {name} {typed}{times} {{ {own} }}", name)
 
-    def _template(self, variables: set[str]) -> GroupPattern:
+    def _template(self, variables: set[str]) -> Template:
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
         own = f"; <{TAG}> <{tag(self.scope)}>" if self.abilities.shares else ""
         return read_template(f"?this a ex:{self.derives} {room} {own}", frozenset(variables))
@@ -302,7 +302,7 @@ def read_condition(text: str) -> Expression:
 
 
 @lru_cache(maxsize=1024)
-def read_template(text: str, variables: frozenset[str]) -> GroupPattern:
+def read_template(text: str, variables: frozenset[str]) -> Template:
     bound = "?e <urn:p> ?room" if "room" in variables else ""
     [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT e {{ {bound} }} WHEN e CONSTRUCT {{ {text} }}")
     assert isinstance(subscription.delivery, Construct)

@@ -7,17 +7,19 @@ in the document the offending token came from. Nothing is evaluated here.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
-from motet.language.syntax import Expression, GroupPattern
+from motet.language.syntax import Expression, GroupPattern, Template
 from motet.model.errors import LimitError, SubscriptionError
 from motet.sparql.grammar import WORDS, judge
+from motet.sparql.parse import check_expression, check_group, check_template
+from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
 from motet.sparql.prologue import Names
+from motet.sparql.scope import in_scope
 from motet.sparql.tokens import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document, Token
-from motet.sparql.validate import check_template, expression_variables, group_variables
 
 _FORBIDDEN = {
     "GRAPH": ("GRAPH is not allowed: a body is matched against one event's graph", "write the triples without GRAPH"),
@@ -25,6 +27,9 @@ _FORBIDDEN = {
     "SELECT": ("a subquery is not allowed", "write its pattern directly in the body"),
     "LATERAL": ("LATERAL is not SPARQL 1.1", None),
 }
+_GROUP_ADVICE = (
+    "a BIND variable must be new in its group, a blank node belongs to one group, a VALUES row has every value"
+)
 _PATH_ENDS = ("IRIREF", "PNAME", "PREFIX_NAME")
 _NO_GRAPH_HERE = ("a condition across events sees bindings, not graphs", "move the pattern into the body of an EVENT")
 
@@ -36,8 +41,10 @@ def group_pattern(names: Names, tokens: Sequence[Token], position: int, event: s
     judge(names.document, tokens, "group", stretch.end)
     _refuse_rebinding(names.document, tokens, event)
     before = f"?{event} <urn:motet:is> <urn:motet:event> . " if event else ""
-    bound = _read(stretch, before, group_variables)
-    return GroupPattern(stretch.text, bound & _variables(tokens), position)
+    with _located(stretch, before, _GROUP_ADVICE):
+        algebra = parse_group(stretch.text)
+        check_group(before + stretch.text)
+    return GroupPattern(stretch.text, (in_scope(algebra) | {event or ""}) & _variables(tokens), position)
 
 
 def expression(names: Names, tokens: Sequence[Token], position: int) -> Expression:
@@ -45,19 +52,20 @@ def expression(names: Names, tokens: Sequence[Token], position: int) -> Expressi
     stretch = _normalised(names, tokens, position)
     _refuse_words(names.document, tokens, _FORBIDDEN | {"EXISTS": _NO_GRAPH_HERE})
     judge(names.document, tokens, "expression", stretch.end)
-    _read(stretch, "", expression_variables)
+    with _located(stretch):
+        parse_expression(stretch.text)
+        check_expression(stretch.text)
     return Expression(stretch.text, _variables(tokens), position)
 
 
-def template(names: Names, tokens: Sequence[Token], position: int) -> GroupPattern:
+def template(names: Names, tokens: Sequence[Token], position: int) -> Template:
     """The triples of a CONSTRUCT clause, without their braces."""
     stretch = _normalised(names, tokens, position)
     judge(names.document, tokens, "template", stretch.end)
-    _read(stretch, "", check_template)
-    return GroupPattern(stretch.text, _variables(tokens), position)
-
-
-_T = TypeVar("_T")
+    with _located(stretch):
+        check_template(stretch.text)
+        parse_template(stretch.text)
+    return Template(stretch.text, _variables(tokens), position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +141,14 @@ def _variables(tokens: Iterable[Token]) -> frozenset[str]:
     return frozenset(token.text[1:] for token in tokens if token.kind == "VAR")
 
 
-def _read(stretch: _Stretch, before: str, reader: Callable[[str], _T]) -> _T:
-    """What a reader makes of the stretch with something before it; its complaints at their place in the document."""
+@contextmanager
+def _located(stretch: _Stretch, before: str = "", advice: str | None = None) -> Iterator[None]:
+    """Errors about the stretch, or about it with a text before it, become errors at their position in the document."""
     try:
-        return reader(before + stretch.text)
+        yield
     except SubscriptionError as error:
-        place = stretch.place(max(0, error.position - len(before)))
-        raise stretch.document.refusal(error.message, place, error.advice) from None
+        start = 0 if error.text == stretch.text else len(before)
+        place = stretch.place(max(0, error.position - start))
+        raise stretch.document.refusal(error.message, place, error.advice or advice) from None
     except LimitError as error:
         raise stretch.document.refusal(error.message, stretch.place(0), error.advice) from None

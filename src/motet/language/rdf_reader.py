@@ -24,6 +24,7 @@ from motet.language.syntax import (
     Select,
     Signal,
     Subscription,
+    Template,
 )
 from motet.model.errors import UsageError
 from motet.model.intervals import Relation
@@ -137,7 +138,7 @@ class _Reader:
                 return Select(None if variables is None else tuple(_text(item) for item in self._list(variables)))
             case "Construct":
                 templates = self._list(self._one(subject, "templates"))
-                return Construct(tuple(GroupPattern(_text(item), _NOTHING) for item in templates))
+                return Construct(tuple(Template(_text(item), _NOTHING) for item in templates))
             case "Signal":
                 return Signal()
             case "Events":

@@ -3,9 +3,10 @@
 Surfaces (`motet`, `sparql`, `jtang`, `cecube`, …) produce it, the printer writes it, the plan and the reference engine
 read it. Positions are kept for errors and do not take part in equality. Durations are microseconds.
 
-SPARQL inside a subscription is kept as text that stands on its own: prefixed names expanded to ``<iri>``, comments
-gone, tokens separated by single spaces (literals, path modifiers and function calls close up). Two bodies that differ
-only in layout or prefixes are therefore equal.
+SPARQL inside a subscription is stored as text that stands on its own: prefixed names expanded to ``<iri>``, comments
+removed, tokens separated by single spaces (literals, path modifiers and function calls close up). Two bodies that
+differ only in layout or prefixes are therefore equal. The parsed form is a property of the node (``algebra``,
+``triples``), computed through a bounded cache, so that a million nodes hold no trees.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from motet.model.intervals import Relation
+from motet.model.terms import RDF_TYPE, iri
+from motet.sparql.algebra import EMPTY, Algebra, Bgp, Expr, Join, Triple
+from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
+from motet.sparql.rewrite import preceded
 
 
 class Context(Enum):
@@ -34,6 +39,10 @@ class GroupPattern:
     variables: frozenset[str]  # in scope outside the group, as SPARQL defines it
     position: int = field(default=0, compare=False)
 
+    @property
+    def algebra(self) -> Algebra:
+        return parse_group(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -42,6 +51,23 @@ class Expression:
     text: str
     variables: frozenset[str]
     position: int = field(default=0, compare=False)
+
+    @property
+    def algebra(self) -> Expr:
+        return parse_expression(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The triples of a CONSTRUCT clause, without the outer braces."""
+
+    text: str
+    variables: frozenset[str]
+    position: int = field(default=0, compare=False)
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        return parse_template(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +83,18 @@ class Event:
     body: GroupPattern | None = None
     position: int = field(default=0, compare=False)
     times: tuple[str, str] | None = None  # the variables of start and end
+
+    @property
+    def algebra(self) -> Algebra:
+        """Class and body as one group graph pattern; ``EMPTY`` when every event matches.
+
+        >>> Event("e", "urn:C").algebra == Bgp((Triple("?e", RDF_TYPE, "<urn:C>"),))
+        True
+        """
+        body = self.body.algebra if self.body else EMPTY
+        if self.class_iri is None:
+            return body
+        return preceded(body, Join(EMPTY, Bgp((Triple(f"?{self.name}", RDF_TYPE, iri(self.class_iri)),))))
 
 
 # Patterns. A node's ``position`` is that of its operator, a leaf's that of the name.
@@ -181,9 +219,9 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Construct:
-    """One or more CONSTRUCT clauses; each template is normalised SPARQL triples, without braces."""
+    """One or more CONSTRUCT clauses."""
 
-    templates: tuple[GroupPattern, ...]
+    templates: tuple[Template, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ def contradiction(
 
     ``bound`` are the variables that have a value for sure, ``unbound`` those that have none.
 
-    >>> from motet.sparql.parse_cache import expression_of
-    >>> level = [expression_of(text) for text in ("?level > 5", "?room = <urn:r>", "?level < 3")]
+    >>> from motet.sparql.parse_cache import parse_expression
+    >>> level = [parse_expression(text) for text in ("?level > 5", "?room = <urn:r>", "?level < 3")]
     >>> [one.operator for one in contradiction(level)]
     ['>', '<']
     """
@@ -48,8 +48,8 @@ def contradiction(
 def binds(conditions: Sequence[Expr], variable: str) -> bool:
     """Whether the conditions can only be true when the variable has a value.
 
-    >>> from motet.sparql.parse_cache import expression_of
-    >>> binds([expression_of("?x > 5")], "x"), binds([expression_of("?x > 5 || ?y > 5")], "x")
+    >>> from motet.sparql.parse_cache import parse_expression
+    >>> binds([parse_expression("?x > 5")], "x"), binds([parse_expression("?x > 5 || ?y > 5")], "x")
     (True, False)
     """
     return not _holds(conditions, {variable: UNBOUND})
@@ -58,8 +58,8 @@ def binds(conditions: Sequence[Expr], variable: str) -> bool:
 def implied(conditions: Sequence[Expr], conclusion: Expr, *, bound: frozenset[str]) -> bool:
     """Whether the conclusion is true wherever the conditions are; no is not a proof.
 
-    >>> from motet.sparql.parse_cache import expression_of
-    >>> five, three = expression_of("?x > 5"), expression_of("?x > 3")
+    >>> from motet.sparql.parse_cache import parse_expression
+    >>> five, three = parse_expression("?x > 5"), parse_expression("?x > 3")
     >>> implied([five], three, bound=frozenset({"x"})), implied([three], five, bound=frozenset({"x"}))
     (True, False)
     """

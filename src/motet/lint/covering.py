@@ -24,7 +24,6 @@ from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.leaf_tests import filter_of
 from motet.plan.nodes import Kind
 from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
-from motet.sparql.parse_cache import expression_of
 from motet.sparql.scope import mentioned, renamed
 
 #: What the wider pattern's variables are in the narrower one: a variable with its sign, or a term.
@@ -227,8 +226,8 @@ def _longest(tree: Node) -> int | None:
 
 def _states(wanted: Expression, offered: Expression | None, meaning: Meaning) -> bool:
     """Whether all parts of a condition are, in the other's variables, parts of the other."""
-    given = conjuncts(expression_of(offered.text)) if offered is not None else ()
-    translated = [_translated(one, meaning) for one in conjuncts(expression_of(wanted.text))]
+    given = conjuncts(offered.algebra) if offered is not None else ()
+    translated = [_translated(one, meaning) for one in conjuncts(wanted.algebra)]
     return all(one is not None and one in given for one in translated)
 
 

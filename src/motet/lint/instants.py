@@ -28,8 +28,8 @@ class Related(NamedTuple):
 def limits_of(condition: Expr, instants: Instants, why: str) -> tuple[Limit, ...]:
     """The limits a comparison sets to starts and ends; none if it is not one of them.
 
-    >>> from motet.sparql.parse_cache import expression_of
-    >>> [limit.most for limit in limits_of(expression_of("?s > ?e"), {"s": start(1), "e": end(1)}, "")]
+    >>> from motet.sparql.parse_cache import parse_expression
+    >>> [limit.most for limit in limits_of(parse_expression("?s > ?e"), {"s": start(1), "e": end(1)}, "")]
     [-1]
     """
     match condition:
@@ -54,9 +54,9 @@ def _from_origin(point: Point, operator: str, term: str, why: str) -> tuple[Limi
 def relations_of(condition: Expr, instants: Instants, why: str) -> Related | None:
     """The Allen relations in which a condition on the times of two events can be true; None if it is not one.
 
-    >>> from motet.sparql.parse_cache import expression_of
+    >>> from motet.sparql.parse_cache import parse_expression
     >>> times = {"s": start(1), "e": end(1), "s2": start(2), "e2": end(2)}
-    >>> apart = relations_of(expression_of("?e < ?s2 || ?e2 < ?s"), times, "")
+    >>> apart = relations_of(parse_expression("?e < ?s2 || ?e2 < ?s"), times, "")
     >>> sorted(one.value for one in apart.relations)
     ['AFTER', 'BEFORE']
     """

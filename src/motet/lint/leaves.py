@@ -26,7 +26,6 @@ from motet.sparql.algebra import (
     Variable,
     is_hidden,
 )
-from motet.sparql.parse_cache import group_of
 from motet.sparql.rewrite import elements
 from motet.sparql.scope import certainly_bound
 
@@ -52,7 +51,7 @@ def body_of(event: Event) -> Body:
     >>> len(body.conditions), sorted(body.certain), len(body.impossible)
     (2, ['a', 'x'], 2)
     """
-    pattern = group_of(event.body.text) if event.body else None
+    pattern = event.body.algebra if event.body else None
     times = tuple((name, _is_instant(name)) for name in event.times or ())
     certain = frozenset({event.name, *(event.times or ())})
     if pattern is None:

@@ -25,7 +25,6 @@ from motet.lint.points import Limit, compared, end, related, start
 from motet.model.allen import EVERY, SHARING, Relations, hull_relations
 from motet.model.intervals import Relation
 from motet.model.times import format_duration
-from motet.sparql.parse_cache import expression_of
 from motet.sparql.scope import mentioned
 
 MAX_PARTS = 64  # alternatives of a pattern that are looked at one by one
@@ -140,7 +139,7 @@ class _Walk:
         return self._stating(pair, condition).forgetting(part.certain)
 
     def _stating(self, part: Part, condition: syntax.Expression) -> Part:
-        return part.stating(conjuncts(expression_of(condition.text)))
+        return part.stating(conjuncts(condition.algebra))
 
     def _repeated(self, tree: Node, member: Part) -> Part:
         """The witness is the member that starts first."""
@@ -197,7 +196,7 @@ class _Walk:
     def _contradiction(self, tree: Node, part: Part) -> Contradiction | None:
         condition = _condition(tree)
         if condition is not None:
-            conditions = conjuncts(expression_of(condition.text))
+            conditions = conjuncts(condition.algebra)
             hidden = frozenset().union(*map(mentioned, conditions)) - part.possible
             blamed = contradiction(conditions, unbound=hidden)
             if blamed:

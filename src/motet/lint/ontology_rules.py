@@ -31,7 +31,6 @@ from motet.sparql.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from motet.sparql.parse_cache import group_of
 from motet.sparql.rewrite import elements, peeled, required
 
 _NAMESPACES = tuple(
@@ -95,7 +94,7 @@ def required_triples(event: Event) -> tuple[Triple, ...]:
     typed = (Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri)),) if event.class_iri else ()
     if event.body is None:
         return typed
-    triples, rest = required(elements(peeled(group_of(event.body.text))[1]))
+    triples, rest = required(elements(peeled(event.body.algebra)[1]))
     paths = [element.right for element in elements(rest) if isinstance(element, Join)]
     return (*typed, *triples, *(triple for path in paths if isinstance(path, Bgp) for triple in path.triples))
 

@@ -29,7 +29,6 @@ from motet.plan.digests import digest_of
 from motet.plan.leaf_predicates import LeafPredicates, normalise
 from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Route, Start
 from motet.sparql.algebra import Expr
-from motet.sparql.parse_cache import expression_of
 from motet.sparql.scope import renamed, variables_in_order
 
 _UNNUMBERED = -1
@@ -355,7 +354,7 @@ def _operator(pattern: syntax.Pattern) -> Operator:  # noqa: PLR0911  (one retur
 
 def _condition(tree: Annotated) -> Expr | None:
     condition = tree.node.condition if isinstance(tree.node, syntax.Filter) else tree.condition
-    return None if condition is None else expression_of(condition.text)
+    return None if condition is None else condition.algebra
 
 
 def _flowing(kind: Kind, children: list[_Built], visible: frozenset[str]) -> dict[str, None]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from motet.language.syntax import Construct, GroupPattern, Subscription
+from motet.language.syntax import Construct, Subscription, Template
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Reasoner
 from motet.plan.leaf_predicates import EVENT, LeafPredicates, normalise
 from motet.plan.nodes import Kind, Plan
 from motet.sparql.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
-from motet.sparql.parse import parse_group
 
 Offered = tuple[str, str, str]
 Needed = tuple[Triple, ...]  # the triples that every match of a leaf has
@@ -110,10 +109,10 @@ def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[Feed]:
                     yield from (Feed(name, clause, user, node) for user in plan.users.get(node, ()) if user != name)
 
 
-def _offer(template: GroupPattern, reasoner: Reasoner) -> Offer:
+def _offer(template: Template, reasoner: Reasoner) -> Offer:
     triples = [
         (_stand_in(triple.subject), _stand_in(str(triple.predicate)), _stand_in(triple.object))
-        for triple in _needed(parse_group(template.text))
+        for triple in template.triples
     ]
     return Offer(frozenset(reasoner.close(triples)), reasoner.background)
 

@@ -18,7 +18,6 @@ from motet.language.syntax import Event
 from motet.model.terms import RDF_TYPE, is_iri
 from motet.plan.leaf_tests import Choice, Prefix, Range, Test, filter_of, named, recognised
 from motet.sparql.algebra import EMPTY, Algebra, Bgp, Join, Triple, is_hidden, variable_name
-from motet.sparql.parse_cache import group_of
 from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
 from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
 from motet.sparql.write import group_text
@@ -105,7 +104,7 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     >>> names
     {'v0': 'a', 'v1': 'l'}
     """
-    conditions, pattern = peeled(group_of(_text(event)))
+    conditions, pattern = peeled(event.algebra)
     triples, rest = required(elements(pattern))
     triples = list(dict.fromkeys(triples))
     objects = {variable_name(triple.object) for triple in triples if is_iri(str(triple.predicate))}
@@ -116,12 +115,6 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     names = {own: f".{number}" if is_hidden(own) else f"v{number}" for number, own in enumerate(order)}
     leaf = _assembled(event, names, triples, found, residue)
     return leaf, {canonical: own for own, canonical in names.items() if not is_hidden(own)}
-
-
-def _text(event: Event) -> str:
-    typed = f"?{event.name} a <{event.class_iri}>" if event.class_iri else ""
-    body = event.body.text if event.body else ""
-    return f"{typed} . {body}" if typed and body else typed or body
 
 
 def _canonical_order(event: Event, triples: list[Triple], tests: list[Test], residue: Algebra) -> list[str]:

@@ -24,7 +24,6 @@ from motet.sparql.algebra import Algebra, Expr, variable_name
 from motet.sparql.basic_patterns import compile_bgp
 from motet.sparql.evaluate import compile_group
 from motet.sparql.graph import Graph
-from motet.sparql.parse_cache import group_of
 from motet.sparql.rewrite import peeled
 from motet.sparql.scope import has_exists, mentioned
 from motet.sparql.write import expression_text, group_text
@@ -50,7 +49,7 @@ def evidence(event: Event, seen: Seen, solution: Bindings, knowledge: Knowledge)
     if not text.strip():
         return (Anything(),)
     found = _Followed(Graph(knowledge.closed(seen.triples)), dict(solution))
-    facts = list(dict.fromkeys(found.facts(group_of(text))))
+    facts = list(dict.fromkeys(found.facts(event.algebra)))
     return tuple(_sourced(facts, seen.triples, knowledge))
 
 

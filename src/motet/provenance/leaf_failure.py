@@ -25,7 +25,6 @@ from motet.sparql import algebra as sparql
 from motet.sparql.algebra import Algebra, Expr, variable_name
 from motet.sparql.evaluate import compile_group
 from motet.sparql.graph import Graph
-from motet.sparql.parse_cache import group_of
 from motet.sparql.rewrite import elements, filtered, grouped, peeled
 from motet.sparql.scope import mentioned
 from motet.sparql.write import expression_text, group_text
@@ -40,7 +39,7 @@ def failure(event: Event, event_iri: str, own: frozenset[Triple], knowledge: Kno
     except LimitError:
         return 0, TooMuch()
     text = leaf_text(event)
-    conditions, pattern = peeled(group_of(text))
+    conditions, pattern = peeled(event.algebra)
     given = {event.name: iri(event_iri)}
     met: list[Algebra] = []
     rows: list[Row] = [given]
@@ -53,7 +52,7 @@ def failure(event: Event, event_iri: str, own: frozenset[Triple], knowledge: Kno
         before = rows
         if not (rows := compile_group(filtered(pattern, conditions[:number]))(graph, dict(given))):
             return len(met) + number, _false(condition, before)
-    background = compile_group(group_of(text))(Graph(knowledge.background()), dict(given))
+    background = compile_group(event.algebra)(Graph(knowledge.background()), dict(given))
     return len(met) + len(conditions), OnlyBackground() if background else NoMatch(text)
 
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from motet.language.syntax import Event, GroupPattern
+from motet.language.syntax import Event, Template
 from motet.model.terms import RDF_TYPE, iri
 from motet.reference.leaves import Knowledge
 from motet.reference.occurrences import Bindings
@@ -47,10 +47,10 @@ def derived_iri(notification_id: str, position: int) -> str:
     return f"urn:motet:derived:{notification_id}:{position}"
 
 
-def instantiate(template: GroupPattern, members: Iterable[Bindings], event: str) -> frozenset[Triple]:
+def instantiate(template: Template, members: Iterable[Bindings], event: str) -> frozenset[Triple]:
     """The graph of a derived event.
 
-    >>> hot = GroupPattern("?this <urn:in> ?room", frozenset({"this", "room"}))
+    >>> hot = Template("?this <urn:in> ?room", frozenset({"this", "room"}))
     >>> instantiate(hot, [(("room", "<urn:r:1>"),), ()], "urn:e:1")
     frozenset({('<urn:e:1>', '<urn:in>', '<urn:r:1>')})
     """
@@ -66,14 +66,14 @@ def instantiate(template: GroupPattern, members: Iterable[Bindings], event: str)
 
 
 @lru_cache(maxsize=4096)
-def feeds(template: GroupPattern, event: Event, knowledge: Knowledge) -> bool:
+def feeds(template: Template, event: Event, knowledge: Knowledge) -> bool:
     """Whether the events of a template may match a leaf."""
     offered = knowledge.closed(frozenset(_template_triples(template)))
     return all(any(_may_be(needed, triple, event.name) for triple in offered) for needed in _needed(event))
 
 
 @lru_cache(maxsize=4096)
-def _template_triples(template: GroupPattern) -> list[Triple]:
+def _template_triples(template: Template) -> list[Triple]:
     """The template's triples, with an IRI standing in for each variable. Turtle loses no lexical form."""
     import pyoxigraph
 

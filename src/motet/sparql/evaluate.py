@@ -38,7 +38,7 @@ _NOTHING: Mapping[str, str] = {}
 def solve(algebra: Algebra, graph: Graph, initial: Mapping[str, str] = _NOTHING) -> Iterator[dict[str, str]]:
     """The solutions, as often as SPARQL has them; each contains the given bindings.
 
-    >>> from motet.sparql.parse import parse_group
+    >>> from motet.sparql.parse_cache import parse_group
     >>> graph = Graph([("<urn:e>", "<urn:level>", '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')])
     >>> [sorted(solution) for solution in solve(parse_group("?e <urn:level> ?l FILTER(?l > 3)"), graph)]
     [['e', 'l']]

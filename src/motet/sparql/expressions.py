@@ -63,7 +63,7 @@ class Compute(Protocol):
 def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
     """A function from bindings to the expression's term; it raises ExpressionError where SPARQL has an error.
 
-    >>> from motet.sparql.parse import parse_expression
+    >>> from motet.sparql.parse_cache import parse_expression
     >>> compile_expression(parse_expression("STRLEN(?x) + 0.5"))({"x": '"four"'})
     '"4.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     """
@@ -78,7 +78,7 @@ def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
 def test(expression: Expr, exist: Exist | None = None) -> Condition:
     """A function that says whether the expression is true; an error is false.
 
-    >>> from motet.sparql.parse import parse_expression
+    >>> from motet.sparql.parse_cache import parse_expression
     >>> test(parse_expression("?level > 3"))({"level": '"04"^^<http://www.w3.org/2001/XMLSchema#integer>'})
     True
     """

@@ -27,7 +27,6 @@ from motet.sparql.algebra import (
     Extend,
     Filter,
     Inverse,
-    Join,
     LeftJoin,
     Link,
     Minus,
@@ -42,6 +41,7 @@ from motet.sparql.algebra import (
     ZeroOrOne,
 )
 from motet.sparql.parse_expressions import ExpressionReader
+from motet.sparql.rewrite import join
 
 LONGEST_TEXT = 20_000
 MOST_OPERATORS = 150  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine
@@ -79,11 +79,10 @@ _FILTER = ("SELECT * WHERE { { FILTER (\n", "\n) } }")
 _REFUSED_ELEMENTS = {"GraphGraphPattern": "GRAPH", "ServiceGraphPattern": "SERVICE", "SubSelect": "a subquery"}
 
 
-@lru_cache(maxsize=4096)
-def parse_group(text: str) -> Algebra:
+def read_group(text: str) -> Algebra:
     """The algebra of a group graph pattern, given without its outer braces and with all IRIs written out.
 
-    >>> parse_group("?e <urn:level> ?l")
+    >>> read_group("?e <urn:level> ?l")
     Bgp(triples=(Triple(subject='?e', predicate='<urn:level>', object='?l'),))
     """
     reader = _GroupReader(text)
@@ -92,10 +91,10 @@ def parse_group(text: str) -> Algebra:
     return pattern
 
 
-def parse_expression(text: str) -> Expr:
+def read_expression(text: str) -> Expr:
     """The tree of an expression, given without its outer parentheses and with all IRIs written out.
 
-    >>> parse_expression("?l > 3")  # doctest: +ELLIPSIS
+    >>> read_expression("?l > 3")  # doctest: +ELLIPSIS
     Compare(operator='>', left=Variable(name='l'), right=Constant(term='"3"^^<...integer>'))
     """
     reader = _GroupReader(text)
@@ -107,16 +106,29 @@ def parse_expression(text: str) -> Expr:
     return expression
 
 
+@lru_cache(maxsize=4096)
 def check_group(text: str) -> None:
-    """Refuse what is not SPARQL, given that its shape has been parsed."""
+    """Refuse a group graph pattern that is not valid SPARQL."""
     _check_length(text)
     _check_syntax(text, _GROUP)
 
 
+@lru_cache(maxsize=4096)
 def check_expression(text: str) -> None:
-    """The same for an expression."""
+    """Refuse an expression that is not valid SPARQL."""
     _check_length(text)
     _check_syntax(text, _FILTER)
+
+
+@lru_cache(maxsize=4096)
+def check_template(text: str) -> None:
+    """Refuse a text that is not a CONSTRUCT template."""
+    import pyoxigraph
+
+    try:
+        pyoxigraph.Store().query(f"CONSTRUCT {{ {text} }} WHERE {{ FILTER(false) }}")
+    except SyntaxError:
+        raise SubscriptionError("not a template of triples", text=text, position=0, advice="no paths here") from None
 
 
 class _GroupReader:
@@ -200,18 +212,18 @@ class _GroupReader:
     def _add(self, pattern: Algebra, element: Any) -> Algebra:  # noqa: PLR0911  (one return for each case)
         match element.name:
             case "TriplesBlock":
-                return _join(pattern, Bgp(tuple(self._triples(element.triples))))
+                return join(pattern, Bgp(tuple(self._triples(element.triples))))
             case "OptionalGraphPattern":
                 right, filters = self._parts(element.graph)
                 return LeftJoin(pattern, right, _conjunction(filters) if filters else None)
             case "MinusGraphPattern":
                 return Minus(pattern, self.group(element.graph))
             case "GroupOrUnionGraphPattern":
-                return _join(pattern, _unite([self.group(branch) for branch in element.graph]))
+                return join(pattern, _unite([self.group(branch) for branch in element.graph]))
             case "Bind":
                 return Extend(pattern, str(element.var), self.expressions.read(element.expr))
             case "InlineData":
-                return _join(pattern, self._values(element))
+                return join(pattern, self._values(element))
         return self._refuse_element(element)
 
     def _refuse_element(self, element: Any) -> Any:
@@ -347,15 +359,6 @@ def _offset(text: str, line: int, column: int) -> int:
     lines = lines[: max(line, 1)]
     last = lines[-1].encode()[: max(column - 1, 0)].decode(errors="ignore")
     return sum(len(before) + 1 for before in lines[:-1]) + len(last)
-
-
-def _join(left: Algebra, right: Algebra) -> Algebra:
-    """Two adjacent basic patterns are one; the empty pattern is neutral."""
-    if isinstance(left, Bgp) and isinstance(right, Bgp):
-        return Bgp(left.triples + right.triples)
-    if EMPTY in (left, right):
-        return right if left == EMPTY else left
-    return Join(left, right)
 
 
 def _unite(branches: list[Algebra]) -> Algebra:

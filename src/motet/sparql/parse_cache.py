@@ -1,17 +1,17 @@
-"""Parsing very many SPARQL texts that differ only in names and constants: each shape is parsed once.
+"""The entry for parsing SPARQL: text to algebra, parsed once for each shape of text.
 
-A text's variables and constants are replaced by numbers, the resulting template is parsed (milliseconds) and kept, and
-the tree is filled with the text's own names and constants (microseconds). The trees are those of
-`motet.sparql.parse`, except that a signed number behind a comparison is one constant.
+Very many texts differ only in names and constants. These are replaced by placeholders; the resulting template is
+parsed (milliseconds) and cached, and its tree is filled with the names and constants of the text (microseconds). A
+signed number behind a comparison is one constant.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from motet.model.errors import MotetError
+from motet.model.errors import MotetError, SubscriptionError
 from motet.model.terms import XSD, literal
-from motet.sparql.algebra import Algebra, Expr, is_hidden
+from motet.sparql.algebra import Algebra, Bgp, Expr, Triple, is_hidden
 from motet.sparql.scope import renamed
 from motet.sparql.tokens import Document, Token, string_value, tokenise
 
@@ -19,62 +19,60 @@ _NUMBERS = {"INTEGER": "integer", "DECIMAL": "decimal", "DOUBLE": "double"}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "=", "!="})
 
 
-def group_of(text: str) -> Algebra:
-    """The algebra of a normalised group graph pattern.
+@lru_cache(maxsize=4096)
+def parse_group(text: str) -> Algebra:
+    """The algebra of a group graph pattern, given without its outer braces and with all IRIs written out.
 
-    >>> group_of("?e <urn:level> 5")
+    >>> parse_group("?e <urn:level> 5")
     Bgp(triples=(Triple(subject='?e', predicate='<urn:level>', object='"5"^^<http://www.w3.org/2001/XMLSchema#integer>'),))
     """
     shape = _Shape(text)
-    return renamed(_group(shape.text), shape.name, shape.term)
+    try:
+        template = _group(shape.text)
+    except MotetError:
+        return _group(text)  # its error has the position in the text
+    return renamed(template, shape.name, shape.term)
 
 
-def expression_of(text: str) -> Expr:
-    """The tree of a normalised expression.
+@lru_cache(maxsize=4096)
+def parse_expression(text: str) -> Expr:
+    """The tree of an expression, given without its outer parentheses and with all IRIs written out.
 
-    >>> expression_of("?speed < ?limit")
+    >>> parse_expression("?speed < ?limit")
     Compare(operator='<', left=Variable(name='speed'), right=Variable(name='limit'))
     """
     shape = _Shape(text)
-    return renamed(_expression(shape.text), shape.name, shape.term)
-
-
-def checked_group(text: str) -> Algebra:
-    """The algebra of a group graph pattern that nobody has checked; a refusal says where it is wrong."""
-    from motet.sparql.parse import check_group, parse_group
-
     try:
-        found = group_of(text)
-        check_group(text)
+        template = _expression(shape.text)
     except MotetError:
-        return parse_group(text)  # which knows the place in the text itself
-    return found
+        return _expression(text)
+    return renamed(template, shape.name, shape.term)
 
 
-def checked_expression(text: str) -> Expr:
-    """The same for an expression."""
-    from motet.sparql.parse import check_expression, parse_expression
+def parse_template(text: str) -> tuple[Triple, ...]:
+    """The triples of a CONSTRUCT template, given without its braces and with all IRIs written out.
 
-    try:
-        found = expression_of(text)
-        check_expression(text)
-    except MotetError:
-        return parse_expression(text)
-    return found
+    >>> parse_template("?this <urn:in> ?room")
+    (Triple(subject='?this', predicate='<urn:in>', object='?room'),)
+    """
+    match parse_group(text):
+        case Bgp(triples) if all(isinstance(triple.predicate, str) for triple in triples):
+            return triples
+    raise SubscriptionError("a template has triples only", text=text, position=0)
 
 
 @lru_cache(maxsize=10_000)
 def _group(template: str) -> Algebra:
-    from motet.sparql.parse import parse_group
+    from motet.sparql.parse import read_group
 
-    return parse_group(template)
+    return read_group(template)
 
 
 @lru_cache(maxsize=10_000)
 def _expression(template: str) -> Expr:
-    from motet.sparql.parse import parse_expression
+    from motet.sparql.parse import read_expression
 
-    return parse_expression(template)
+    return read_expression(template)
 
 
 class _Shape:

@@ -28,13 +28,37 @@ def elements(pattern: Algebra) -> list[Algebra]:
         pattern = left
 
 
+def join(left: Algebra, right: Algebra) -> Algebra:
+    """Two adjacent basic patterns are one; the empty pattern is neutral, except before a group with a scope of its own.
+
+    >>> from motet.sparql.algebra import Variable
+    >>> nested = Filter(EMPTY, Variable("x"))
+    >>> join(EMPTY, nested) == Join(EMPTY, nested)
+    True
+    """
+    if isinstance(left, Bgp) and isinstance(right, Bgp):
+        return Bgp(left.triples + right.triples)
+    if right == EMPTY:
+        return left
+    if left == EMPTY and not _has_scope(right):
+        return right
+    return Join(left, right)
+
+
+def _has_scope(group: Algebra) -> bool:
+    """Whether bindings from before the group must not be visible in it: it has FILTER, BIND, OPTIONAL or MINUS."""
+    while isinstance(group, Join):
+        group = group.left
+    return isinstance(group, Filter | Extend | LeftJoin | Minus)
+
+
 def grouped(elements: Iterable[Algebra]) -> Algebra:
     """The group of some elements."""
     group: Algebra = EMPTY
     for element in elements:
         match element:
             case Join(_, right):
-                group = right if group == EMPTY else group if right == EMPTY else Join(group, right)
+                group = join(group, right)
             case LeftJoin(_, right, condition):
                 group = LeftJoin(group, right, condition)
             case Minus(_, right):
@@ -67,6 +91,17 @@ def peeled(pattern: Algebra) -> tuple[tuple[Expr, ...], Algebra]:
     if not isinstance(pattern, Filter):
         return (), pattern
     return tuple(_conjuncts(pattern.condition)), pattern.operand
+
+
+def preceded(pattern: Algebra, element: Algebra) -> Algebra:
+    """The group with an element before its first one.
+
+    >>> from motet.sparql.algebra import Variable
+    >>> preceded(Filter(EMPTY, Variable("x")), Join(EMPTY, Bgp((Triple("?e", "<urn:p>", "?x"),))))
+    Filter(operand=Bgp(triples=(Triple(subject='?e', predicate='<urn:p>', object='?x'),)), condition=Variable(name='x'))
+    """
+    conditions, group = peeled(pattern)
+    return filtered(grouped([element, *elements(group)]), conditions)
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:

@@ -44,7 +44,7 @@ _NONE: frozenset[str] = frozenset()
 def in_scope(pattern: Algebra) -> frozenset[str]:
     """The variables a solution of the pattern may bind.
 
-    >>> from motet.sparql.parse import parse_group
+    >>> from motet.sparql.parse_cache import parse_group
     >>> sorted(in_scope(parse_group("?s <urn:p> ?o MINUS { ?s <urn:q> ?x }")))
     ['o', 's']
     """
@@ -64,7 +64,7 @@ def in_scope(pattern: Algebra) -> frozenset[str]:
 def certainly_bound(pattern: Algebra) -> frozenset[str]:
     """The variables every solution of the pattern binds.
 
-    >>> from motet.sparql.parse import parse_group
+    >>> from motet.sparql.parse_cache import parse_group
     >>> sorted(certainly_bound(parse_group("?s <urn:p> ?o OPTIONAL { ?s <urn:q> ?x }")))
     ['o', 's']
     """
@@ -85,7 +85,7 @@ def certainly_bound(pattern: Algebra) -> frozenset[str]:
 def mentioned(expression: Expr) -> frozenset[str]:
     """The variables an expression mentions, those inside EXISTS too, as far as its pattern may bind them.
 
-    >>> from motet.sparql.parse import parse_expression
+    >>> from motet.sparql.parse_cache import parse_expression
     >>> sorted(mentioned(parse_expression("?a > ABS(?b) && BOUND(?c)")))
     ['a', 'b', 'c']
     """

@@ -12,7 +12,7 @@ from motet.engine.detect.pairing import PairingOperator
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.plan.nodes import Kind, Node, Operator
-from motet.sparql.parse import parse_expression
+from motet.sparql.parse_cache import parse_expression
 
 END = 1000  # a frontier behind everything
 

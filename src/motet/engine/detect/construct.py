@@ -16,13 +16,12 @@ from motet.codec.blank_nodes import canonical_labels
 from motet.engine.detect.columns import UNBOUND, Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
-from motet.language.syntax import GroupPattern
+from motet.language.syntax import Template
 from motet.model.schemas import RECORDS, TIME
 from motet.model.tables import Triple
 from motet.model.terms import iri, is_iri
-from motet.sparql.algebra import Bgp, Join, is_hidden, variable_name
 from motet.sparql.algebra import Triple as TriplePattern
-from motet.sparql.parse import parse_group
+from motet.sparql.algebra import is_hidden, variable_name
 
 THIS = "this"
 DERIVED_BIT = 1 << 61  # set in the number of a derived event, which takes the place of an offset
@@ -46,8 +45,8 @@ class DerivedEvent:
 class ConstructTemplates:
     """The CONSTRUCT clauses of a subscription as triple patterns."""
 
-    def __init__(self, templates: Sequence[GroupPattern]) -> None:
-        self._templates = [tuple(_triples(template)) for template in templates]
+    def __init__(self, templates: Sequence[Template]) -> None:
+        self._templates = [template.triples for template in templates]
 
     def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[DerivedEvent]:
         """The derived events of one notification; a clause without any triple makes none."""
@@ -86,16 +85,6 @@ def derived_records(events: Sequence[DerivedEvent], start: Ints, end: Ints, firs
     }
     arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
-
-
-def _triples(template: GroupPattern) -> Iterable[TriplePattern]:
-    stack = [parse_group(template.text)]
-    while stack:
-        match stack.pop():
-            case Bgp(triples):
-                yield from triples
-            case Join(left, right):
-                stack += [left, right]
 
 
 def _instantiate(patterns: Sequence[TriplePattern], members: Sequence[Mapping[str, str]], id_: str) -> set[Triple]:

@@ -14,14 +14,17 @@ from motet.language.visibility import leaf_variables
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow
-from motet.model.terms import RDF_TYPE, XSD, iri, literal
+from motet.model.terms import XSD, iri, literal
 from motet.model.times import format_datetime
+from motet.sparql.algebra import EMPTY, Extend, Variable
 from motet.sparql.evaluate import compile_group
 from motet.sparql.expressions import test
 from motet.sparql.graph import Graph
-from motet.sparql.parse import parse_expression, parse_group
+from motet.sparql.rewrite import preceded
 
 Bindings = Mapping[str, str]
+
+_EVENT = ".event"  # a hidden variable that no pattern has
 
 
 class Verifier:
@@ -115,7 +118,7 @@ def _conditions(pattern: Pattern) -> Iterator[Condition]:
             yield lambda row, _: (row.end or 0) - (row.start or 0) <= bound
         case Filter(operand, condition):
             yield from _conditions(operand)
-            holds = test(parse_expression(condition.text))
+            holds = test(condition.algebra)
             yield lambda _, bindings: holds(bindings)
 
 
@@ -127,13 +130,8 @@ def _compiled(event: Event) -> Callable[[Graph, str], list[dict[str, str]]] | No
     """
     if is_any(event):
         return None
-    typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
-    body = event.body.text if event.body else ""
-    given = "given"
-    while f"?{given}" in body or given == event.name:
-        given += "_"
-    solve = compile_group(parse_group(f"BIND(?{given} AS ?{event.name}) {typed} {body}"))
-    return lambda graph, event_iri: solve(graph, {given: event_iri})
+    solve = compile_group(preceded(event.algebra, Extend(EMPTY, event.name, Variable(_EVENT))))
+    return lambda graph, event_iri: solve(graph, {_EVENT: event_iri})
 
 
 def _times(event: Event, row: EventRow) -> dict[str, str]:

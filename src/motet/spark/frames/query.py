@@ -20,7 +20,6 @@ from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.leaf_predicates import normalise
 from motet.plan.nodes import Meeting
 from motet.sparql.algebra import Extend, NegatedSet, Triple, Values, variable_name
-from motet.sparql.parse_cache import group_of
 from motet.sparql.prologue import read_prologue
 from motet.sparql.tokens import Document
 
@@ -258,7 +257,7 @@ def _columns(event: Event) -> Iterator[str]:
 
 
 def _algebra(event: Event) -> object:
-    return group_of(event.body.text) if event.body else ()
+    return event.body.algebra if event.body else ()
 
 
 def _parts(tree: object) -> Iterator[object]:
