@@ -33,7 +33,7 @@ from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.spark.session import session
 from motet.spark.stream.job import start_query
-from motet.spark.stream.progress import batches
+from motet.spark.stream.progress import ended_batches
 
 CORES = 2
 QUADS = 6  # of an event
@@ -82,7 +82,7 @@ def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int | Non
         for path in files[:WARM]:
             append(lake, path)
             query.processAllAvailable()
-        before = list(batches(query, -1))[-1].number
+        before = list(ended_batches(query, -1))[-1].number
         begin = time.perf_counter()
         for path in files[WARM:]:
             append(lake, path)
@@ -91,7 +91,7 @@ def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int | Non
         seconds = time.perf_counter() - begin
     finally:
         query.stop()
-    counted = list(batches(query, before))
+    counted = list(ended_batches(query, before))
     stages = {name: sum(batch.stages[name] for batch in counted) for name in counted[0].stages}
     stages["decoding and appending, by the clock"] = appended
     return Figure(seconds, stages, sum(batch.notifications for batch in counted))
@@ -159,7 +159,7 @@ def flat(rounds: int, events: int, picture: Path) -> None:
             append(lake, path)
             path.unlink()
             query.processAllAvailable()
-            last = list(batches(query, -1))[-1]
+            last = list(ended_batches(query, -1))[-1]
             size = sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
             seen.append({"state": last.state_bytes, "checkpoint": size, "memory": resident(os.getpid())})
         query.stop()

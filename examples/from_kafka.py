@@ -59,7 +59,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         lake = f"{directory}/lake"
         messages = to_events(without_kafka(spark, f"{directory}/messages"))
-        query = ingest(messages, lake, checkpoint=f"{directory}/checkpoint", trigger={"availableNow": True}, told=print)
+        query = ingest(
+            messages, lake, checkpoint=f"{directory}/checkpoint", trigger={"availableNow": True}, on_batch=print
+        )
         query.awaitTermination()
         print(f"{Lake.open(lake).snapshot().next_offset} events in the log, and set aside:")
         for path in Path(lake, "dead-letter").iterdir():

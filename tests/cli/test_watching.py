@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.live import Live
 
 from motet.cli.watching import _Board, watching
-from motet.spark.stream.progress import Batch, Standing
+from motet.spark.stream.progress import BatchProgress, LakeStatus
 
-BATCH = Batch(
+BATCH = BatchProgress(
     number=3,
     at="2026-11-16T08:00:00.000Z",
     seconds=2.0,
@@ -26,21 +26,21 @@ BATCH = Batch(
     phases={"queryPlanning": 0.25, "addBatch": 1.5},
     stages={"matching": 0.5, "detecting": 0.25},
 )
-LAKES = [Standing("/a", 90, 60, 4, 1_500_000, 3_500_000), Standing("/b", 0, 0, 0, None, None)]
+LAKES = [LakeStatus("/a", 90, 60, 4, 1_500_000, 3_500_000), LakeStatus("/b", 0, 0, 0, None, None)]
 
 
 def test_elsewhere_a_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """What a log of a service needs."""
     with watching(as_json=False) as watch:
-        watch.stand(LAKES)
-        watch.batch(BATCH, LAKES)
+        watch.set_lake_status(LAKES)
+        watch.add_batch(BATCH, LAKES)
     assert capsys.readouterr().out == "batch 3: 100 records in 2.0 s (50/s), 20 notifications, 30 behind\n"
 
 
 def test_for_programs_a_batch_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
     """Everything that is known of it and of the lakes, in one line."""
     with watching(as_json=True) as watch:
-        watch.batch(BATCH, LAKES)
+        watch.add_batch(BATCH, LAKES)
     told = json.loads(capsys.readouterr().out)
     lakes = told.pop("lakes")
     assert told == json.loads(json.dumps(BATCH.to_json()))
@@ -52,8 +52,8 @@ def test_on_a_terminal_a_table_follows(monkeypatch: pytest.MonkeyPatch, capsys: 
     console = Console(width=140, record=True, force_terminal=True)
     with Live(console=console, auto_refresh=False) as live:
         board = _Board(live)
-        board.stand(LAKES)
-        board.batch(BATCH, LAKES)
+        board.set_lake_status(LAKES)
+        board.add_batch(BATCH, LAKES)
     rows = [" ".join(line.split()) for line in console.export_text().splitlines()]
     for row in (
         "batch 3, 2.0 s: queryPlanning 12%, addBatch 75%",

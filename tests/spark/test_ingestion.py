@@ -20,14 +20,14 @@ from motet.model.errors import DecodeError, UsageError
 from motet.model.schemas import EVENTS
 from motet.spark import ingestion as staging
 from motet.spark.ingestion import (
-    Ingested,
-    Staged,
+    IngestResult,
+    StagedFiles,
     Stager,
     delete_staged,
-    in_time_order,
     ingest,
     ingest_batch,
-    keep_dead_letters,
+    read_by_end,
+    write_dead_letters,
 )
 
 SCHEMA = "value string, content_type string, timestamp timestamp, id string"
@@ -65,13 +65,13 @@ def test_a_batch_is_one_commit_in_the_order_of_time(spark: SparkSession, tmp_pat
         ("<> <urn:p> 1 .", TURTLE, at(3), "no iri"),
     ]
     frame = spark.createDataFrame(values, SCHEMA).repartition(3)
-    assert ingest_batch(frame, tmp_path / "lake") == Ingested(3, 1, 0, 3)
+    assert ingest_batch(frame, tmp_path / "lake") == IngestResult(3, 1, 0, 3)
     assert rows(tmp_path / "lake") == [("urn:e:3", 1, False), ("urn:e:2", 3, False), ("urn:e:1", 5, False)]
     assert Lake.open(tmp_path / "lake").snapshot().version == 1
     kept = letters(tmp_path / "lake" / "dead-letter")
     assert sorted(content for _, content in kept) == ["<> <urn:p> 1 .", "<> <urn:p> 1 .", "junk"]
     assert list((tmp_path / "lake" / "tmp").iterdir()) == []
-    assert ingest_batch(frame, tmp_path / "lake") == Ingested(0, 4, 0, 3)
+    assert ingest_batch(frame, tmp_path / "lake") == IngestResult(0, 4, 0, 3)
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
@@ -86,7 +86,7 @@ def put(folder: Path, number: int, *values: str) -> None:
 def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """Whether a query goes on from its checkpoint, repeats a batch, or starts anew: every event is there once."""
     folder, lake, checkpoint = tmp_path / "in", tmp_path / "lake", tmp_path / "checkpoint"
-    told: list[Ingested] = []
+    told: list[IngestResult] = []
 
     def run(checkpoint: Path) -> None:
         query = ingest(
@@ -95,7 +95,7 @@ def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: P
             checkpoint=checkpoint,
             trigger={"availableNow": True},
             dead_letter=tmp_path / "letters",
-            told=told.append,
+            on_batch=told.append,
         )
         assert query.awaitTermination(120)
 
@@ -103,12 +103,12 @@ def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: P
     run(checkpoint)
     put(folder, 2, quad(3))
     run(checkpoint)
-    assert told == [Ingested(2, 0, 0, 1), Ingested(1, 0, 0, 0)]
+    assert told == [IngestResult(2, 0, 0, 1), IngestResult(1, 0, 0, 0)]
     (checkpoint / "commits" / "1").unlink()  # as if it had died between its commit to the lake and Spark's own
     for trace in (checkpoint / "commits").glob(".1.*"):
         trace.unlink()
     run(checkpoint)
-    assert told[2:] == [Ingested(0, 1, 0, 0)]
+    assert told[2:] == [IngestResult(0, 1, 0, 0)]
     run(tmp_path / "another")
     assert sum(one.accepted for one in told) == 3
     assert sorted(id_ for id_, _, _ in rows(lake)) == ["urn:e:1", "urn:e:2", "urn:e:3"]
@@ -132,12 +132,12 @@ def decoded(ends: list[int], *rejected: str) -> Decoded:
     return Decoded(pa.RecordBatch.from_pylist(rows, EVENTS), [DecodeError(reason) for reason in rejected])
 
 
-def stage(lake: Path, parts: list[list[int]]) -> list[Staged]:
+def stage(lake: Path, parts: list[list[int]]) -> list[StagedFiles]:
     found = []
     for number, ends in enumerate(parts):
         stager = Stager(str(lake), number)
         batches = [batch for end in ends for batch in stager.add(decoded([end]))]
-        found += [Staged(**row) for batch in [*batches, *stager.finish()] for row in batch.to_pylist()]
+        found += [StagedFiles(**row) for batch in [*batches, *stager.finish()] for row in batch.to_pylist()]
     return found
 
 
@@ -151,7 +151,7 @@ def test_staged_events_come_in_the_order_of_time(
         patched.setattr(staging, "FILE_EVENTS", 4)
         patched.setattr(staging, "COMMIT_EVENTS", commit)
         staged = stage(lake, parts)
-        tables = list(in_time_order(str(lake), staged))
+        tables = list(read_by_end(str(lake), staged))
     ends = [table["end"].cast(pa.int64()).to_pylist() for table in tables]
     assert [end for table in ends for end in table] == sorted(end for part in parts for end in part)
     assert all(len(table) - max(Counter(table).values()) < 2 * commit for table in ends)
@@ -167,8 +167,8 @@ def test_dead_letters_of_a_batch_are_one_file(tmp_path: Path) -> None:
         for part in range(2):
             stager = Stager(lake, part)
             batches = [*stager.add(decoded([], f"reason {part}")), *stager.finish()]
-            staged += [Staged(**row) for batch in batches for row in batch.to_pylist()]
-        keep_dead_letters(lake, staged, tmp_path / "letters" / "1.jsonl")
+            staged += [StagedFiles(**row) for batch in batches for row in batch.to_pylist()]
+        write_dead_letters(lake, staged, tmp_path / "letters" / "1.jsonl")
         delete_staged(lake, staged)
     (kept,) = (tmp_path / "letters").iterdir()
     assert [line.partition('"reason": ')[2][:10] for line in kept.read_text().splitlines()] == [

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from motet.model.errors import UsageError
-from motet.spark.session import ROCKSDB, choose, chosen, cores, session
+from motet.spark.session import ROCKSDB, cores, resolve_master, session, set_submitted
 
 QUIET_START = """
 from motet.spark.session import session
@@ -69,11 +69,11 @@ def test_given_settings_win_over_our_own(spark: SparkSession) -> None:
 def test_what_was_submitted_wins_over_our_own_and_loses_to_the_callers(spark: SparkSession) -> None:
     """`motet submit` chooses for every session of its process."""
     name = "spark.sql.shuffle.partitions"
-    choose({name: "6"})
+    set_submitted({name: "6"})
     try:
         assert (session().conf.get(name), session(config={name: "7"}).conf.get(name)) == ("6", "7")
     finally:
-        choose({})
+        set_submitted({})
         spark.conf.set(name, "4")
 
 
@@ -87,9 +87,9 @@ def test_spark_connect_without_its_parts_is_refused(monkeypatch: pytest.MonkeyPa
 def test_a_remote_that_is_no_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable is read only where nobody has chosen a master."""
     monkeypatch.setenv("SPARK_REMOTE", "head")
-    assert chosen("local[2]") == "local[2]"
+    assert resolve_master("local[2]") == "local[2]"
     with pytest.raises(UsageError, match="SPARK_REMOTE is 'head'"):
-        chosen()
+        resolve_master()
 
 
 def test_the_environment_is_as_before(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from motet.cli.main import main
 from motet.model.errors import UsageError
-from motet.spark.submit import Submission, packed_environment, shell, staged
+from motet.spark.submit import Submission, format_shell, pack_environment, stage_package
 
 PACKAGE = Path("/s/motet-package.zip")
 
@@ -50,8 +50,8 @@ def test_a_driver_in_the_cluster_gets_what_executors_get(master: str, driver: st
 
 def test_the_line_is_a_call_of_spark_submit() -> None:
     """What `--dry-run` prints: options first, then the program and the command."""
-    line = Submission("yarn", ("stream", "--lake", "/a b"), "cluster", executor_python="/p").line(Path("s"))
-    said = shell(line).splitlines()
+    line = Submission("yarn", ("stream", "--lake", "/a b"), "cluster", executor_python="/p").command_line(Path("s"))
+    said = format_shell(line).splitlines()
     assert said[:3] == ["spark-submit \\", "  --master yarn \\", "  --deploy-mode cluster \\"]
     assert "  --conf 'spark.archives=s/motet-package.zip#motet-package' \\" in said
     assert said[-1] == "  s/motet_main.py stream --lake '/a b'"
@@ -75,7 +75,7 @@ def test_what_cannot_work_is_refused(submission: Submission, said: str) -> None:
 def test_the_package_runs_from_its_archive(tmp_path: Path) -> None:
     """Unpacked as executors do it, it is whole: kernels, grammars and all, and it is the one that is found."""
     folder = tmp_path / "motet-package"
-    with zipfile.ZipFile(staged(tmp_path)) as archive:
+    with zipfile.ZipFile(stage_package(tmp_path)) as archive:
         archive.extractall(folder)
     program = (
         "import motet; from motet.language.parse import parse; from motet.engine.kernel import Kernel; "
@@ -91,9 +91,9 @@ def test_the_package_runs_from_its_archive(tmp_path: Path) -> None:
 def test_an_environment_that_is_missing_and_cannot_be_packed_is_refused(tmp_path: Path) -> None:
     """One that is there is taken as it is."""
     (tmp_path / "there.tar.gz").touch()
-    assert packed_environment(tmp_path / "there.tar.gz") == tmp_path / "there.tar.gz"
+    assert pack_environment(tmp_path / "there.tar.gz") == tmp_path / "there.tar.gz"
     with pytest.raises(UsageError, match="-pack is not installed"):
-        packed_environment(tmp_path / "missing.tar.gz")
+        pack_environment(tmp_path / "missing.tar.gz")
 
 
 @pytest.mark.parametrize(

@@ -46,23 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake
-    from motet.spark.session import chosen
-    from motet.spark.stream.checkpoint import default_of, settled
+    from motet.spark.session import resolve_master
+    from motet.spark.stream.checkpoint import default_checkpoint, open_checkpoint
     from motet.spark.stream.job import MAX_RECORDS, PipelineJob, pipeline_session
-    from motet.spark.stream.metrics import Metrics, served
+    from motet.spark.stream.metrics import Metrics, serve_metrics
 
     if args.most is not None and args.most < 1:
         raise UsageError(f"--most {args.most} lets no record through", advice="Choose at least 1.")
     config = settings_of(args.conf)
     lakes = [Lake.open(lake, create=False) for lake in args.lake]
-    checkpoint = Path(args.checkpoint or default_of(args.lake)).absolute()
+    checkpoint = Path(args.checkpoint or default_checkpoint(args.lake)).absolute()
     metrics = Metrics()
     with ExitStack() as stack:
         if args.metrics_port is not None:
-            port = stack.enter_context(served(metrics, args.metrics_host, args.metrics_port))
+            port = stack.enter_context(serve_metrics(metrics, args.metrics_host, args.metrics_port))
             output.complain(f"metrics: http://{args.metrics_host}:{port}/metrics")
         roots = [str(lake.store.root.absolute()) for lake in lakes]
-        note = settled(checkpoint, roots, args.buckets, chosen(args.master))
+        note = open_checkpoint(checkpoint, roots, args.buckets, resolve_master(args.master))
         output.complain("starting Spark ...")
         spark = stack.enter_context(pipeline_session(args.master, note.buckets, config))
         stop_requested = stack.enter_context(until_asked_to_stop())

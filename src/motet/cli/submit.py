@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _submission(args: argparse.Namespace) -> Submission:
-    from motet.spark.submit import Submission, packed_environment
+    from motet.spark.submit import Submission, pack_environment
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or words[0] not in ON_SPARK:
@@ -66,21 +66,21 @@ def _submission(args: argparse.Namespace) -> Submission:
         raise UsageError(f"`motet {words[0]}` uses Spark only when it is asked to", advice="Add --engine spark.")
     environment = Path(args.environment) if args.environment else None
     if environment is not None and not args.dry_run:
-        environment = packed_environment(environment)
+        environment = pack_environment(environment)
     config = tuple(settings_of(args.conf).items())
     return Submission(args.master, tuple(words), args.deploy_mode, environment, args.executor_python, config)
 
 
 def _print_line(submission: Submission) -> int:
-    from motet.spark.submit import shell, staged
+    from motet.spark.submit import format_shell, stage_package
 
     folder = Path("motet-submit")
     try:
         folder.mkdir(exist_ok=True)
-        staged(folder)
+        stage_package(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror}", advice="Call it from elsewhere.") from error
-    print(shell(submission.line(folder)))
+    print(format_shell(submission.command_line(folder)))
     return 0
 
 
@@ -90,10 +90,10 @@ def _in_cluster(submission: Submission, folder: Path) -> int:
     import pyspark
 
     from motet.spark.java import find_java
-    from motet.spark.submit import staged
+    from motet.spark.submit import stage_package
 
-    staged(folder)
-    _, *options = submission.line(folder)
+    stage_package(folder)
+    _, *options = submission.command_line(folder)
     program = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     environment = os.environ | {"JAVA_HOME": str(find_java().home)}
     status = subprocess.run([program, *options], env=environment, check=False).returncode
@@ -105,13 +105,13 @@ def _in_cluster(submission: Submission, folder: Path) -> int:
 def _from_here(submission: Submission, folder: Path) -> int:
     """The driver is this process: the command runs in it, and its session gets the settings."""
     from motet.cli.main import main
-    from motet.spark.session import choose
-    from motet.spark.submit import staged
+    from motet.spark.session import set_submitted
+    from motet.spark.submit import stage_package
 
-    settings = submission.settings(staged(folder))
+    settings = submission.settings(stage_package(folder))
     if submission.kind != "local" and submission.environment is None:
         output.complain(f"executors use {settings['spark.pyspark.python']}: it must be there on every machine")
-    choose(settings)
+    set_submitted(settings)
     with _own_environment(submission):
         return main(list(submission.command))
 

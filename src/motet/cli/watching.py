@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from motet.spark.stream.job import ProgressObserver
-    from motet.spark.stream.progress import Batch, Standing
+    from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 
 @contextmanager
@@ -35,7 +35,7 @@ class _Lines:
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
 
-    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
         if self._as_json:
             now = time.time_ns() // 1000
             text = json.dumps({**batch.to_json(), "lakes": [lake.to_json(now) for lake in lakes]}, sort_keys=True)
@@ -47,7 +47,7 @@ class _Lines:
             )
         print(text, flush=True)
 
-    def stand(self, lakes: list[Standing]) -> None:
+    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
         """Between batches there is nothing to say."""
 
 
@@ -56,20 +56,20 @@ class _Board:
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._batch: Batch | None = None
+        self._batch: BatchProgress | None = None
 
-    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
         self._batch = batch
-        self.stand(lakes)
+        self.set_lake_status(lakes)
 
-    def stand(self, lakes: list[Standing]) -> None:
+    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
         from rich.console import Group
 
         parts = [_of_lakes(lakes, time.time_ns() // 1000)]
         self._live.update(Group(*([] if self._batch is None else [_of_batch(self._batch)]), *parts))
 
 
-def _of_batch(batch: Batch) -> Table:
+def _of_batch(batch: BatchProgress) -> Table:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -89,7 +89,7 @@ def _of_batch(batch: Batch) -> Table:
     return table
 
 
-def _of_lakes(lakes: list[Standing], now: int) -> Table:
+def _of_lakes(lakes: list[LakeStatus], now: int) -> Table:
     from rich.table import Table
 
     table = Table("lake", "records", "behind", "frontier", "lag", "behind the clock", box=None, padding=(0, 2, 0, 0))

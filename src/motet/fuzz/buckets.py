@@ -41,7 +41,7 @@ class BucketsEngine:
         from motet.engine.detect.saving import Saved
         from motet.engine.kernel import Kernel
         from motet.engine.reading import Course
-        from motet.spark.stream.backfill import Past
+        from motet.spark.stream.backfill import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, places = log_of(case)
@@ -51,7 +51,11 @@ class BucketsEngine:
             before = pieces(records.slice(0, offset), random)
             (subscription,) = parse(records.column("text")[offset].as_py())
             is_at_home = buckets.is_at_home(subscription)
-            return before if is_at_home else Past(subscription, buckets, before, case.lateness).of(bucket)
+            return (
+                before
+                if is_at_home
+                else BucketBackfill(subscription, buckets, before, case.lateness).read_bucket(bucket)
+            )
 
         router = Kernel(lateness=case.lateness, buckets=buckets)
         kernels = [

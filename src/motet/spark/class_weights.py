@@ -30,7 +30,7 @@ from motet.ontology.vocabulary import TYPE, Triple
 from motet.ontology.weights import WeightedTree, class_weights, weighted_tree
 from motet.spark.tables import read_lake
 
-COUNTS = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("count", pa.int64(), nullable=False)])
+CLASS_COUNTS = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("count", pa.int64(), nullable=False)])
 
 
 def weigh_classes(
@@ -58,9 +58,9 @@ def count_events(
     spark: SparkSession, lake: str | Path, ontology: Ontology, hierarchy: Hierarchy, *, first: int = 0
 ) -> dict[str, int]:
     """How many events have each class as one of their most specific ones."""
-    counting = Counting(ontology.triples, hierarchy)
+    counting = CountClasses(ontology.triples, hierarchy)
     records = read_lake(spark, lake, first).where("kind = 'event'")
-    counts = records.mapInArrow(counting, from_arrow_schema(COUNTS)).groupBy("name").agg(f.sum("count"))
+    counts = records.mapInArrow(counting, from_arrow_schema(CLASS_COUNTS)).groupBy("name").agg(f.sum("count"))
     return {name: int(count) for name, count in counts.collect()}
 
 
@@ -72,7 +72,7 @@ def count_subscriptions(snapshot: Snapshot) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Counting:
+class CountClasses:
     """Batches of records to batches of COUNTS. Travels to workers as plain fields; each closes the ontology once."""
 
     ontology: Sequence[Triple]
@@ -82,7 +82,7 @@ class Counting:
         counts = Counter(
             name for batch in batches for row in event_rows(batch) for name in self._classes(row.id, row.triples)
         )
-        yield pa.RecordBatch.from_pydict({"name": list(counts), "count": list(counts.values())}, schema=COUNTS)
+        yield pa.RecordBatch.from_pydict({"name": list(counts), "count": list(counts.values())}, schema=CLASS_COUNTS)
 
     def _classes(self, event: str, triples: Sequence[Triple]) -> tuple[str, ...]:
         own = iri(event)

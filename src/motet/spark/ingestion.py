@@ -43,11 +43,11 @@ from motet.model.schemas import EVENTS, TIME
 COUNTS = pa.schema([pa.field(name, pa.int64()) for name in ("accepted", "duplicates", "late")])
 COLUMNS = {"value": BinaryType(), "content_type": StringType(), "timestamp": TimestampType(), "id": StringType()}
 
-Told = Callable[["Ingested"], object]
+OnBatch = Callable[["IngestResult"], object]
 
 
 @dataclass(frozen=True)
-class Ingested:
+class IngestResult:
     """What became of a batch."""
 
     accepted: int = 0
@@ -57,7 +57,7 @@ class Ingested:
 
 
 @dataclass(frozen=True)
-class Destination:
+class IngestTarget:
     """Where a batch goes, and under which name what it rejects is kept."""
 
     lake: str
@@ -73,7 +73,7 @@ def ingest(
     content_type: str = Format.N_QUADS.value,
     trigger: Mapping[str, Any] | None = None,
     dead_letter: str | Path | None = None,
-    told: Told | None = None,
+    on_batch: OnBatch | None = None,
 ) -> StreamingQuery:
     """Start a query that takes the rows of a streaming DataFrame into a lake, each exactly once.
 
@@ -88,10 +88,10 @@ def ingest(
     query = blake2b(str(checkpoint).encode(), digest_size=6).hexdigest()
 
     def take(batch: DataFrame, number: int) -> None:
-        destination = Destination(place, _dead_letter(place, dead_letter), f"{query}-{number:012}")
+        destination = IngestTarget(place, _dead_letter(place, dead_letter), f"{query}-{number:012}")
         ingested = _take(batch, destination)
-        if told is not None:
-            told(ingested)
+        if on_batch is not None:
+            on_batch(ingested)
 
     writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
     return (writer.trigger(**trigger) if trigger else writer).start()
@@ -103,13 +103,13 @@ def ingest_batch(
     *,
     content_type: str = Format.N_QUADS.value,
     dead_letter: str | Path | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Take the rows of a DataFrame that is no stream into a lake; what the log holds already is left out."""
     if df.isStreaming:
         raise UsageError("this DataFrame is a stream", advice="Use ingest(df, lake, checkpoint=...).")
     rows = _checked(df, content_type)
     place = _made(lake)
-    return _take(rows, Destination(place, _dead_letter(place, dead_letter), f"batch-{uuid4().hex}"))
+    return _take(rows, IngestTarget(place, _dead_letter(place, dead_letter), f"batch-{uuid4().hex}"))
 
 
 def _checked(df: DataFrame, content_type: str) -> DataFrame:
@@ -134,12 +134,12 @@ def _dead_letter(lake: str, wanted: str | Path | None) -> str:
     return str(Path(wanted).absolute() if wanted is not None else Path(lake) / "dead-letter")
 
 
-def _take(batch: DataFrame, destination: Destination) -> Ingested:
+def _take(batch: DataFrame, destination: IngestTarget) -> IngestResult:
     """Two jobs: decode and stage, then append."""
     rows = batch.mapInArrow(_staging(destination.lake), from_arrow_schema(STAGED)).collect()  # of names and counts
-    staged = sorted((Staged(**row.asDict()) for row in rows), key=lambda one: (one.part, one.number))
+    staged = sorted((StagedFiles(**row.asDict()) for row in rows), key=lambda one: (one.part, one.number))
     try:
-        return _append(batch.sparkSession, staged, destination) if staged else Ingested()
+        return _append(batch.sparkSession, staged, destination) if staged else IngestResult()
     finally:
         delete_staged(destination.lake, staged)
 
@@ -168,24 +168,24 @@ def _messages(batch: pa.RecordBatch, part: int, first: int) -> Iterator[Message]
             yield Message(value, content_type, name, now if stamp is None else stamp, event_id=id_)
 
 
-def _append(spark: SparkSession, staged: list[Staged], destination: Destination) -> Ingested:
+def _append(spark: SparkSession, staged: list[StagedFiles], destination: IngestTarget) -> IngestResult:
     def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             lake = Lake.open(destination.lake, create=False)
-            keep_dead_letters(destination.lake, staged, Path(destination.dead_letter, f"{destination.name}.jsonl"))
-            for events in in_time_order(destination.lake, staged):
+            write_dead_letters(destination.lake, staged, Path(destination.dead_letter, f"{destination.name}.jsonl"))
+            for events in read_by_end(destination.lake, staged):
                 appended = lake.append(events, now=time.time_ns() // 1000)
                 counts = [pa.array([getattr(appended, name)]) for name in COUNTS.names]
                 yield pa.RecordBatch.from_arrays(counts, schema=COUNTS)
 
     counts = spark.range(0, 1, 1, 1).mapInArrow(append, from_arrow_schema(COUNTS)).collect()
     totals = {name: sum(row[name] for row in counts) for name in COUNTS.names}
-    return Ingested(**totals, rejected=sum(one.rejected for one in staged))
+    return IngestResult(**totals, rejected=sum(one.rejected for one in staged))
 
 
 FILE_EVENTS = 131_072  # of a staged file
-FILE_LETTERS = 1_024  # of rejections, which may be large
-GROUP_EVENTS = 16_384  # of a row group, of which a stretch of time needs only some
+FILE_REJECTIONS = 1_024  # of rejections, which may be large
+ROW_GROUP_EVENTS = 16_384  # of a row group, of which a stretch of time needs only some
 COMMIT_EVENTS = 524_288  # of a commit: what the appending task holds in memory
 
 STAGED = pa.schema(
@@ -201,7 +201,7 @@ STAGED = pa.schema(
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedFiles:
     """What a task has left behind: a file of events, a file of rejections, or one of them."""
 
     part: int
@@ -226,7 +226,7 @@ class Stager:
         """Rows of STAGED for the files that are full now."""
         self._events.append(decoded.events)
         self._rejected += decoded.rejected
-        if sum(batch.num_rows for batch in self._events) >= FILE_EVENTS or len(self._rejected) >= FILE_LETTERS:
+        if sum(batch.num_rows for batch in self._events) >= FILE_EVENTS or len(self._rejected) >= FILE_REJECTIONS:
             yield from self.finish()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -234,7 +234,7 @@ class Stager:
         events = pa.Table.from_batches(self._events, EVENTS)
         if events.num_rows or self._rejected:
             names = self._write_events(events), self._write_letters()
-            row = Staged(self._part, self._number, *names, events.num_rows, len(self._rejected))
+            row = StagedFiles(self._part, self._number, *names, events.num_rows, len(self._rejected))
             yield pa.RecordBatch.from_pylist([vars(row)], schema=STAGED)
             self._number += 1
         self._events, self._rejected = [], []
@@ -244,7 +244,7 @@ class Stager:
             return None
         name = f"{SCRATCH}/{token_hex(8)}.parquet"
         with self._store.create(name) as sink:
-            pq.write_table(_sorted_by_end(events), sink, compression="lz4", row_group_size=GROUP_EVENTS)
+            pq.write_table(_sorted_by_end(events), sink, compression="lz4", row_group_size=ROW_GROUP_EVENTS)
         return name
 
     def _write_letters(self) -> str | None:
@@ -257,7 +257,7 @@ class Stager:
         return name
 
 
-def in_time_order(lake: str, staged: Sequence[Staged]) -> Iterator[pa.Table]:
+def read_by_end(lake: str, staged: Sequence[StagedFiles]) -> Iterator[pa.Table]:
     """All staged events by their ends, in tables of bounded size."""
     paths = [str(Path(lake, one.events)) for one in staged if one.events is not None]
     if sum(one.rows for one in staged) <= COMMIT_EVENTS:
@@ -269,7 +269,7 @@ def in_time_order(lake: str, staged: Sequence[Staged]) -> Iterator[pa.Table]:
         yield _sorted_by_end(pa.concat_tables([pq.read_table(path, filters=inside) for path in paths]))
 
 
-def keep_dead_letters(lake: str, staged: Sequence[Staged], path: Path) -> None:
+def write_dead_letters(lake: str, staged: Sequence[StagedFiles], path: Path) -> None:
     """Put the rejections of a batch into one file; when the batch is run again it is written again, not doubled."""
     letters = [Path(lake, one.letters) for one in staged if one.letters is not None]
     if not letters:
@@ -285,7 +285,7 @@ def keep_dead_letters(lake: str, staged: Sequence[Staged], path: Path) -> None:
     unfinished.replace(path)
 
 
-def delete_staged(lake: str, staged: Sequence[Staged]) -> None:
+def delete_staged(lake: str, staged: Sequence[StagedFiles]) -> None:
     """Remove staged files; what a killed process leaves is removed by a vacuum, like all scratch files."""
     store = Store(Path(lake), durable=False)
     for name in (name for one in staged for name in (one.events, one.letters) if name is not None):

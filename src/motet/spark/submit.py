@@ -93,7 +93,7 @@ class Submission:
             prefixes += ["spark.yarn.appMasterEnv"] if self.kind == "yarn" else ["spark.kubernetes.driverEnv"]
         return {f"{prefix}.{name}": value for prefix in prefixes}
 
-    def line(self, folder: Path) -> list[str]:
+    def command_line(self, folder: Path) -> list[str]:
         """The call of Spark's own `spark-submit` that does the same; ``folder`` holds what `staged` puts there."""
         settings = self.settings(folder / f"{PACKAGE}.zip")
         options = ["--master", settings.pop("spark.master")]
@@ -103,7 +103,7 @@ class Submission:
         return ["spark-submit", *options, str(folder / MAIN), *self.command]
 
 
-def staged(folder: Path) -> Path:
+def stage_package(folder: Path) -> Path:
     """Put what a submission ships into a folder: the archive of the package, which is returned, and a main program."""
     source = Path(__file__).parents[1]
     archive = folder / f"{PACKAGE}.zip"
@@ -115,7 +115,7 @@ def staged(folder: Path) -> Path:
     return archive
 
 
-def packed_environment(archive: Path) -> Path:
+def pack_environment(archive: Path) -> Path:
     """The archive of an environment; if there is none, this program's own is packed into it."""
     if archive.exists():
         return archive.absolute()
@@ -136,7 +136,7 @@ def packed_environment(archive: Path) -> Path:
     return archive.absolute()
 
 
-def shell(line: Sequence[str]) -> str:
+def format_shell(line: Sequence[str]) -> str:
     """A call as one types it, an option a line.
 
     >>> print(shell(["spark-submit", "--master", "yarn", "main.py", "a b"]))

@@ -13,7 +13,7 @@ from motet.codec.decode import decode_file
 from motet.codec.options import Limits
 from motet.codec.splits import FileSplit
 from motet.model.tables import event_rows
-from motet.spark.batch.events import LARGEST_PART, SMALLEST_PART, cut, decide, read_events
+from motet.spark.batch.events import MAX_SPLIT_BYTES, MIN_SPLIT_BYTES, add_outcome, read_events, split_files
 
 PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
@@ -49,7 +49,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession, files: list[Path]) -> list[Row]:
     """The rows of the files cut into many parts, with their fates, in order."""
-    return decide(read_events(spark, files, target_bytes=500, limits=MANY_PARTS)).orderBy("part", "place").collect()
+    return (
+        add_outcome(read_events(spark, files, target_bytes=500, limits=MANY_PARTS)).orderBy("part", "place").collect()
+    )
 
 
 def fates(rows: list[Row], number: int) -> list[tuple[str, list[str]]]:
@@ -90,7 +92,7 @@ def test_a_rejected_event_leaves_its_place_to_another_file(rows: list[Row]) -> N
 
 
 @pytest.mark.parametrize(
-    ("megabytes", "cores", "size"), [(65, 2, 65 * 2**17), (65, 100, SMALLEST_PART), (2**20, 2, LARGEST_PART)]
+    ("megabytes", "cores", "size"), [(65, 2, 65 * 2**17), (65, 100, MIN_SPLIT_BYTES), (2**20, 2, MAX_SPLIT_BYTES)]
 )
 def test_parts_are_sized_to_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, cores: int, size: int
@@ -106,5 +108,5 @@ def test_parts_are_sized_to_the_cores(
     path = tmp_path / "large.nq"
     with path.open("wb") as file:
         file.truncate(megabytes * 2**20)
-    cut([path], cores)
+    split_files([path], cores)
     assert asked == [size]

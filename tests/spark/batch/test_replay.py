@@ -21,23 +21,25 @@ from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.terms import RDFS, iri
 from motet.model.times import parse_datetime
-from motet.spark.batch.job_plan import Spread, divide
-from motet.spark.batch.replay import MatchSeen, replay_spark
-from motet.spark.batch.routing import Spreading
-from motet.spark.batch.tasks import GROUPED, DetectGroups
+from motet.spark.batch.job_plan import Spread, plan_job
+from motet.spark.batch.replay import MatchVisible, replay_spark
+from motet.spark.batch.routing import EventRouter
+from motet.spark.batch.tasks import ROUTED_EVENTS, DetectGroups
 from motet.spark.batch.verify import verify_spark
 
 
 def lines_of(replay: Replay, part: Part) -> set[str]:
     """What tasks and groups together say."""
     history = part.history
-    division = divide(part.subscriptions, history.background, None)
-    matched = MatchSeen(pickle.dumps((Spreading(division), history)))(replay.snapshot.records())
+    division = plan_job(part.subscriptions, history.background, None)
+    matched = MatchVisible(pickle.dumps((EventRouter(division), history)))(replay.snapshot.records())
     rows = [row for batch in matched for row in batch.to_pylist()]
-    silent = [number for number, one in enumerate(division.components) if one.may_start_alone]
+    silent = [number for number, one in enumerate(division.groups) if one.may_occur_without_events]
     homes: list[dict[str, Any]] = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
-    homes += [{name: row[name] for name in GROUPED.names[2:]} | group for row in rows for group in row["groups"]]
-    table = pa.Table.from_pylist(sorted(homes, key=lambda row: [row[name] for name in GROUPED.names[:3]]), GROUPED)
+    homes += [{name: row[name] for name in ROUTED_EVENTS.names[2:]} | group for row in rows for group in row["groups"]]
+    table = pa.Table.from_pylist(
+        sorted(homes, key=lambda row: [row[name] for name in ROUTED_EVENTS.names[:3]]), ROUTED_EVENTS
+    )
     detected = DetectGroups(pickle.dumps(division), history.setting)(iter(table.to_batches(max_chunksize=7)))
     found = {told["text"] for row in rows for told in row["notifications"]}
     return found.union(*(batch.column("text").to_pylist() for batch in detected))
@@ -52,7 +54,7 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
         replay = load_replay(str(tmp_path / str(number)), asked.subscriptions, since=asked.since, until=asked.until)
         [part] = replay.parts
         assert lines_of(replay, part) == set(expected_of(asked)), f"replay {number}"
-        kinds.update(one.spread for one in divide(part.subscriptions, part.history.background, None).components)
+        kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.history.background, None).groups)
         changed += bool(part.history.setting.changes)
     assert changed > 1 and kinds.keys() == set(Spread)
 

@@ -23,9 +23,9 @@ from motet.model.errors import UsageError
 from motet.model.schemas import EVENTS
 from motet.model.tables import notification_rows
 from motet.reference import SubscribeRecord
-from motet.spark.batch.job_plan import Division, Spread, divide
-from motet.spark.batch.routing import Spreading
-from motet.spark.batch.tasks import GROUPED, DetectGroups
+from motet.spark.batch.job_plan import JobPlan, Spread, plan_job
+from motet.spark.batch.routing import EventRouter
+from motet.spark.batch.tasks import ROUTED_EVENTS, DetectGroups
 from motet.spark.encoding import triples_to_text
 
 CASES = int(os.environ.get("MOTET_CASES", "20"))
@@ -34,12 +34,12 @@ ROOM = "EVENT {0} : <urn:{1}> {{ ?{0} <urn:room> ?room }} "
 PAIR = ROOM.format("a", "A") + ROOM.format("b", "B") + "WHEN a BEFORE b WITHIN 5 s "
 
 
-def divided(text: str) -> Division:
-    return divide(parse(text), frozenset(), "none")
+def divided(text: str) -> JobPlan:
+    return plan_job(parse(text), frozenset(), "none")
 
 
 def spreads(text: str) -> list[tuple[list[str], Spread]]:
-    return [([one.name for one in part.subscriptions], part.spread) for part in divided(text).components]
+    return [([one.name for one in part.subscriptions], part.route_kind) for part in divided(text).groups]
 
 
 def test_what_is_spread_by_what() -> None:
@@ -60,7 +60,7 @@ def test_who_feeds_whom_stays_together() -> None:
     single = "SUBSCRIPTION single EVENT d : <urn:D> WHEN d "
     other = "SUBSCRIPTION other EVENT c : <urn:C> WHEN c "
     division = divided(producer + single + other)
-    assert [one.name for one in division.singles] == ["other"]
+    assert [one.name for one in division.single_event] == ["other"]
     assert spreads(producer + single + other) == [(["producer", "single"], Spread.NOTHING)]
     assert spreads(producer + other) == [(["producer"], Spread.KEY)]
 
@@ -96,26 +96,26 @@ def events_of(case: Case) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=EVENTS)
 
 
-def lines_of(case: Case, division: Division) -> list[str]:
+def lines_of(case: Case, division: JobPlan) -> list[str]:
     """What tasks and groups together say, without Spark between them."""
     events = events_of(case)
-    found = Spreading(division).match(events.append_column("offset", pa.array(range(len(events)))))
-    singles = [notification.to_line() for notification, _ in notification_rows(found.told)]
-    homes = sorted((group["component"], group["bucket"], group["event"]) for group in found.groups.to_pylist())
+    found = EventRouter(division).match(events.append_column("offset", pa.array(range(len(events)))))
+    singles = [notification.to_line() for notification, _ in notification_rows(found.notifications)]
+    homes = sorted((group["component"], group["bucket"], group["event"]) for group in found.routes.to_pylist())
     texts = triples_to_text(events.column("triples")).to_pylist()
     rows = [
         events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "component": c, "bucket": b, "offset": place}
         for c, b, place in homes
     ]
-    silent = [number for number, part in enumerate(division.components) if part.may_start_alone]
+    silent = [number for number, part in enumerate(division.groups) if part.may_occur_without_events]
     alone = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
-    table = pa.Table.from_pylist(sorted(alone + rows, key=lambda row: (row["component"], row["bucket"])), GROUPED)
+    table = pa.Table.from_pylist(sorted(alone + rows, key=lambda row: (row["component"], row["bucket"])), ROUTED_EVENTS)
     detected = [
         line
         for batch in DetectGroups(pickle.dumps(division), Setting())(iter(table.to_batches(max_chunksize=7)))
         for line in batch.column("text").to_pylist()
     ]
-    if any(part.may_repeat for part in division.components):
+    if any(part.may_duplicate for part in division.groups):
         detected = list(dict.fromkeys(detected))
     return sorted(singles + detected)
 
@@ -144,8 +144,8 @@ def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Cas
     kinds = Counter[Spread]()
     for number in range(CASES):
         case = change(nth_case(1, number, Abilities(logs=False)))
-        division = divide(case.subscriptions, case.ontology, case.entailment)
-        kinds.update(part.spread for part in division.components)
+        division = plan_job(case.subscriptions, case.ontology, case.entailment)
+        kinds.update(part.route_kind for part in division.groups)
         assert lines_of(case, division) == sorted(expected_lines(case)), number
     assert kinds[Spread.NOTHING] and kinds[Spread.EVENT]
     assert kinds[Spread.KEY] > (CASES if change is keyed else 0)

@@ -19,8 +19,8 @@ from motet.model.errors import DecodeError, EngineError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow, event_rows
 from motet.model.terms import literal
-from motet.spark.batch.events import cut
-from motet.spark.batch.routing import Found
+from motet.spark.batch.events import split_files
+from motet.spark.batch.routing import RoutedEvents
 from motet.spark.batch.run import run_batch
 from motet.spark.batch.tasks import PACKED_EVENTS, BatchMatcher
 
@@ -35,11 +35,11 @@ def saying() -> BatchMatcher:
     """Notifies for each <urn:say> triple: its object is the subscription and the value of ?x (of ?y too, if "b")."""
 
     class Saying:  # inside a function, so that it is pickled whole and not by a name the workers cannot import
-        def match(self, events: pa.RecordBatch) -> Found:
+        def match(self, events: pa.RecordBatch) -> RoutedEvents:
             from motet.model.notifications import Notification
             from motet.model.tables import event_rows, notification_batch
             from motet.model.terms import literal_parts
-            from motet.spark.batch.routing import Found
+            from motet.spark.batch.routing import RoutedEvents
 
             def said() -> Iterator[tuple[Notification, int]]:
                 for row, offset in zip(event_rows(events), events.column("offset").to_pylist(), strict=True):
@@ -49,7 +49,7 @@ def saying() -> BatchMatcher:
                             bindings = (("x", term), ("y", term)) if name == "b" else (("x", term),)
                             yield Notification(name, row.start or 0, row.end or 0, (row.id,), bindings), offset
 
-            return Found(notification_batch(said()))
+            return RoutedEvents(notification_batch(said()))
 
     return Saying()
 
@@ -115,7 +115,7 @@ def test_tasks_together_do_what_one_reader_does(
     for path in paths:
         write_random_file(path, seeded, 2 * PACKED_EVENTS)
     sink, rejected = io.BytesIO(), list[DecodeError]()
-    parts = cut(paths, 2, target_bytes=target_bytes, limits=limits)
+    parts = split_files(paths, 2, target_bytes=target_bytes, limits=limits)
     summary = run_batch(spark, saying(), parts, sink, arrival=0, reject=rejected.extend, scratch=tmp_path)
     accepted, duplicates, refused = read_alone(paths, limits)
     ordered = sorted((told for row in accepted.values() for told in expected_of(row)), key=lambda told: told.sort_key)
@@ -131,7 +131,7 @@ def test_events_without_a_time_have_the_time_of_arrival(spark: SparkSession, tmp
     path = tmp_path / "events.nq"
     path.write_text(event(1, None, ["a"]) + event(2, 3, ["a"]))
     sink = io.BytesIO()
-    run_batch(spark, saying(), cut([path], 2), sink, arrival=5_000_000)
+    run_batch(spark, saying(), split_files([path], 2), sink, arrival=5_000_000)
     bindings = (("x", '"a"'),)
     expected = [
         Notification("a", 3_000_000, 3_000_000, ("urn:e:2",), bindings),
@@ -145,7 +145,7 @@ def test_nothing_in_nothing_out(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.nq"
     path.touch()
     sink = io.BytesIO()
-    assert run_batch(spark, saying(), cut([path], 2), sink, arrival=0) == Summary(0, 0, 0, 0, tasks=0)
+    assert run_batch(spark, saying(), split_files([path], 2), sink, arrival=0) == Summary(0, 0, 0, 0, tasks=0)
     assert sink.getvalue() == b""
 
 
@@ -153,12 +153,12 @@ def test_a_failure_in_a_task_is_one_error_that_says_why(spark: SparkSession, tmp
     """What a task raises reaches the caller in one sentence, and nothing is written."""
 
     class Failing:
-        def match(self, events: pa.RecordBatch) -> Found:
+        def match(self, events: pa.RecordBatch) -> RoutedEvents:
             raise ValueError("this matching is broken")
 
     path = tmp_path / "events.nq"
     path.write_text(event(1, 1, ["a"]))
     sink = io.BytesIO()
     with pytest.raises(EngineError, match="the run on Spark failed: ValueError: this matching is broken"):
-        run_batch(spark, Failing(), cut([path], 2), sink, arrival=0)
+        run_batch(spark, Failing(), split_files([path], 2), sink, arrival=0)
     assert sink.getvalue() == b""

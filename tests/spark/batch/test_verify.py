@@ -17,7 +17,7 @@ from motet.fuzz.subscriptions import Abilities
 from motet.jobs.verify import derived_again, verify_embedded
 from motet.lake import Lake
 from motet.model.tables import notification_batch
-from motet.spark.batch.verify import packs, verify_spark
+from motet.spark.batch.verify import pack_subscriptions, verify_spark
 
 
 def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
@@ -27,12 +27,12 @@ def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
         lake = lake_of(nth_case(22, number, Abilities()), tmp_path / str(number))
         lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
         snapshot = lake.snapshot()
-        spread = packs(snapshot, 3)
+        spread = pack_subscriptions(snapshot, 3)
         found = [
             row
             for pack in spread
-            for row in derived_again(snapshot, lake.lateness, pack.known)
-            if json.loads(row[1])["subscription"] in pack.told
+            for row in derived_again(snapshot, lake.lateness, pack.active)
+            if json.loads(row[1])["subscription"] in pack.reported
         ]
         assert sorted(found) == sorted(derived_again(snapshot, lake.lateness)), number
         several += len(spread) > 1
@@ -55,7 +55,7 @@ def test_spark_finds_the_same_chain_and_the_same_difference(spark: SparkSession,
             cloud.publish(path.read_bytes())
     lake = Lake.open(tmp_path / "lake")
     snapshot = lake.snapshot()
-    assert any(pack.told >= {"fire", "fire-spreads"} for pack in packs(snapshot, 4))
+    assert any(pack.reported >= {"fire", "fire-spreads"} for pack in pack_subscriptions(snapshot, 4))
     whole = verify_spark(lake, snapshot)
     assert whole.difference is None and whole == verify_embedded(lake, snapshot)
     path = snapshot.notification_paths()[0]

@@ -13,8 +13,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from motet.model.errors import EngineError
 from motet.model.terms import XSD
-from motet.spark.frames.query import written
-from motet.spark.frames.run import DetectArriving, DetectSorted, Work
+from motet.spark.frames.query import parse_subscriptions
+from motet.spark.frames.run import DetectArriving, DetectSorted, TaskSpec
 from motet.spark.stream import state_store as keeping
 
 LEAVES = "EVENT a { ?a :room ?r ; :kind 'a' } EVENT b { ?b :room ?r ; :kind 'b' OPTIONAL { ?b :level ?l } }"
@@ -79,32 +79,32 @@ class Now:
         return self._watermark
 
 
-def work() -> Work:
-    question = written(PATTERNS)
+def work() -> TaskSpec:
+    question = parse_subscriptions(PATTERNS)
     types = {"level": XSD + "integer"}
-    return Work(question, tuple(types.get(name, XSD + "string") for name in question.columns))
+    return TaskSpec(question, tuple(types.get(name, XSD + "string") for name in question.columns))
 
 
-def day(work_: Work, count: int) -> Rows:
+def day(work_: TaskSpec, count: int) -> Rows:
     """Rows of one bucket, in which all can be anything."""
     chance = random.Random(5)
     found: Rows = []
     for n in range(count):
         said = {"room": chance.choice("xy"), "kind": chance.choice("abc"), "level": chance.choice([None, "2", "3"])}
         at = (1000 + 3 * n + chance.randint(0, 5)) * SECOND
-        roles = {f"role{number}": True for number in range(len(work_.question.roles))}
-        texts = {f"text{number}": said[name] for number, name in enumerate(work_.question.columns)}
+        roles = {f"role{number}": True for number in range(len(work_.query.roles))}
+        texts = {f"text{number}": said[name] for number, name in enumerate(work_.query.columns)}
         found.append({"bucket": 0, "id": f"row:{n:03}", "start": at, "end": at, **roles, **texts})
     return found
 
 
-def in_batch(work_: Work, rows: Rows) -> Matches:
+def in_batch(work_: TaskSpec, rows: Rows) -> Matches:
     table = pa.Table.from_pylist(sorted(rows, key=lambda row: (row["end"], row["id"])))
     found = DetectSorted(work_)(iter(table.to_batches(max_chunksize=7)))
     return sorted(tuple(map(str, row.values())) for batch in found for row in batch.to_pylist())
 
 
-def as_stream(work_: Work, rows: Rows, handle: Handle, restart: Callable[[], None]) -> Matches:
+def as_stream(work_: TaskSpec, rows: Rows, handle: Handle, restart: Callable[[], None]) -> Matches:
     """Ten rows in a batch; the watermark is that of the batch before, and a timer fires when it is passed."""
     told: list[pd.DataFrame] = []
     watermark = 0
@@ -135,10 +135,10 @@ def test_a_stream_means_what_a_batch_means(restart: Callable[[], None]) -> None:
     wanted = work()
     rows = day(wanted, 70)
     expected = in_batch(wanted, rows)
-    assert {row[0] for row in expected} == {one.name for one in wanted.question.subscriptions}
+    assert {row[0] for row in expected} == {one.name for one in wanted.query.subscriptions}
     handle = Handle()
     assert as_stream(wanted, rows, handle, restart) == expected
-    assert keeping.Place(*handle.values["place"].rows[0]).deltas == len(handle.values["deltas"].rows)
+    assert keeping.StateHeader(*handle.values["place"].rows[0]).deltas == len(handle.values["deltas"].rows)
 
 
 def test_state_of_another_question_is_refused() -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from motet.engine.detect.saving_format import VERSION
 from motet.model.errors import EngineError, MotetError, UsageError
-from motet.spark.stream.checkpoint import BUCKETS, NOTE, Note, default_of, settled
+from motet.spark.stream.checkpoint import (
+    BUCKETS,
+    METADATA_FILE,
+    CheckpointMetadata,
+    default_checkpoint,
+    open_checkpoint,
+)
 
 
 def _written_by_spark(checkpoint: Path) -> None:
@@ -25,11 +31,15 @@ def _written_by_spark(checkpoint: Path) -> None:
 def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
     """Buckets that are not asked for are those of the first start."""
     checkpoint = tmp_path / "checkpoint"
-    first = settled(checkpoint, ["/lake"], 8, "local[2]")
+    first = open_checkpoint(checkpoint, ["/lake"], 8, "local[2]")
     _written_by_spark(checkpoint)
-    assert first == settled(checkpoint, ["/lake"], None, "spark://head:7077") == Note(("/lake",), 8, VERSION)
-    assert settled(tmp_path / "other", ["/lake"], None, "spark://head:7077").buckets == BUCKETS
-    assert sorted(path.name for path in checkpoint.iterdir()) == ["commits", "metadata", NOTE, "offsets"]
+    assert (
+        first
+        == open_checkpoint(checkpoint, ["/lake"], None, "spark://head:7077")
+        == CheckpointMetadata(("/lake",), 8, VERSION)
+    )
+    assert open_checkpoint(tmp_path / "other", ["/lake"], None, "spark://head:7077").buckets == BUCKETS
+    assert sorted(path.name for path in checkpoint.iterdir()) == ["commits", "metadata", METADATA_FILE, "offsets"]
 
 
 @pytest.mark.parametrize(
@@ -45,31 +55,31 @@ def test_a_start_that_does_not_go_with_the_checkpoint_is_refused(
     tmp_path: Path, lakes: list[str], buckets: int | None, said: str
 ) -> None:
     """The refusal says what the checkpoint has."""
-    settled(tmp_path / "checkpoint", ["/lake"], 8, "local[2]")
+    open_checkpoint(tmp_path / "checkpoint", ["/lake"], 8, "local[2]")
     with pytest.raises(UsageError, match=said):
-        settled(tmp_path / "checkpoint", lakes, buckets, "local[2]")
+        open_checkpoint(tmp_path / "checkpoint", lakes, buckets, "local[2]")
 
 
 @pytest.mark.parametrize("version", ["state", "format"])
 def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: str) -> None:
     """After an upgrade that changed the state, the advice is to derive it again from the log."""
-    settled(tmp_path, ["/lake"], 8, "local[2]")
-    note = json.loads((tmp_path / NOTE).read_text())
-    (tmp_path / NOTE).write_text(json.dumps(note | {version: 99}))
+    open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
+    note = json.loads((tmp_path / METADATA_FILE).read_text())
+    (tmp_path / METADATA_FILE).write_text(json.dumps(note | {version: 99}))
     with pytest.raises(EngineError, match="another version") as refusal:
-        settled(tmp_path, ["/lake"], 8, "local[2]")
+        open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
     assert "derives its state from the log" in str(refusal.value)
 
 
-@pytest.mark.parametrize("file", [NOTE, "offsets/1", "commits/1", "offsets/0", "metadata"])
+@pytest.mark.parametrize("file", [METADATA_FILE, "offsets/1", "commits/1", "offsets/0", "metadata"])
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\x00", b'v1\n{"batch'])
 def test_a_file_that_was_cut_is_found_before_spark_starts(tmp_path: Path, file: str, content: bytes) -> None:
     """The refusal names the checkpoint and the file, and says that nothing is lost."""
-    settled(tmp_path, ["/lake"], 8, "local[2]")
+    open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
     _written_by_spark(tmp_path)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(EngineError) as refusal:
-        settled(tmp_path, ["/lake"], 8, "local[2]")
+        open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
     assert f"the checkpoint {tmp_path} cannot be read: {file} is " in str(refusal.value)
     assert "Nothing is lost" in str(refusal.value)
 
@@ -78,7 +88,7 @@ def test_a_directory_with_other_things_in_it_is_left_alone(tmp_path: Path) -> No
     """Only an empty directory, or none, becomes a checkpoint."""
     (tmp_path / "letters").touch()
     with pytest.raises(UsageError, match="is not empty, and not a checkpoint"):
-        settled(tmp_path, ["/lake"], 8, "local[2]")
+        open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
@@ -86,11 +96,11 @@ def test_a_checkpoint_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     """The reason is the operating system's."""
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be used: Not a directory"):
-        settled(tmp_path / "file" / "checkpoint", ["/lake"], 8, "local[2]")
+        open_checkpoint(tmp_path / "file" / "checkpoint", ["/lake"], 8, "local[2]")
 
 
 def test_one_lake_has_a_place_for_its_checkpoint_and_several_have_none() -> None:
     """Which lake would hold the state of all of them?"""
-    assert default_of(["/lake"]) == Path("/lake/checkpoint")
+    assert default_checkpoint(["/lake"]) == Path("/lake/checkpoint")
     with pytest.raises(MotetError, match="several lakes"):
-        default_of(["/one", "/two"])
+        default_checkpoint(["/one", "/two"])

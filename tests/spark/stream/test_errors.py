@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from motet.spark.stream.errors import spoken
+from motet.spark.stream.errors import describe_failure
 
 CHECKPOINT = Path("/lake/checkpoint")
 FAILED = "[STREAM_FAILED] Query [id = 1] terminated with exception: {} SQLSTATE: XXKST\n=== Streaming Query ===\n"
@@ -35,13 +35,13 @@ class FailedError(Exception):
 def test_an_error_of_our_own_is_told_as_it_is() -> None:
     """With its advice, and without a stack."""
     own = "motet.model.errors.CorruptLakeError: /lake/segments/7 is cut\n  Bring it back from a backup."
-    said = str(spoken(FailedError("Job aborted", WORKER.format(own)), CHECKPOINT))
+    said = str(describe_failure(FailedError("Job aborted", WORKER.format(own)), CHECKPOINT))
     assert said == "/lake/segments/7 is cut\n  Bring it back from a backup."
 
 
 def test_another_error_of_a_worker_is_named() -> None:
     """The last line of its traceback is what went wrong."""
-    said = str(spoken(FailedError("Job aborted", WORKER.format("KeyError: 'door'")), CHECKPOINT))
+    said = str(describe_failure(FailedError("Job aborted", WORKER.format("KeyError: 'door'")), CHECKPOINT))
     assert said == f"the pipeline stopped: KeyError: 'door'\n{AGAIN}"
 
 
@@ -50,14 +50,16 @@ def test_the_innermost_cause_of_the_jvm_is_named() -> None:
     stack = (
         "org.apache.spark.SparkException: x\n\tat a.b(C.scala:1)\nCaused by: java.net.SocketTimeoutException: Timed out"
     )
-    said = str(spoken(FailedError("Python worker failed to connect back.", stack), CHECKPOINT))
+    said = str(describe_failure(FailedError("Python worker failed to connect back.", stack), CHECKPOINT))
     assert said == f"the pipeline stopped: SocketTimeoutException: Timed out\n{AGAIN}"
 
 
 def test_what_comes_through_the_gateway_is_named_too() -> None:
     """Py4J puts the JVM's words behind its own."""
     said = "An error occurred while calling o10.start.\n: java.lang.IllegalStateException: it is stopped\n\tat a.b"
-    assert str(spoken(RuntimeError(said), CHECKPOINT)).startswith("the pipeline stopped: IllegalStateException: it is")
+    assert str(describe_failure(RuntimeError(said), CHECKPOINT)).startswith(
+        "the pipeline stopped: IllegalStateException: it is"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_what_comes_through_the_gateway_is_named_too() -> None:
 )
 def test_a_damaged_checkpoint_is_refused_with_the_way_out(stack: str, reason: str) -> None:
     """Whether Spark finds the damage or a kernel does."""
-    said = str(spoken(FailedError("x", stack), CHECKPOINT))
+    said = str(describe_failure(FailedError("x", stack), CHECKPOINT))
     assert said.startswith(f"the checkpoint /lake/checkpoint cannot be read: {reason}")
     assert "\n  Nothing is lost" in said
 
@@ -82,17 +84,19 @@ def test_a_damaged_checkpoint_is_refused_with_the_way_out(stack: str, reason: st
 def test_a_full_disk_is_not_taken_for_damage() -> None:
     """Removing the checkpoint would not help."""
     stack = "Caused by: a.B: [CANNOT_LOAD_STATE_STORE.X]\nCaused by: java.io.IOException: No space left on device"
-    assert str(spoken(FailedError("x", stack), CHECKPOINT)).startswith(
+    assert str(describe_failure(FailedError("x", stack), CHECKPOINT)).startswith(
         "the pipeline stopped: IOException: No space left"
     )
 
 
 def test_a_second_pipeline_is_told_of_the_first() -> None:
     """Spark notices when both write the same log."""
-    said = str(spoken(FailedError("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", ""), CHECKPOINT))
+    said = str(
+        describe_failure(FailedError("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", ""), CHECKPOINT)
+    )
     assert said.startswith("another pipeline uses the checkpoint /lake/checkpoint\n")
 
 
 def test_an_error_without_words_is_an_error() -> None:
     """Rather than none."""
-    assert str(spoken(RuntimeError(), CHECKPOINT)) == f"the pipeline stopped: Spark does not say why\n{AGAIN}"
+    assert str(describe_failure(RuntimeError(), CHECKPOINT)) == f"the pipeline stopped: Spark does not say why\n{AGAIN}"

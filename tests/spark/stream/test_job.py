@@ -15,16 +15,16 @@ from tests.spark import doors
 from motet.cli import stream
 from motet.cli.main import main
 from motet.lake import Lake
-from motet.spark.stream.progress import Batch, Standing
+from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 
 class Impatient:
     """Asks the command to stop when a batch has ended, as the operating system does."""
 
-    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+    def batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    def stand(self, lakes: list[Standing]) -> None:
+    def stand(self, lakes: list[LakeStatus]) -> None:
         pass
 
 

@@ -12,8 +12,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from motet.lake import Lake
 from motet.model.errors import UsageError
-from motet.spark.stream.metrics import Metrics, served
-from motet.spark.stream.progress import Batch, Standing, batch_of, standing
+from motet.spark.stream.metrics import Metrics, serve_metrics
+from motet.spark.stream.progress import BatchProgress, LakeStatus, lake_status, parse_progress
 
 PROGRESS = {
     "batchId": 3,
@@ -27,7 +27,7 @@ PROGRESS = {
         "made": {"count": 20, "rows": 7, "bytes": 900, "micros": 250_000},
     },
 }
-BATCH = Batch(
+BATCH = BatchProgress(
     number=3,
     at="2026-11-16T08:00:00.000Z",
     seconds=2.0,
@@ -45,13 +45,17 @@ BATCH = Batch(
 
 def test_a_batch_is_told_by_spark_and_by_its_tasks() -> None:
     """A lake that is new to the batch began at offset 0."""
-    assert batch_of(PROGRESS) == BATCH
+    assert parse_progress(PROGRESS) == BATCH
 
 
 def test_a_first_batch_has_no_start_and_a_silent_one_no_counts() -> None:
     """What is missing is nothing, not an error."""
     first = {**PROGRESS, "sources": [{"startOffset": None, "endOffset": {"/a": 9}}], "observedMetrics": {}}
-    assert (batch_of(first).records, batch_of(first).events, batch_of(first).match_rate) == (9, 0, 0.0)
+    assert (parse_progress(first).records, parse_progress(first).events, parse_progress(first).match_rate) == (
+        9,
+        0,
+        0.0,
+    )
 
 
 def test_rates_and_shares_follow_from_the_counts() -> None:
@@ -64,12 +68,12 @@ def test_rates_and_shares_follow_from_the_counts() -> None:
 def test_a_lake_stands_where_its_manifest_says(tmp_path: Path) -> None:
     """The lag is the newest event less the frontier; behind is the clock less the frontier."""
     lake = Lake.open(tmp_path, lateness=5)
-    assert standing(lake) == Standing(str(tmp_path), 0, 0, 0, None, None)
+    assert lake_status(lake) == LakeStatus(str(tmp_path), 0, 0, 0, None, None)
     lake.tick(100)
-    found = standing(lake)
+    found = lake_status(lake)
     assert (found.end, found.backlog, found.frontier, found.lag, found.behind(130)) == (1, 1, 100, None, 30)
-    assert Standing("", 1, 1, 0, 100, 105).lag == 5
-    assert Standing("", 1, 1, 0, 100, 90).lag == 0
+    assert LakeStatus("", 1, 1, 0, 100, 105).lag == 5
+    assert LakeStatus("", 1, 1, 0, 100, 90).lag == 0
 
 
 def text(metrics: Metrics) -> str:
@@ -79,9 +83,11 @@ def text(metrics: Metrics) -> str:
 def test_metrics_are_sums_and_where_things_stand() -> None:
     """Every line of the text, of two equal batches and a lake with a name that must be escaped."""
     metrics = Metrics()
-    metrics.batch(BATCH, [])
-    metrics.batch(BATCH, [])
-    metrics.stand([Standing('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000), Standing("/d", 0, 0, 0, None, None)])
+    metrics.add_batch(BATCH, [])
+    metrics.add_batch(BATCH, [])
+    metrics.set_lake_status(
+        [LakeStatus('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000), LakeStatus("/d", 0, 0, 0, None, None)]
+    )
     values = [line for line in text(metrics).splitlines() if not line.startswith("#")]
     assert values == [
         "motet_batches_total 2.0",
@@ -116,13 +122,13 @@ def test_metrics_are_sums_and_where_things_stand() -> None:
 def test_metrics_are_served_and_nothing_else() -> None:
     """One page, on a port that is free again afterwards."""
     metrics = Metrics()
-    with served(metrics, "127.0.0.1", 0) as port:
+    with serve_metrics(metrics, "127.0.0.1", 0) as port:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             assert (answer.read().decode(), answer.headers["Content-Type"]) == (text(metrics), CONTENT_TYPE_PLAIN_0_0_4)
         with pytest.raises(HTTPError, match="404"):
             urlopen(f"http://127.0.0.1:{port}/secrets", timeout=10)
         with (
             pytest.raises(UsageError, match=f"127.0.0.1:{port}: Address already in use"),
-            served(metrics, "127.0.0.1", port),
+            serve_metrics(metrics, "127.0.0.1", port),
         ):
             pass

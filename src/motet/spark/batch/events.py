@@ -24,8 +24,8 @@ from motet.spark.session import parallelism
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SMALLEST_PART, LARGEST_PART = 2**20, 2**26  # bytes
-PARTS_PER_CORE = 4
+MIN_SPLIT_BYTES, MAX_SPLIT_BYTES = 2**20, 2**26  # bytes
+SPLITS_PER_CORE = 4
 
 ORIGIN = [
     pa.field("source", pa.int32(), nullable=False),  # the file's place in the given order
@@ -39,16 +39,16 @@ Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Parts:
+class FileSplits:
     """The parts of a list of files, and how to decode them."""
 
-    parts: tuple[tuple[int, FileSplit], ...]  # with the place of the file
+    splits: tuple[tuple[int, FileSplit], ...]  # with the place of the file
     limits: Limits
     folder: str  # where relative paths begin, wherever a task runs
 
     def decode(self, number: int) -> Batches:
         """The rows of one part, in the order of the file."""
-        source, part = self.parts[number]
+        source, part = self.splits[number]
         place = 0
         for decoded in decode_split(part, folder=self.folder, limits=self.limits):
             if decoded.events.num_rows:
@@ -59,19 +59,19 @@ class Parts:
                 place += len(decoded.rejected)
 
 
-def cut(
+def split_files(
     paths: Sequence[str | Path], parallelism: int, *, target_bytes: int | None = None, limits: Limits | None = None
-) -> Parts:
+) -> FileSplits:
     """Cut files so that every core has several parts, none so small that its task costs more to start than to run."""
     limits = limits or Limits()
     total = sum(Path(path).stat().st_size for path in paths)
-    size = target_bytes or min(max(total // (PARTS_PER_CORE * parallelism), SMALLEST_PART), LARGEST_PART)
+    size = target_bytes or min(max(total // (SPLITS_PER_CORE * parallelism), MIN_SPLIT_BYTES), MAX_SPLIT_BYTES)
     numbered = enumerate(split_file(str(path), target_bytes=size, limits=limits) for path in paths)
-    return Parts(tuple((source, part) for source, parts in numbered for part in parts), limits, str(Path.cwd()))
+    return FileSplits(tuple((source, part) for source, parts in numbered for part in parts), limits, str(Path.cwd()))
 
 
-def over_parts(
-    spark: SparkSession, parts: Parts, schema: pa.Schema, then: Callable[[Batches], Batches] = lambda rows: rows
+def read_splits(
+    spark: SparkSession, parts: FileSplits, schema: pa.Schema, then: Callable[[Batches], Batches] = lambda rows: rows
 ) -> DataFrame:
     """The rows of the parts, one task for each part; ``then`` makes something of them in the same task."""
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -80,7 +80,7 @@ def over_parts(
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
         return then(rows for number in numbers for rows in parts.decode(number))
 
-    numbers = spark.range(0, len(parts.parts), 1, max(len(parts.parts), 1))
+    numbers = spark.range(0, len(parts.splits), 1, max(len(parts.splits), 1))
     return numbers.mapInArrow(read, from_arrow_schema(schema))
 
 
@@ -92,10 +92,12 @@ def read_events(
     limits: Limits | None = None,
 ) -> DataFrame:
     """The events of the files, in rows of EVENT_ROWS; :func:`decide` tells which of them count."""
-    return over_parts(spark, cut(paths, parallelism(spark), target_bytes=target_bytes, limits=limits), EVENT_ROWS)
+    return read_splits(
+        spark, split_files(paths, parallelism(spark), target_bytes=target_bytes, limits=limits), EVENT_ROWS
+    )
 
 
-def decide(rows: DataFrame) -> DataFrame:
+def add_outcome(rows: DataFrame) -> DataFrame:
     """Add ``fate``, what a single reader of all files would do with each row: accept it, or say why not.
 
     accepted, rejected; ``duplicate``: an event of that IRI is accepted already; ``returned``: an event that an earlier

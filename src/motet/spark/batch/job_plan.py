@@ -25,7 +25,7 @@ from motet.plan.nodes import Kind, Plan
 from motet.plan.partition import Component as Part
 from motet.plan.partition import components
 
-Keys = Mapping[int, tuple[str, ...]]  # by leaf, the variables of the key
+LeafKeys = Mapping[int, tuple[str, ...]]  # by leaf, the variables of the key
 
 
 class Spread(Enum):
@@ -37,39 +37,39 @@ class Spread(Enum):
 
 
 @dataclass(frozen=True)
-class Component:
+class DetectionGroup:
     """Subscriptions that are detected together."""
 
     subscriptions: tuple[Subscription, ...]
-    spread: Spread
-    keys: Keys  # empty unless spread by key
-    may_repeat: bool = False  # several buckets may find the same notification
-    may_start_alone: bool = False  # it has something to say even if no event comes
+    route_kind: Spread
+    keys: LeafKeys  # empty unless spread by key
+    may_duplicate: bool = False  # several buckets may find the same notification
+    may_occur_without_events: bool = False  # it has something to say even if no event comes
 
 
 @dataclass(frozen=True)
-class Division:
+class JobPlan:
     """A run's subscriptions, divided. Picklable."""
 
-    singles: tuple[Subscription, ...]
-    components: tuple[Component, ...]
+    single_event: tuple[Subscription, ...]
+    groups: tuple[DetectionGroup, ...]
     background: frozenset[Triple]
     entailment: str | None  # None: as the background in force asks for
 
     @property
-    def reasoning(self) -> str:
+    def resolved_entailment(self) -> str:
         return self.entailment or ("owl-rl" if self.background else "none")
 
     @cached_property
-    def kernel(self) -> Kernel:
+    def prototype(self) -> Kernel:
         """Without subscriptions, to begin others from: what the background means is found out once."""
         return Kernel(lateness=None, background=self.background, entailment=self.entailment)
 
-    def __reduce__(self) -> tuple[type[Division], tuple[object, ...]]:
-        return Division, (self.singles, self.components, self.background, self.entailment)
+    def __reduce__(self) -> tuple[type[JobPlan], tuple[object, ...]]:
+        return JobPlan, (self.single_event, self.groups, self.background, self.entailment)
 
 
-def divide(subscriptions: Sequence[Subscription], background: frozenset[Triple], entailment: str | None) -> Division:
+def plan_job(subscriptions: Sequence[Subscription], background: frozenset[Triple], entailment: str | None) -> JobPlan:
     """
     >>> from motet.language.parse import parse
     >>> leaf = "EVENT {0} {{ ?{0} <urn:room> ?room }}".format
@@ -79,25 +79,27 @@ def divide(subscriptions: Sequence[Subscription], background: frozenset[Triple],
     >>> [single.name for single in division.singles], [part.spread.value for part in division.components]
     (['one'], ['key'])
     """
-    edges = _feeding(Division(tuple(subscriptions), (), background, entailment))
+    edges = _feeding(JobPlan(tuple(subscriptions), (), background, entailment))
     fed = {name for edge in edges for name in edge}
     detected = [one for one in subscriptions if not is_single(one) or one.name in fed]
     singles = tuple(one for one in subscriptions if is_single(one) and one.name not in fed)
-    empty = Division(singles, (), background, entailment)
+    empty = JobPlan(singles, (), background, entailment)
     if not detected:
         return empty
-    whole = empty.kernel.anew(detected).plan()
+    whole = empty.prototype.anew(detected).plan()
     together = _groups([*(part.subscriptions for part in components(whole)), *edges])
     named = {one.name: one for one in detected}
-    found = [_component([named[name] for name in names], empty.kernel, fed) for names in together]
-    return Division(singles, tuple(found), background, entailment)
+    found = [_component([named[name] for name in names], empty.prototype, fed) for names in together]
+    return JobPlan(singles, tuple(found), background, entailment)
 
 
-def _feeding(undivided: Division) -> list[tuple[str, str]]:
+def _feeding(undivided: JobPlan) -> list[tuple[str, str]]:
     """Who feeds whom; circles are refused."""
-    if not any(isinstance(one.delivery, Construct) for one in undivided.singles):
+    if not any(isinstance(one.delivery, Construct) for one in undivided.single_event):
         return []
-    found = feeds(build(undivided.singles), Reasoner(undivided.background, Entailment(undivided.reasoning)))
+    found = feeds(
+        build(undivided.single_event), Reasoner(undivided.background, Entailment(undivided.resolved_entailment))
+    )
     return sorted({(feed.producer, feed.consumer) for feed in found})
 
 
@@ -110,23 +112,23 @@ def _groups(edges: Iterable[Sequence[str]]) -> list[list[str]]:
     return list({id(group): group for group in home.values()}.values())
 
 
-def _component(subscriptions: Sequence[Subscription], kernel: Kernel, fed: set[str]) -> Component:
+def _component(subscriptions: Sequence[Subscription], kernel: Kernel, fed: set[str]) -> DetectionGroup:
     plan = kernel.anew(subscriptions).plan()
     parts = components(plan)
     mine = tuple(subscriptions)
     if len(parts) == 1 and not fed.intersection(one.name for one in mine):
         (part,) = parts
         if part.stateless:
-            return Component(mine, Spread.EVENT, {})
+            return DetectionGroup(mine, Spread.EVENT, {})
         keys = _leaf_keys(plan, part)
         lost = [root.node for root in plan.roots if not _is_told(plan, part, root.subscription.name)]
         if keys and not any(plan.nodes[node].with_members for node in lost):
-            return Component(mine, Spread.KEY, keys, may_repeat=bool(lost))
+            return DetectionGroup(mine, Spread.KEY, keys, may_duplicate=bool(lost))
     silent = any(node.kind is Kind.NO for node in plan.nodes) and any(one.since is not None for one in mine)
-    return Component(mine, Spread.NOTHING, {}, may_start_alone=silent)
+    return DetectionGroup(mine, Spread.NOTHING, {}, may_occur_without_events=silent)
 
 
-def _leaf_keys(plan: Plan, part: Part) -> Keys:
+def _leaf_keys(plan: Plan, part: Part) -> LeafKeys:
     """The key in the variables of each leaf; none if a leaf would have to be spread in two ways."""
     found: dict[int, tuple[str, ...]] = {}
     for number in part.nodes if part.keys else ():

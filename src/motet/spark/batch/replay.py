@@ -21,10 +21,10 @@ from motet.jobs.replay import History, Part, Replay
 from motet.lake import Snapshot
 from motet.model.schemas import RECORDS
 from motet.spark.batch.events import Batches
-from motet.spark.batch.job_plan import divide
-from motet.spark.batch.routing import Spreading
-from motet.spark.batch.run import failures, kept, told_in, write
-from motet.spark.batch.tasks import FOUND, found_in
+from motet.spark.batch.job_plan import plan_job
+from motet.spark.batch.routing import EventRouter
+from motet.spark.batch.run import cached, compute_notifications, plain_errors, write_lines
+from motet.spark.batch.tasks import MATCH_COLUMNS, match_columns
 from motet.spark.session import parallelism, session
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 TASKS_PER_CORE = 8  # at most: a lake that was never compacted has a segment for every commit
 
-ACCEPTED = pa.schema([*(RECORDS.field(name) for name in ("id", "offset", "frontier")), *FOUND])
+ACCEPTED = pa.schema([*(RECORDS.field(name) for name in ("id", "offset", "frontier")), *MATCH_COLUMNS])
 
 
 def replay_spark(replay: Replay, sink: BinaryIO, *, scratch: str | Path | None = None) -> int:
     """Write the notifications as sorted lines; how many there are. ``scratch`` is as for `run_batch`."""
     spark = session()
-    with failures("the replay"), ExitStack() as opened:
+    with plain_errors("the replay"), ExitStack() as opened:
         told = [_told(spark, replay.snapshot, part, opened) for part in replay.parts]
-        return write(reduce(lambda one, other: one.union(other), told), sink, scratch)
+        return write_lines(reduce(lambda one, other: one.union(other), told), sink, scratch)
 
 
 def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack) -> DataFrame:
@@ -50,16 +50,16 @@ def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack
     from motet.spark.tables import read_lake
 
     history = part.history
-    division = divide(part.subscriptions, history.background, None)
-    work = MatchSeen(dumps((Spreading(division), history)))  # type: ignore[no-untyped-call]  # vendored, without types
+    division = plan_job(part.subscriptions, history.background, None)
+    work = MatchVisible(dumps((EventRouter(division), history)))  # type: ignore[no-untyped-call]  # vendored, without types
     tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
-    accepted = opened.enter_context(kept(records.mapInArrow(work, from_arrow_schema(ACCEPTED))))
-    return opened.enter_context(told_in(spark, accepted, division, history.setting))
+    accepted = opened.enter_context(cached(records.mapInArrow(work, from_arrow_schema(ACCEPTED))))
+    return opened.enter_context(compute_notifications(spark, accepted, division, history.setting))
 
 
 @dataclass(frozen=True)
-class MatchSeen:
+class MatchVisible:
     """Rows of RECORDS to rows of ACCEPTED, those that a replay sees and that matter to somebody."""
 
     pickled: bytes  # what matches with the first background, and the history
@@ -68,21 +68,21 @@ class MatchSeen:
         history = _unpickle(self.pickled)[1]
         for records in batches:
             for number, events in history.stretches(history.seen(records)):
-                found = found_in(events, _spreading(self.pickled, number))
+                found = match_columns(events, _spreading(self.pickled, number))
                 rows = [*map(events.column, ("id", "offset", "frontier")), *found]
                 yield pa.RecordBatch.from_arrays(rows, schema=ACCEPTED)
 
 
 @lru_cache(maxsize=8)
-def _spreading(pickled: bytes, number: int) -> Spreading:
+def _spreading(pickled: bytes, number: int) -> EventRouter:
     """What matches with the background of a number: a worker process runs many tasks with it."""
     first, history = _unpickle(pickled)
-    return Spreading(replace(first.division, background=history.backgrounds[number])) if number else first
+    return EventRouter(replace(first.plan, background=history.backgrounds[number])) if number else first
 
 
 @lru_cache(maxsize=2)
-def _unpickle(pickled: bytes) -> tuple[Spreading, History]:
+def _unpickle(pickled: bytes) -> tuple[EventRouter, History]:
     from pyspark.cloudpickle import loads
 
-    found: tuple[Spreading, History] = loads(pickled)
+    found: tuple[EventRouter, History] = loads(pickled)
     return found

@@ -22,26 +22,26 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription
 from motet.plan.nodes import Kind, Plan
-from motet.spark.batch.job_plan import Component, Division, Spread
+from motet.spark.batch.job_plan import DetectionGroup, JobPlan, Spread
 
 BUCKETS = 64  # of a component that can be spread
 
-GROUPS = pa.schema([pa.field(name, pa.int32(), nullable=False) for name in ("event", "component", "bucket")])
+ROUTES = pa.schema([pa.field(name, pa.int32(), nullable=False) for name in ("event", "component", "bucket")])
 
 
-NO_GROUPS = pa.RecordBatch.from_pylist([], schema=GROUPS)
+NO_ROUTES = pa.RecordBatch.from_pylist([], schema=ROUTES)
 
 
 @dataclass(frozen=True)
-class Found:
+class RoutedEvents:
     """What a task finds in some events: NOTIFICATIONS, and GROUPS in the order of the events."""
 
-    told: pa.RecordBatch
-    groups: pa.RecordBatch = field(default_factory=lambda: NO_GROUPS)
+    notifications: pa.RecordBatch
+    routes: pa.RecordBatch = field(default_factory=lambda: NO_ROUTES)
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class RoutedLeaf:
     """A leaf of a component; ``key`` are places among the variables it is matched for, in the order of their names."""
 
     component: int
@@ -51,35 +51,35 @@ class _Wanted:
 
 
 @dataclass(frozen=True)
-class Spreading:
+class EventRouter:
     """Matches all leaves of a division at once."""
 
-    division: Division
+    plan: JobPlan
 
-    def match(self, events: pa.RecordBatch) -> Found:
+    def match(self, events: pa.RecordBatch) -> RoutedEvents:
         """Of EVENTS that carry their places as ``offset``."""
         matched = self._matcher.notify(events)
         names = matched.column("subscription").dictionary_encode()
         if not any(name in self._wanted for name in names.dictionary.to_pylist()):
-            return Found(matched)
+            return RoutedEvents(matched)
         is_own = pc.is_in(names.dictionary, value_set=pa.array(self._wanted, pa.string()))
         own = is_own.take(names.indices)
-        return Found(matched.filter(pc.invert(own)), self._groups(matched.filter(own), events.column("id")))
+        return RoutedEvents(matched.filter(pc.invert(own)), self._groups(matched.filter(own), events.column("id")))
 
     @cached_property
-    def _wanted(self) -> dict[str, _Wanted]:
+    def _wanted(self) -> dict[str, RoutedLeaf]:
         """By a name that no subscription has."""
         leaves = [
             leaf
-            for number, component in enumerate(self.division.components)
-            for leaf in _leaves(number, component, self.division.kernel.anew(component.subscriptions).plan())
+            for number, component in enumerate(self.plan.groups)
+            for leaf in _leaves(number, component, self.plan.prototype.anew(component.subscriptions).plan())
         ]
         return {f" {place}": leaf for place, leaf in enumerate(leaves)}
 
     @cached_property
     def _matcher(self) -> Matcher:
         leaves = tuple(replace(leaf.subscription, name=name) for name, leaf in self._wanted.items())
-        return Matcher((*self.division.singles, *leaves), self.division.background, self.division.reasoning)
+        return Matcher((*self.plan.single_event, *leaves), self.plan.background, self.plan.resolved_entailment)
 
     def _groups(self, matched: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
         names = matched.column("subscription").dictionary_encode()
@@ -92,17 +92,17 @@ class Spreading:
             component = np.full(len(places), wanted.component)
             rows.append(np.stack([places, component, _buckets(wanted, of_leaf, ids, places)], axis=1))
         found = np.unique(np.concatenate(rows), axis=0)
-        return pa.RecordBatch.from_arrays([pa.array(column, pa.int32()) for column in found.T], schema=GROUPS)
+        return pa.RecordBatch.from_arrays([pa.array(column, pa.int32()) for column in found.T], schema=ROUTES)
 
-    def __reduce__(self) -> tuple[type[Spreading], tuple[object, ...]]:
-        return Spreading, (self.division,)
+    def __reduce__(self) -> tuple[type[EventRouter], tuple[object, ...]]:
+        return EventRouter, (self.plan,)
 
 
 @dataclass(frozen=True)
-class Bucket:
+class BucketFilter:
     """Keeps, of the occurrences of leaves, those whose key belongs to a bucket."""
 
-    component: Component
+    component: DetectionGroup
     plan: Plan
     number: int
 
@@ -116,7 +116,7 @@ class Bucket:
         return table.take(buckets[places.ravel()] == self.number)
 
 
-def _leaves(number: int, component: Component, plan: Plan) -> Iterator[_Wanted]:
+def _leaves(number: int, component: DetectionGroup, plan: Plan) -> Iterator[RoutedLeaf]:
     """What has to be matched for a component."""
     for node in plan.nodes:
         if node.kind is Kind.LEAF and node.operator.match is not None:
@@ -124,13 +124,13 @@ def _leaves(number: int, component: Component, plan: Plan) -> Iterator[_Wanted]:
             own = [plan.leaf_names[node.operator.match][name] for name in component.keys.get(node.id, ())]
             shown = tuple(sorted(set(own)))
             subscription = Subscription("", (event,), Leaf(event.name), delivery=Select(shown))
-            yield _Wanted(number, component.spread, subscription, tuple(map(shown.index, own)))
+            yield RoutedLeaf(number, component.route_kind, subscription, tuple(map(shown.index, own)))
     for one in component.subscriptions:
         if is_single(one):
-            yield _Wanted(number, component.spread, replace(one, delivery=Select(())))
+            yield RoutedLeaf(number, component.route_kind, replace(one, delivery=Select(())))
 
 
-def _buckets(wanted: _Wanted, matched: pa.RecordBatch, ids: pa.Array, places: Ints) -> Ints:
+def _buckets(wanted: RoutedLeaf, matched: pa.RecordBatch, ids: pa.Array, places: Ints) -> Ints:
     """The bucket of each match of a leaf."""
     match wanted.spread:
         case Spread.KEY:

@@ -21,42 +21,42 @@ from motet.codec.grouping import NOT_CONSECUTIVE, SORT_ADVICE
 from motet.jobs.replay import Setting
 from motet.jobs.run import Job, Summary
 from motet.model.errors import DecodeError, EngineError
-from motet.spark.batch.events import Parts, cut, decide
-from motet.spark.batch.job_plan import Division, divide
-from motet.spark.batch.routing import Spreading
+from motet.spark.batch.events import FileSplits, add_outcome, split_files
+from motet.spark.batch.job_plan import JobPlan, plan_job
+from motet.spark.batch.routing import EventRouter
 from motet.spark.batch.tasks import ORDER, BatchMatcher, detect_groups, match_events
 from motet.spark.session import parallelism, session
-from motet.spark.stream.errors import reason
+from motet.spark.stream.errors import innermost_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 PLACE_BITS = 32  # of an offset made of an event's part and its place there
 COPIED_BYTES = 2**20
-UNFINISHED = "The output is not whole: remove it, mend the cause and run again."
+INCOMPLETE_OUTPUT = "The output is not whole: remove it, mend the cause and run again."
 
 Reject = Callable[[Sequence[DecodeError]], None]
 
 
 def run_spark(job: Job, sink: BinaryIO, reject: Reject) -> Summary:
     """`motet run --engine spark`, on all cores of this machine or in the session that is already running."""
-    division = divide(job.subscriptions, job.background, job.entailment)
+    division = plan_job(job.subscriptions, job.background, job.entailment)
     spark = session()
-    parts = cut(job.events, parallelism(spark))
-    matching = Spreading(division)
-    return run_batch(spark, matching, parts, sink, arrival=job.arrival, reject=reject, division=division)
+    parts = split_files(job.events, parallelism(spark))
+    matching = EventRouter(division)
+    return run_batch(spark, matching, parts, sink, arrival=job.arrival, reject=reject, plan=division)
 
 
 def run_batch(
     spark: SparkSession,
-    matching: BatchMatcher,
-    parts: Parts,
+    matcher: BatchMatcher,
+    splits: FileSplits,
     sink: BinaryIO,
     *,
     arrival: int,
     reject: Reject = lambda _: None,
     scratch: str | Path | None = None,
-    division: Division | None = None,
+    plan: JobPlan | None = None,
 ) -> Summary:
     """Match the events of the parts, detect what the components of a division find, and write all, sorted, as lines.
 
@@ -65,45 +65,45 @@ def run_batch(
     """
     from pyspark.sql import functions as f
 
-    with failures("the run"), kept(decide(match_events(spark, parts, matching, arrival))) as matched:
+    with plain_errors("the run"), cached(add_outcome(match_events(spark, splits, matcher, arrival))) as matched:
         summary = _summarise(matched)
         if summary.rejected:
-            _report(matched, parts, reject)
+            _report(matched, splits, reject)
         offset = f.shiftleft(f.col("part").cast("long"), PLACE_BITS) + f.col("place")
         accepted = matched.where("fate = 'accepted'").withColumn("offset", offset)
         accepted = accepted.withColumn("frontier", f.lit(None).cast("timestamp"))
-        with told_in(spark, accepted, division, Setting()) as told:
-            return replace(summary, notifications=write(told, sink, scratch))
+        with compute_notifications(spark, accepted, plan, Setting()) as told:
+            return replace(summary, notifications=write_lines(told, sink, scratch))
 
 
 @contextmanager
-def told_in(
-    spark: SparkSession, accepted: DataFrame, division: Division | None, setting: Setting
+def compute_notifications(
+    spark: SparkSession, accepted: DataFrame, division: JobPlan | None, setting: Setting
 ) -> Iterator[DataFrame]:
     """What is told of accepted events, from files or from a lake, in rows of TOLD: each alone, and together."""
     from pyspark.sql import functions as f
 
     alone = accepted.select(f.inline("notifications"))
-    if division is None or not division.components:
+    if division is None or not division.groups:
         yield alone
         return
-    with kept(detect_groups(spark, accepted, division, setting)) as together:
+    with cached(detect_groups(spark, accepted, division, setting)) as together:
         yield alone.union(together)
 
 
 @contextmanager
-def failures(what: str, advice: str = UNFINISHED) -> Iterator[None]:
+def plain_errors(what: str, advice: str = INCOMPLETE_OUTPUT) -> Iterator[None]:
     """Say in our own words that Spark has failed."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        raise EngineError(f"{what} on Spark failed: {reason(error)}", advice=advice) from error
+        raise EngineError(f"{what} on Spark failed: {innermost_cause(error)}", advice=advice) from error
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def cached(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, computed once although several questions are asked of it."""
     frame.persist()
     try:
@@ -127,26 +127,26 @@ def _summarise(matched: DataFrame) -> Summary:
     return Summary(*row)
 
 
-def _report(matched: DataFrame, parts: Parts, reject: Reject) -> None:
+def _report(matched: DataFrame, parts: FileSplits, reject: Reject) -> None:
     rows = matched.where("fate IN ('rejected', 'returned')").orderBy("part", "place")
     for row in rows.select("part", "line", "id", "rejected").toLocalIterator():
         reject([_rejection(row, parts)])
 
 
-def _rejection(row: Row, parts: Parts) -> DecodeError:
+def _rejection(row: Row, parts: FileSplits) -> DecodeError:
     if row.rejected is not None:
         fields = json.loads(row.rejected)
         return DecodeError(fields.pop("reason"), **fields)
     return DecodeError(
         NOT_CONSECUTIVE,
-        source=parts.parts[row.part][1].path,
+        source=parts.splits[row.part][1].path,
         line=row.line,
         event=row.id,
         advice=SORT_ADVICE,
     )
 
 
-def write(told: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) -> int:
+def write_lines(told: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) -> int:
     """Write rows of TOLD as lines; how many. Tasks write sorted parts; their files, one after the other, are it all."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f

@@ -24,9 +24,9 @@ from motet.engine.kernel import Kernel
 from motet.jobs.replay import Setting
 from motet.model.schemas import EVENTS, NOTIFICATIONS, RECORDS
 from motet.model.tables import event_records, notification_batch, notification_rows, stamp
-from motet.spark.batch.events import ORIGIN, Batches, Parts, over_parts
-from motet.spark.batch.job_plan import Division, Spread
-from motet.spark.batch.routing import GROUPS, Bucket, Found
+from motet.spark.batch.events import ORIGIN, Batches, FileSplits, read_splits
+from motet.spark.batch.job_plan import JobPlan, Spread
+from motet.spark.batch.routing import ROUTES, BucketFilter, RoutedEvents
 from motet.spark.encoding import list_offsets, pack, triples_from_text, triples_to_text, unpack
 from motet.spark.session import parallelism
 
@@ -37,13 +37,15 @@ PACKED_EVENTS = 512
 TASKS_PER_CORE = 2
 
 ORDER = ("end", "start", "subscription", "events", "bindings")
-SORTABLE = pa.struct([*(NOTIFICATIONS.field(name) for name in ORDER), pa.field("text", pa.string(), nullable=False)])
+SORTABLE_NOTIFICATION = pa.struct(
+    [*(NOTIFICATIONS.field(name) for name in ORDER), pa.field("text", pa.string(), nullable=False)]
+)
 
-GROUP = pa.struct([GROUPS.field(name) for name in ("component", "bucket")])
+GROUP = pa.struct([ROUTES.field(name) for name in ("component", "bucket")])
 
 PACKED = pa.schema([pa.field("packed", pa.binary(), nullable=False)])
-FOUND = [
-    pa.field("notifications", pa.list_(pa.field("item", SORTABLE, nullable=False)), nullable=False),
+MATCH_COLUMNS = [
+    pa.field("notifications", pa.list_(pa.field("item", SORTABLE_NOTIFICATION, nullable=False)), nullable=False),
     pa.field("groups", pa.list_(pa.field("item", GROUP, nullable=False)), nullable=False),
     *(EVENTS.field(name) for name in ("start", "end")),
     pa.field("triples", pa.string()),  # as text; null without a group
@@ -53,19 +55,19 @@ MATCHED_ROWS = pa.schema(
         pa.field("id", pa.string()),
         pa.field("line", pa.int64(), nullable=False),
         *ORIGIN,
-        *FOUND,
+        *MATCH_COLUMNS,
         pa.field("worker", pa.string(), nullable=False),  # host, process and task that made the row
     ]
 )
 
 _OWN = MATCHED_ROWS.names[: 2 + len(ORIGIN)]  # what rows have from the beginning
-_NOTHING = Found(notification_batch(()))
+_NOTHING = RoutedEvents(notification_batch(()))
 
 
 class BatchMatcher(Protocol):
     """What matches. It is sent to the workers, so it can be pickled."""
 
-    def match(self, events: pa.RecordBatch) -> Found:
+    def match(self, events: pa.RecordBatch) -> RoutedEvents:
         """What is found in EVENTS that carry an ``offset`` each; what is said of one does not depend on others."""
 
 
@@ -79,33 +81,35 @@ class MatchEvents:
     def __call__(self, batches: Batches) -> Batches:
         matching = _unpickle(self.pickled)
         for rows in batches:
-            found = found_in(stamp(rows, self.arrival), matching if rows.column("rejected").null_count else None)
+            found = match_columns(stamp(rows, self.arrival), matching if rows.column("rejected").null_count else None)
             made = [*found, pa.array([_worker()] * rows.num_rows)]
             yield pa.RecordBatch.from_arrays([*map(rows.column, _OWN), *made], schema=MATCHED_ROWS)
 
 
-def found_in(rows: pa.RecordBatch, matching: BatchMatcher | None) -> list[pa.Array]:
+def match_columns(rows: pa.RecordBatch, matching: BatchMatcher | None) -> list[pa.Array]:
     """The columns of FOUND for rows with id, start, end and triples; None finds nothing."""
     count = rows.num_rows
     events = pa.RecordBatch.from_pydict(
         {name: rows.column(name) for name in ("id", "start", "end", "triples")} | {"offset": np.arange(count)}
     )
     found = matching.match(events) if matching else _NOTHING
-    groups, kept = _grouped(found.groups, events)
-    return [_told(found.told, count), groups, *kept]
+    groups, kept = _grouped(found.routes, events)
+    return [_told(found.notifications, count), groups, *kept]
 
 
-def sortable(told: pa.RecordBatch) -> pa.StructArray:
+def sortable_notifications(told: pa.RecordBatch) -> pa.StructArray:
     """NOTIFICATIONS with what they are sorted by and their lines."""
     lines = pa.array([notification.to_line() for notification, _ in notification_rows(told)], pa.string())
-    return pa.StructArray.from_arrays([*(told.column(name) for name in ORDER), lines], fields=list(SORTABLE))
+    return pa.StructArray.from_arrays(
+        [*(told.column(name) for name in ORDER), lines], fields=list(SORTABLE_NOTIFICATION)
+    )
 
 
 def _told(told: pa.RecordBatch, count: int) -> pa.ListArray:
     """The notifications of each row."""
     order = told.column("offset").to_numpy()
     told = told.take(pa.array(np.argsort(order, kind="stable")))
-    return _lists(np.bincount(order, minlength=count), sortable(told), "notifications")
+    return _lists(np.bincount(order, minlength=count), sortable_notifications(told), "notifications")
 
 
 def _grouped(groups: pa.RecordBatch, events: pa.RecordBatch) -> tuple[pa.ListArray, list[pa.Array]]:
@@ -119,20 +123,20 @@ def _grouped(groups: pa.RecordBatch, events: pa.RecordBatch) -> tuple[pa.ListArr
     return _lists(sizes, values, "groups"), [column.take(places) for column in columns]
 
 
-def match_events(spark: SparkSession, parts: Parts, matching: BatchMatcher, arrival: int) -> DataFrame:
+def match_events(spark: SparkSession, parts: FileSplits, matching: BatchMatcher, arrival: int) -> DataFrame:
     """What is found in every event of the parts, in rows of MATCHED; rejections pass through."""
     from pyspark.cloudpickle import dumps
     from pyspark.sql.pandas.types import from_arrow_schema
 
     match = MatchEvents(dumps(matching), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
     tasks = TASKS_PER_CORE * parallelism(spark)
-    if len(parts.parts) >= tasks:
-        return over_parts(spark, parts, MATCHED_ROWS, match)
+    if len(parts.splits) >= tasks:
+        return read_splits(spark, parts, MATCHED_ROWS, match)
 
     def match_packed(batches: Batches) -> Batches:
         return match(unpack_events(batches))
 
-    dealt = over_parts(spark, parts, PACKED, pack_events).repartition(tasks)
+    dealt = read_splits(spark, parts, PACKED, pack_events).repartition(tasks)
     return dealt.mapInArrow(match_packed, from_arrow_schema(MATCHED_ROWS))
 
 
@@ -159,7 +163,7 @@ def _unpickle(pickled: bytes) -> BatchMatcher:
 
 
 def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
-    (type_,) = (field.type for field in FOUND if field.name == column)
+    (type_,) = (field.type for field in MATCH_COLUMNS if field.name == column)
     return pa.ListArray.from_arrays(list_offsets(lengths), values, type=type_)
 
 
@@ -171,7 +175,7 @@ def _worker() -> str:
     return f"{platform.node()} {os.getpid()} {task.taskAttemptId()}"
 
 
-GROUPED = pa.schema(
+ROUTED_EVENTS = pa.schema(
     [
         pa.field("component", pa.int32(), nullable=False),
         pa.field("bucket", pa.int32(), nullable=False),
@@ -181,23 +185,23 @@ GROUPED = pa.schema(
         pa.field("triples", pa.string()),  # as text
     ]
 )
-NOTIFICATION_LINES = pa.schema(list(SORTABLE))
+NOTIFICATION_LINES = pa.schema(list(SORTABLE_NOTIFICATION))
 
 
 @dataclass
 class GroupProcessors:
     """The kernels of a division, begun when they are needed."""
 
-    division: Division
+    division: JobPlan
     _begun: dict[int, Kernel] = field(default_factory=dict)
 
     def kernel(self, number: int, bucket: int) -> Kernel:
         """One that has read nothing."""
-        component = self.division.components[number]
+        component = self.division.groups[number]
         if number not in self._begun:
-            self._begun[number] = self.division.kernel.anew(component.subscriptions)
+            self._begun[number] = self.division.prototype.anew(component.subscriptions)
         first = self._begun[number]
-        keep = Bucket(component, first.plan(), bucket) if component.spread is Spread.KEY else None
+        keep = BucketFilter(component, first.plan(), bucket) if component.route_kind is Spread.KEY else None
         return first.anew(component.subscriptions, keep)
 
 
@@ -219,10 +223,10 @@ class DetectGroups:
 
 def notification_lines(notifications: pa.RecordBatch) -> pa.RecordBatch:
     """NOTIFICATIONS as rows that can be sorted and written."""
-    return pa.RecordBatch.from_arrays(sortable(notifications).flatten(), schema=NOTIFICATION_LINES)
+    return pa.RecordBatch.from_arrays(sortable_notifications(notifications).flatten(), schema=NOTIFICATION_LINES)
 
 
-def detect_groups(spark: SparkSession, accepted: DataFrame, division: Division, setting: Setting) -> DataFrame:
+def detect_groups(spark: SparkSession, accepted: DataFrame, division: JobPlan, setting: Setting) -> DataFrame:
     """What the components of a division find in accepted events, in rows of TOLD.
 
     Accepted events have the columns of GROUPED behind the group, and their ``groups``; offsets only say the order.
@@ -231,15 +235,15 @@ def detect_groups(spark: SparkSession, accepted: DataFrame, division: Division, 
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    rows = accepted.where(f.size("groups") > 0).select("*", f.inline("groups")).select(*GROUPED.names)
-    if silent := [number for number, one in enumerate(division.components) if one.may_start_alone]:
-        alone = [(number, 0, -1, *[None] * (len(GROUPED) - 3)) for number in silent]
+    rows = accepted.where(f.size("groups") > 0).select("*", f.inline("groups")).select(*ROUTED_EVENTS.names)
+    if silent := [number for number, one in enumerate(division.groups) if one.may_occur_without_events]:
+        alone = [(number, 0, -1, *[None] * (len(ROUTED_EVENTS) - 3)) for number in silent]
         rows = spark.createDataFrame(alone, rows.schema).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     sorted_ = rows.repartition(tasks, "component", "bucket").sortWithinPartitions("component", "bucket", "offset")
     work = DetectGroups(dumps(division), setting)  # type: ignore[no-untyped-call]  # a vendored module without types
     found = sorted_.mapInArrow(work, from_arrow_schema(NOTIFICATION_LINES))
-    return found.dropDuplicates(["text"]) if any(one.may_repeat for one in division.components) else found
+    return found.dropDuplicates(["text"]) if any(one.may_duplicate for one in division.groups) else found
 
 
 def _group_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

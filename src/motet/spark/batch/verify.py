@@ -28,20 +28,20 @@ from motet.ontology.entailment import Reasoner
 from motet.plan.dag import build
 from motet.plan.feeding import feeds
 from motet.spark.batch.events import Batches
-from motet.spark.batch.run import failures, kept
+from motet.spark.batch.run import cached, plain_errors
 from motet.spark.session import parallelism, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROWS = pa.schema(
+LINKED_ROWS = pa.schema(
     [
         pa.field("number", pa.int64(), nullable=False),  # of the link
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-DIGESTS = pa.schema([ROWS.field("number"), pa.field("digest", pa.string(), nullable=False)])
+LINK_DIGESTS = pa.schema([LINKED_ROWS.field("number"), pa.field("digest", pa.string(), nullable=False)])
 BATCH_ROWS = 4096
 PACKS_PER_CORE = 2
 NO_ROWS = digest(())
@@ -50,34 +50,42 @@ NO_ROWS = digest(())
 def verify_spark(lake: Lake, snapshot: Snapshot) -> Compared:
     """The records that notifications were derived from, against these notifications."""
     spark = session()
-    work = packs(snapshot, PACKS_PER_CORE * parallelism(spark))
-    derive, read = DeriveAgain(snapshot, lake.lateness, work), ReadTable(snapshot)
-    with failures("the verification", "`motet inspect --check` lists files that are damaged."), ExitStack() as opened:
-        tables = (Spread(spark, opened, derive, len(work)), Spread(spark, opened, read, len(snapshot.tables)))
+    work = pack_subscriptions(snapshot, PACKS_PER_CORE * parallelism(spark))
+    derive, read = Recompute(snapshot, lake.lateness, work), ReadTable(snapshot)
+    with (
+        plain_errors("the verification", "`motet inspect --check` lists files that are damaged."),
+        ExitStack() as opened,
+    ):
+        tables = (
+            DistributedTable(spark, opened, derive, len(work)),
+            DistributedTable(spark, opened, read, len(snapshot.tables)),
+        )
         return compare(*tables, snapshot.notified_to)
 
 
 @dataclass(frozen=True)
-class Pack:
+class SubscriptionPack:
     """Subscriptions that one task derives."""
 
-    told: frozenset[str]
-    known: frozenset[str]  # also the first of the log: the background at its place decides who feeds whom
+    reported: frozenset[str]
+    active: frozenset[str]  # also the first of the log: the background at its place decides who feeds whom
 
 
 @dataclass(frozen=True)
-class DeriveAgain:
+class Recompute:
     """Numbers of packs to ROWS."""
 
     snapshot: Snapshot
     lateness: int | None
-    packs: Sequence[Pack]
+    packs: Sequence[SubscriptionPack]
 
     def __call__(self, batches: Batches) -> Batches:
         for number in _numbers(batches):
             pack = self.packs[number]
-            found = derived_again(self.snapshot, self.lateness, pack.known)
-            own = found if pack.told == pack.known else (row for row in found if _subscription(row) in pack.told)
+            found = derived_again(self.snapshot, self.lateness, pack.active)
+            own = (
+                found if pack.reported == pack.active else (row for row in found if _subscription(row) in pack.reported)
+            )
             yield from _batches(own, self.snapshot.notified_to)
 
 
@@ -94,21 +102,21 @@ class ReadTable:
             yield from _batches(found, self.snapshot.notified_to)
 
 
-class Spread:
+class DistributedTable:
     """A table that tasks make, in ROWS; ``kept`` for the rows of a link that differs."""
 
-    def __init__(self, spark: SparkSession, opened: ExitStack, make: DeriveAgain | ReadTable, tasks: int) -> None:
+    def __init__(self, spark: SparkSession, opened: ExitStack, make: Recompute | ReadTable, tasks: int) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         numbers = spark.range(0, tasks, 1, max(tasks, 1))
-        self._frame: DataFrame = opened.enter_context(kept(numbers.mapInArrow(make, from_arrow_schema(ROWS))))
+        self._frame: DataFrame = opened.enter_context(cached(numbers.mapInArrow(make, from_arrow_schema(LINKED_ROWS))))
         self._shuffled = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def digests(self, stop: int) -> Iterator[str]:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        together = self._frame.repartition(self._shuffled, "number").sortWithinPartitions(*ROWS.names)
-        found = together.mapInArrow(_digested, from_arrow_schema(DIGESTS)).collect()
+        together = self._frame.repartition(self._shuffled, "number").sortWithinPartitions(*LINKED_ROWS.names)
+        found = together.mapInArrow(_digested, from_arrow_schema(LINK_DIGESTS)).collect()
         known = {row.number: row.digest for row in found}
         return (known.get(number, NO_ROWS) for number in range(links(stop)))
 
@@ -117,7 +125,7 @@ class Spread:
         return sorted((row.offset, row.text) for row in found)
 
 
-def packs(snapshot: Snapshot, most: int) -> list[Pack]:
+def pack_subscriptions(snapshot: Snapshot, most: int) -> list[SubscriptionPack]:
     """The subscriptions of a log, spread over tasks."""
     lives, background = _lives(snapshot)
     if not lives:
@@ -127,7 +135,7 @@ def packs(snapshot: Snapshot, most: int) -> list[Pack]:
     for group in sorted(together, key=len, reverse=True):
         min(spread, key=len).update(group)
     first = lives[0][0]
-    return [Pack(frozenset(names), frozenset({*names, first})) for names in spread]
+    return [SubscriptionPack(frozenset(names), frozenset({*names, first})) for names in spread]
 
 
 def _lives(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple]]:
@@ -162,14 +170,14 @@ def _digested(batches: Batches) -> Batches:
     sorted_ = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
     for number, group in groupby(sorted_, key=lambda row: row[0]):
         own = digest((offset, text) for _, offset, text in group)
-        yield pa.RecordBatch.from_pydict({"number": [number], "digest": [own]}, schema=DIGESTS)
+        yield pa.RecordBatch.from_pydict({"number": [number], "digest": [own]}, schema=LINK_DIGESTS)
 
 
 def _batches(found: Iterator[Row], stop: int) -> Batches:
     last = links(stop) - 1
     while some := list(islice(found, BATCH_ROWS)):
         columns = [[min(offset // LINK_OFFSETS, last) for offset, _ in some], *map(list, zip(*some, strict=True))]
-        yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=ROWS)
+        yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=LINKED_ROWS)
 
 
 def _numbers(batches: Batches) -> Iterator[int]:

@@ -10,9 +10,18 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from motet.model.errors import UsageError
-from motet.spark.frames.query import COLUMN, ROW, TIME, Question, Shown, column_name, combined, written
-from motet.spark.frames.rows import Conditions, Reading, check, rows, types_of
-from motet.spark.frames.run import Work, detect_arriving, detect_sorted
+from motet.spark.frames.query import (
+    COLUMN,
+    ROW,
+    TIME,
+    FrameQuery,
+    OutputVariable,
+    column_name,
+    parse_pattern,
+    parse_subscriptions,
+)
+from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, types_of
+from motet.spark.frames.run import TaskSpec, detect_arriving, detect_sorted
 from motet.spark.frames.values import datatype
 
 WATERMARK = "spark.watermarkDelayMs"  # where Spark notes it, in the metadata of the column
@@ -48,26 +57,26 @@ def detect(  # noqa: PLR0913  (each is a choice of its own)
     ``buckets`` says over how many parts the work is spread; Spark's shuffle partitions are the default.
     """
     question, conditions = _asked(df, pattern, events, [by] if isinstance(by, str) else list(by))
-    reading = Reading(start, end, id)
-    check(df, question, reading)
+    reading = EventColumns(start, end, id)
+    check_columns(df, question, reading)
     _check_results(question)
     count = buckets or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     types = types_of(df)
-    work = Work(question, tuple(datatype(types[name]) or "" for name in question.columns))
+    work = TaskSpec(question, tuple(datatype(types[name]) or "" for name in question.columns))
     late = _lateness(df, end or start, lateness) if df.isStreaming else None
-    placed = rows(df, question, reading, conditions, count, late)
+    placed = routed_rows(df, question, reading, conditions, count, late)
     found = detect_arriving(placed, work, count) if df.isStreaming else detect_sorted(placed, work, count)
     return _result(found, question, types, id)
 
 
 def _asked(
     df: DataFrame, pattern: str, events: Mapping[str, str | Column] | None, by: Sequence[str]
-) -> tuple[Question, Conditions]:
+) -> tuple[FrameQuery, Conditions]:
     if events is None:
         if by:
             raise UsageError("`by` belongs to `events`", advice="join by a shared variable: ?a :room ?r … ?b :room ?r")
-        return written(pattern), {}
-    question = combined(pattern, list(events), by, df.columns)
+        return parse_subscriptions(pattern), {}
+    question = parse_pattern(pattern, list(events), by, df.columns)
     return question, {name: _condition(df, name, condition) for name, condition in events.items()}
 
 
@@ -86,8 +95,8 @@ def _condition(df: DataFrame, event: str, condition: str | Column) -> Column:
     return column
 
 
-def _check_results(question: Question) -> None:
-    for one in question.shown:
+def _check_results(question: FrameQuery) -> None:
+    for one in question.output:
         if one.name in RESULT:
             advice = f"the result has a column of that name already; SELECT another variable than ?{one.name}"
             raise UsageError(f"?{one.name} cannot be a column of the result", advice=advice)
@@ -105,18 +114,18 @@ def _lateness(df: DataFrame, time: str, lateness: str | None) -> str | None:
     return lateness
 
 
-def _result(found: DataFrame, question: Question, types: Mapping[str, DataType], id_: str | None) -> DataFrame:
+def _result(found: DataFrame, question: FrameQuery, types: Mapping[str, DataType], id_: str | None) -> DataFrame:
     """Rows of MATCHED as users see them."""
     id_type = types[id_] if id_ else StringType()
     columns = [f.timestamp_micros(name).alias(name) for name in ("start", "end")]
     columns.append(f.col("events").cast(f"array<{id_type.simpleString()}>").alias("events"))
-    for place, one in enumerate(question.shown):
+    for place, one in enumerate(question.output):
         type_ = _type(one, types, id_type)
         columns.append(f.col("values")[place].cast(type_).alias(one.name))
     return found.select(*([f.col("subscription")] if question.is_named else []), *columns)
 
 
-def _type(shown: Shown, types: Mapping[str, DataType], id_type: DataType) -> DataType:
+def _type(shown: OutputVariable, types: Mapping[str, DataType], id_type: DataType) -> DataType:
     """That of the columns a variable is read from; text where they differ, or there is another source."""
     found = {_source_type(source, types, id_type) for source in shown.sources}
     return found.pop() if len(found) == 1 else StringType()

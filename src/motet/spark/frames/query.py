@@ -49,7 +49,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Shown:
+class OutputVariable:
     """A variable that matches show, and where its values come from: IRIs of columns, ROW, TIME or OTHER."""
 
     name: str
@@ -57,13 +57,13 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Question:
+class FrameQuery:
     """Subscriptions over rows. Picklable."""
 
     subscriptions: tuple[Subscription, ...]
     roles: tuple[Role, ...]
     columns: tuple[str, ...]  # that are properties of rows
-    shown: tuple[Shown, ...]
+    output: tuple[OutputVariable, ...]
     filled: frozenset[str] = frozenset()  # of the columns, those that every row has: null is a value of its own
     is_named: bool = False  # the subscriptions have names that the user gave them
 
@@ -81,7 +81,7 @@ def column_name(iri: str) -> str:
     return unquote(iri.removeprefix(COLUMN))
 
 
-def written(text: str) -> Question:
+def parse_subscriptions(text: str) -> FrameQuery:
     """The question of a text of subscriptions, or of what follows the name of one.
 
     >>> question = written("EVENT a { ?a :celsius ?c FILTER(?c > 30) } WHEN a SELECT ?c")
@@ -99,7 +99,7 @@ def written(text: str) -> Question:
     return _question(_parsed(whole, text, position), is_named=start is None)
 
 
-def combined(pattern: str, events: Collection[str], by: Sequence[str], columns: Collection[str]) -> Question:
+def parse_pattern(pattern: str, events: Collection[str], by: Sequence[str], columns: Collection[str]) -> FrameQuery:
     """The question of a pattern over named events that agree in the columns ``by``.
 
     Variables are those columns, the events, and the columns of each event: ``?a_celsius``.
@@ -158,17 +158,17 @@ def _parsed(whole: str, text: str, position: Callable[[int], int]) -> tuple[Subs
 
 def _question(
     subscriptions: Sequence[Subscription], *, filled: frozenset[str] = frozenset(), is_named: bool = False
-) -> Question:
+) -> FrameQuery:
     sources: dict[str, set[str]] = {}
     for subscription in map(_checked, subscriptions):
         found = _sources(subscription)
         for name in _delivered(subscription):
             sources.setdefault(name, set()).update(found.get(name, {OTHER}))
-    return Question(
+    return FrameQuery(
         tuple(map(_with_roles, subscriptions)),
         tuple(role for subscription in subscriptions for role in _roles(subscription)),
         tuple(dict.fromkeys(name for one in subscriptions for event in one.events for name in _columns(event))),
-        tuple(Shown(name, frozenset(found)) for name, found in sources.items()),
+        tuple(OutputVariable(name, frozenset(found)) for name, found in sources.items()),
         filled,
         is_named,
     )

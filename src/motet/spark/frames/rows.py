@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, TimestampType
 
 from motet.model.errors import UsageError
-from motet.spark.frames.query import Question, Role
+from motet.spark.frames.query import FrameQuery, Role
 from motet.spark.frames.values import datatype, row_iri, text
 
 BUCKET, ID, START, END, TIME = "bucket", "id", "start", "end", "time"
@@ -27,7 +27,7 @@ Conditions = Mapping[str, Column]  # by event
 
 
 @dataclass(frozen=True)
-class Reading:
+class EventColumns:
     """Which columns say when a row was, and which row it is."""
 
     start: str
@@ -52,7 +52,7 @@ def types_of(df: DataFrame) -> dict[str, DataType]:
     return {field.name: field.dataType for field in df.schema.fields}
 
 
-def check(df: DataFrame, question: Question, reading: Reading) -> None:
+def check_columns(df: DataFrame, question: FrameQuery, reading: EventColumns) -> None:
     """Refuse columns that are not there or cannot be used."""
     types = types_of(df)
     wanted = [reading.start, *([reading.end] if reading.end else []), *([reading.id] if reading.id else [])]
@@ -69,10 +69,10 @@ def check(df: DataFrame, question: Question, reading: Reading) -> None:
             raise UsageError(f"the column {name!r} is {types[name].simpleString()}, not a plain value", advice=advice)
 
 
-def rows(
+def routed_rows(
     df: DataFrame,
-    question: Question,
-    reading: Reading,
+    question: FrameQuery,
+    reading: EventColumns,
     conditions: Conditions,
     buckets: int,
     lateness: str | None = None,
@@ -97,19 +97,19 @@ def rows(
     return _spread(picked.where(is_event), question, buckets)
 
 
-def _timed(df: DataFrame, reading: Reading, lateness: str | None) -> DataFrame:
+def _timed(df: DataFrame, reading: EventColumns, lateness: str | None) -> DataFrame:
     """With the time that moves the watermark; one that is there already stays."""
     if lateness is None:
         return df.withColumn(_TIME, column(reading.end or reading.start))
     return df.withColumn(_TIME, _end(reading)).withWatermark(_TIME, lateness)
 
 
-def _end(reading: Reading) -> Column:
+def _end(reading: EventColumns) -> Column:
     """Rows without an end are points."""
     return f.coalesce(column(reading.end), column(reading.start)) if reading.end else column(reading.start)
 
 
-def _id(reading: Reading, texts: list[Column]) -> Column:
+def _id(reading: EventColumns, texts: list[Column]) -> Column:
     """Rows without an id of their own are told apart by chance, but ordered by what they say as far as that goes.
 
     An id is never a plain function of the row: Spark would drop rows without a role before they move the watermark.
@@ -126,7 +126,7 @@ def _has_role(role: Role, condition: Column | None, texts: Mapping[str, Column])
     return reduce(lambda found, name: found & texts[name].isNotNull(), role.key or (), has)
 
 
-def _spread(picked: DataFrame, question: Question, buckets: int) -> DataFrame:
+def _spread(picked: DataFrame, question: FrameQuery, buckets: int) -> DataFrame:
     in_role = [f.col(role_name(number)) for number in range(len(question.roles))]
     keys = [role.key for role in question.roles]
     of_role = [_bucket(question, key, buckets) for key in keys]
@@ -138,7 +138,7 @@ def _spread(picked: DataFrame, question: Question, buckets: int) -> DataFrame:
     return sent.withColumns({role_name(number): one for number, one in enumerate(here)})
 
 
-def _bucket(question: Question, key: tuple[str, ...] | None, buckets: int) -> Column:
+def _bucket(question: FrameQuery, key: tuple[str, ...] | None, buckets: int) -> Column:
     if key == ():
         return f.lit(0)
     values = [f.col(text_name(question.columns.index(name))) for name in key or ()] or [f.col(START), f.col(END)]

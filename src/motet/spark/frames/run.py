@@ -25,10 +25,10 @@ from motet.model.tables import event_records, tick_record
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import END_OF_TIME
 from motet.spark.encoding import list_offsets
-from motet.spark.frames.query import ROW, Question, column_iri
+from motet.spark.frames.query import ROW, FrameQuery, column_iri
 from motet.spark.frames.rows import BUCKET, END, ID, START, TIME
 from motet.spark.frames.values import NULL, terms, value
-from motet.spark.stream.state_store import Keeping, Place, Running, put, take
+from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,22 +47,22 @@ _PLAIN_ROW = f"^<{ROW}[^%+]*>$"
 
 
 @dataclass(frozen=True)
-class Work:
+class TaskSpec:
     """All that tasks have to know. Picklable."""
 
-    question: Question
+    query: FrameQuery
     datatypes: tuple[str, ...]  # of the question's columns
 
     @property
     def text(self) -> str:
         """The question in words: equal ones mean the same."""
-        columns = map(" ".join, zip(self.question.columns, self.datatypes, strict=True))
-        return "\n".join([*map(to_text, self.question.subscriptions), *columns])
+        columns = map(" ".join, zip(self.query.columns, self.datatypes, strict=True))
+        return "\n".join([*map(to_text, self.query.subscriptions), *columns])
 
     def kernel(self, lateness: int | None) -> Kernel:
         """One that has read nothing."""
         kernel = Kernel(lateness=lateness)
-        kernel.begin(self.question.subscriptions)
+        kernel.begin(self.query.subscriptions)
         return kernel
 
     def records(self, rows: pa.RecordBatch, offset: int) -> pa.RecordBatch:
@@ -99,14 +99,14 @@ class Work:
         nothing = pa.scalar(None, pa.string())
         return [
             (RDF_TYPE, pc.if_else(rows.column(f"role{number}"), iri(role.class_iri), nothing))
-            for number, role in enumerate(self.question.roles)
+            for number, role in enumerate(self.query.roles)
         ]
 
     def _properties(self, rows: pa.RecordBatch) -> Sequence[tuple[str, pa.Array]]:
         found = []
-        for number, (name, datatype) in enumerate(zip(self.question.columns, self.datatypes, strict=True)):
+        for number, (name, datatype) in enumerate(zip(self.query.columns, self.datatypes, strict=True)):
             objects = terms(rows.column(f"text{number}"), datatype)
-            if name in self.question.filled and objects.null_count:
+            if name in self.query.filled and objects.null_count:
                 objects = pc.coalesce(objects, terms(rows.column("id"), NULL))
             found.append((iri(column_iri(name)), objects))
         return found
@@ -117,7 +117,7 @@ class Work:
 
     def _values(self, bindings: pa.ListArray) -> pa.ListArray:
         """The values of all variables of the question, for each match."""
-        shown = pa.array([one.name for one in self.question.shown], pa.string())
+        shown = pa.array([one.name for one in self.query.output], pa.string())
         pairs = bindings.flatten()
         row = np.repeat(np.arange(len(bindings)), np.asarray(pc.list_value_length(bindings)))
         place = np.asarray(pc.index_in(pairs.field("variable"), value_set=shown))
@@ -143,7 +143,7 @@ Batches = Iterator[pa.RecordBatch]
 class DetectSorted:
     """Rows of buckets, one after the other, each by time, to rows of MATCHED."""
 
-    work: Work
+    work: TaskSpec
 
     def __call__(self, batches: Batches) -> Batches:
         parts = (part for rows in batches for part in _bucket_slices(rows))
@@ -155,7 +155,7 @@ class DetectSorted:
             yield self.work.matches(kernel.advance(tick_record(END_OF_TIME, offset)))
 
 
-def detect_sorted(rows: DataFrame, work: Work, buckets: int) -> DataFrame:
+def detect_sorted(rows: DataFrame, work: TaskSpec, buckets: int) -> DataFrame:
     """What rows mean, in rows of MATCHED."""
     placed = rows.drop(TIME).repartitionById(buckets, BUCKET)
     sorted_ = placed.sortWithinPartitions(BUCKET, END, START, ID)
@@ -177,13 +177,13 @@ MILLISECOND = 1000  # microseconds
 class DetectArriving(StatefulProcessor):
     """Rows of buckets, as they come, to rows of MATCHED."""
 
-    def __init__(self, work: Work, buckets: int) -> None:
+    def __init__(self, work: TaskSpec, buckets: int) -> None:
         self._work = work
         self._asked = blake2b(f"{work.text}\n{buckets}".encode(), digest_size=8).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
-        self._keeping = Keeping(handle)
+        self._keeping = StateStore(handle)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
         self,
@@ -204,12 +204,12 @@ class DetectArriving(StatefulProcessor):
 
     def _advanced(self, bucket: int, batches: list[pa.RecordBatch], watermark: int) -> Iterator[pd.DataFrame]:
         running = self._current(bucket)
-        kernel, offset = running.kernel, running.place.reached
+        kernel, offset = running.kernel, running.header.processed_to
         for rows in batches:
             yield from self._told(kernel.advance(self._work.records(rows, offset)))
             offset += len(rows)
         yield from self._told(kernel.advance(tick_record(watermark * MILLISECOND, offset)))
-        put((self._asked, bucket), self._keeping.keep(running, offset + 1, f"{self._asked} {uuid4().hex}"))
+        cache((self._asked, bucket), self._keeping.persist(running, offset + 1, f"{self._asked} {uuid4().hex}"))
         if not kernel.is_idle:
             self._handle.registerTimer(watermark + 1)
 
@@ -217,26 +217,26 @@ class DetectArriving(StatefulProcessor):
         if len(notifications):
             yield self._work.matches(notifications).to_pandas()
 
-    def _current(self, bucket: int) -> Running:
+    def _current(self, bucket: int) -> CachedProcessor:
         """The bucket's kernel as the state says. Every state has a mark of its own, so that none is mistaken."""
-        place = self._keeping.place()
-        if not place.base:
+        place = self._keeping.header()
+        if not place.base_bytes:
             kernel = self._work.kernel(lateness=None)
-            return Running(place, kernel, kernel.saved())
+            return CachedProcessor(place, kernel, kernel.saved())
         if place.mark.split()[0] != self._asked:
             raise EngineError(
                 "the checkpoint of this query belongs to another pattern, other columns or other buckets",
                 advice="start the changed query with a new checkpointLocation",
             )
-        running = take((self._asked, bucket))
-        return running if running and running.place == place else self._loaded(place)
+        running = take_cached((self._asked, bucket))
+        return running if running and running.header == place else self._loaded(place)
 
-    def _loaded(self, place: Place) -> Running:
+    def _loaded(self, place: StateHeader) -> CachedProcessor:
         saved = self._keeping.saved(place)
-        return Running(place, Kernel.resumed(saved), saved)
+        return CachedProcessor(place, Kernel.resumed(saved), saved)
 
 
-def detect_arriving(rows: DataFrame, work: Work, buckets: int) -> DataFrame:
+def detect_arriving(rows: DataFrame, work: TaskSpec, buckets: int) -> DataFrame:
     """What rows mean, in rows of MATCHED; their time has a watermark."""
     processor = DetectArriving(work, buckets)
     return rows.groupBy(BUCKET).transformWithStateInPandas(processor, from_arrow_schema(MATCHED), "Append", "EventTime")

@@ -23,7 +23,7 @@ from motet.language.syntax import Subscription
 from motet.model.schemas import RECORDS
 
 
-class Past:
+class BucketBackfill:
     """Of one subscription, spread like this; ``history`` are all records before it."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Past:
         router.begin([replace(subscription, since=None)])
         self._spread(router, history, lateness)
 
-    def of(self, bucket: int) -> Iterator[Extract]:
+    def read_bucket(self, bucket: int) -> Iterator[Extract]:
         """What concerns a bucket."""
         with pa.OSFile(str(self._path(bucket)), "rb") as file, pa.ipc.open_stream(file) as reader:
             for course, records in zip(self._courses, reader, strict=True):

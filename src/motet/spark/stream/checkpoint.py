@@ -18,20 +18,20 @@ from motet.spark.session import cores
 
 BUCKETS, BUCKETS_A_CORE = 64, 4  # more than can be busy at once, so that they even out; in a cluster, room to grow
 FOLDER = "checkpoint"  # in a lake
-NOTE = "motet.json"
+METADATA_FILE = "motet.json"
 FORMAT = 1  # of what the pipeline itself keeps in the state, and of the offsets of its source
 
 _LOGS = ("offsets", "commits")
 _VOID = b"-"  # a source that has said nothing yet
 _LAST = 2  # files of a log that Spark reads again
-_ANEW = (
+REBUILD_ADVICE = (
     "Nothing is lost: the log and the table are in the lake. Remove or rename the checkpoint and start again; the "
     "pipeline then derives its state from the log, and adds to the table only what is not there yet."
 )
 
 
 @dataclass(frozen=True)
-class Note:
+class CheckpointMetadata:
     """What stays as it is as long as a checkpoint is used."""
 
     lakes: tuple[str, ...]
@@ -40,16 +40,16 @@ class Note:
     format: int = FORMAT
 
 
-def default_of(lakes: Sequence[str | Path]) -> Path:
+def default_checkpoint(lakes: Sequence[str | Path]) -> Path:
     """Where the checkpoint of a lake is, if nobody says otherwise: in a folder of it that it does not use itself."""
     if len(lakes) != 1:
         raise UsageError("several lakes have no checkpoint of their own", advice="Choose a directory: --checkpoint DIR")
     return Path(lakes[0]) / FOLDER
 
 
-def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None, master: str) -> Note:
+def open_checkpoint(checkpoint: Path, lakes: Sequence[str], buckets: int | None, master: str) -> CheckpointMetadata:
     """The note of a checkpoint, which is written if there is none; a start that does not go with it is refused."""
-    asked = Note(tuple(lakes), buckets_on(master) if buckets is None else buckets)
+    asked = CheckpointMetadata(tuple(lakes), default_buckets(master) if buckets is None else buckets)
     if asked.buckets < 1:
         raise UsageError(f"{asked.buckets} buckets hold nothing", advice="Choose at least 1.")
     try:
@@ -67,7 +67,7 @@ def settled(checkpoint: Path, lakes: Sequence[str], buckets: int | None, master:
     return found
 
 
-def buckets_on(master: str) -> int:
+def default_buckets(master: str) -> int:
     """As many as are of use there, unless somebody knows better.
 
     >>> buckets_on("local[2]"), buckets_on("spark://host:7077")
@@ -77,47 +77,49 @@ def buckets_on(master: str) -> int:
     return BUCKETS if here is None else BUCKETS_A_CORE * here
 
 
-def unreadable(checkpoint: Path, reason: str) -> EngineError:
+def unreadable_checkpoint(checkpoint: Path, reason: str) -> EngineError:
     """The refusal of a checkpoint that is damaged."""
-    return EngineError(f"the checkpoint {checkpoint} cannot be read: {reason}", advice=_ANEW)
+    return EngineError(f"the checkpoint {checkpoint} cannot be read: {reason}", advice=REBUILD_ADVICE)
 
 
-def _write(checkpoint: Path, note: Note) -> None:
+def _write(checkpoint: Path, note: CheckpointMetadata) -> None:
     checkpoint.mkdir(parents=True, exist_ok=True)
-    draft = checkpoint / f".{NOTE}.{os.getpid()}"
+    draft = checkpoint / f".{METADATA_FILE}.{os.getpid()}"
     draft.write_text(json.dumps(asdict(note), sort_keys=True) + "\n")
-    draft.replace(checkpoint / NOTE)
+    draft.replace(checkpoint / METADATA_FILE)
 
 
-def _read(checkpoint: Path) -> Note:
+def _read(checkpoint: Path) -> CheckpointMetadata:
     try:
-        found = json.loads((checkpoint / NOTE).read_bytes())
-        return Note(tuple(map(str, found["lakes"])), int(found["buckets"]), int(found["state"]), int(found["format"]))
+        found = json.loads((checkpoint / METADATA_FILE).read_bytes())
+        return CheckpointMetadata(
+            tuple(map(str, found["lakes"])), int(found["buckets"]), int(found["state"]), int(found["format"])
+        )
     except FileNotFoundError as error:
         raise UsageError(
-            f"{checkpoint} is not empty, and not a checkpoint of this pipeline: it has no {NOTE}",
+            f"{checkpoint} is not empty, and not a checkpoint of this pipeline: it has no {METADATA_FILE}",
             advice="Choose another directory: --checkpoint DIR",
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise unreadable(checkpoint, f"{NOTE} is damaged") from error
+        raise unreadable_checkpoint(checkpoint, f"{METADATA_FILE} is damaged") from error
 
 
-def _compare(checkpoint: Path, found: Note, asked: Note, *, any_buckets: bool) -> None:
+def _compare(checkpoint: Path, found: CheckpointMetadata, asked: CheckpointMetadata, *, any_buckets: bool) -> None:
     if found.lakes != asked.lakes:
         raise UsageError(
             f"the checkpoint {checkpoint} belongs to {' and '.join(found.lakes)}, not to {' and '.join(asked.lakes)}",
-            advice=f"Choose another directory: --checkpoint DIR. If the lakes have moved: {_ANEW}",
+            advice=f"Choose another directory: --checkpoint DIR. If the lakes have moved: {REBUILD_ADVICE}",
         )
     if found.buckets != asked.buckets and not any_buckets:
         raise UsageError(
             f"the checkpoint {checkpoint} has {found.buckets} buckets, not {asked.buckets}",
-            advice=f"Leave --buckets out. To change them: {_ANEW}",
+            advice=f"Leave --buckets out. To change them: {REBUILD_ADVICE}",
         )
     if (found.state, found.format) != (asked.state, asked.format):
         raise EngineError(
             f"the checkpoint {checkpoint} was written by another version of Motet: its state has version "
             f"{found.format}.{found.state}, this one reads {asked.format}.{asked.state}",
-            advice=_ANEW,
+            advice=REBUILD_ADVICE,
         )
 
 
@@ -126,10 +128,10 @@ def _check(checkpoint: Path) -> None:
     for file in [path for log in _LOGS for path in _numbered(checkpoint / log)[-_LAST:]]:
         version, *lines = file.read_bytes().splitlines() or [b""]
         if not version.startswith(b"v") or not _is_json(line for line in lines if line != _VOID):
-            raise unreadable(checkpoint, f"{file.relative_to(checkpoint)} is cut or damaged")
+            raise unreadable_checkpoint(checkpoint, f"{file.relative_to(checkpoint)} is cut or damaged")
     metadata = checkpoint / "metadata"
     if metadata.exists() and not _is_json([metadata.read_bytes()]):
-        raise unreadable(checkpoint, "metadata is cut or damaged")
+        raise unreadable_checkpoint(checkpoint, "metadata is cut or damaged")
 
 
 def _is_json(lines: Iterable[bytes]) -> bool:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.spark.session import session
-from motet.spark.stream.checkpoint import default_of
+from motet.spark.stream.checkpoint import default_checkpoint
 from motet.spark.stream.job import PipelineJob
 
 
@@ -25,7 +25,7 @@ class SparkCloud(Cloud):
     """A cloud with a streaming query as its backend."""
 
     def __init__(self, lake: Lake, spark: SparkSession) -> None:
-        self._pipeline = PipelineJob(spark, [lake], default_of([lake.store.root]).absolute())
+        self._pipeline = PipelineJob(spark, [lake], default_checkpoint([lake.store.root]).absolute())
         super().__init__(lake, self._pipeline.process_available, threaded=True)
 
     def close(self) -> None:

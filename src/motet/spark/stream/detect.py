@@ -20,13 +20,13 @@ from motet.engine.buckets import Buckets
 from motet.engine.detect.output import merge_notifications
 from motet.engine.kernel import Kernel
 from motet.spark.encoding import pack, unpack
-from motet.spark.stream.lake_view import View, concat_records, view_of
-from motet.spark.stream.state_store import Keeping, Place, Running, put, take
+from motet.spark.stream.lake_view import LakeView, concat_records, lake_view
+from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = pa.schema(
+NOTIFICATION_SLICES = pa.schema(
     [
         pa.field("lake", pa.string(), nullable=False),
         pa.field("first", pa.int64(), nullable=False),
@@ -46,7 +46,7 @@ Key = tuple[str, int]  # lake and bucket
 
 
 @dataclass
-class News:
+class BucketInput:
     """What a batch has for a bucket."""
 
     first: int
@@ -55,14 +55,14 @@ class News:
     told: list[pa.RecordBatch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, frames: Iterator[pd.DataFrame]) -> News:
+    def of(cls, frames: Iterator[pd.DataFrame]) -> BucketInput:
         rows = [row for frame in frames for row in frame.itertuples(index=False)]
         events = [unpack(row.events) for row in rows if row.events is not None]
         told = [unpack(row.told) for row in rows if row.told is not None]
         return cls(int(rows[0].first), int(rows[0].stop), events, told)
 
 
-class Detecting(StatefulProcessor):
+class DetectStage(StatefulProcessor):
     """Rows of ROUTED to rows of TOLD."""
 
     def __init__(self, count: int, slices: int) -> None:
@@ -70,7 +70,7 @@ class Detecting(StatefulProcessor):
         self._slices_at_most = slices
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._keeping = Keeping(handle)
+        self._keeping = StateStore(handle)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
         self,
@@ -80,7 +80,7 @@ class Detecting(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
-        begun, lake, news = process_time_ns(), str(key[0]), News.of(rows)
+        begun, lake, news = process_time_ns(), str(key[0]), BucketInput.of(rows)
         running, found = self._advanced((lake, int(key[1])), news)
         told = merge_notifications([*news.told, found])
         counts: tuple[int, ...] = (len(told), *_size(running), (process_time_ns() - begun) // 1000)
@@ -88,9 +88,9 @@ class Detecting(StatefulProcessor):
         for part in self._slices(news, told):
             parts.append((lake, news.first, news.stop, *part, *counts))
             counts = (0,) * len(counts)
-        yield pd.DataFrame(parts, columns=TOLD.names)
+        yield pd.DataFrame(parts, columns=NOTIFICATION_SLICES.names)
 
-    def _slices(self, news: News, told: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
+    def _slices(self, news: BucketInput, told: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
         """The notifications of equal parts of the batch; at least one, since a batch that says nothing is one, too."""
         size = max(SLICE, -(-(news.stop - news.first) // self._slices_at_most))
         numbers = (told.column("offset").to_numpy() - news.first) // size
@@ -98,39 +98,39 @@ class Detecting(StatefulProcessor):
             begin, end = np.searchsorted(numbers, [number, number + 1])
             yield number, pack(told.slice(begin, end - begin)) if end > begin else None
 
-    def _advanced(self, key: Key, news: News) -> tuple[Running, pa.RecordBatch]:
+    def _advanced(self, key: Key, news: BucketInput) -> tuple[CachedProcessor, pa.RecordBatch]:
         """The kernel of a bucket, and what it makes of a batch; the state follows it."""
-        view = view_of(key[0])
+        view = lake_view(key[0])
         running = self._current(key, view, view.buckets(self._count, news.stop))
-        reached = running.place.reached
+        reached = running.header.processed_to
         controls = view.controls(reached, news.stop)
         if not news.events and not len(controls) and running.kernel.is_idle:
-            put(key, running)
+            cache(key, running)
             return running, merge_notifications([])
         own = concat_records([controls, *news.events])
         told = running.kernel.advance(own, view.course(reached, news.stop))
-        running = self._keeping.keep(running, news.stop, _mark(running.kernel))
-        put(key, running)
+        running = self._keeping.persist(running, news.stop, _mark(running.kernel))
+        cache(key, running)
         return running, told
 
-    def _current(self, key: Key, view: View, buckets: Buckets) -> Running:
+    def _current(self, key: Key, view: LakeView, buckets: Buckets) -> CachedProcessor:
         """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
-        place = self._keeping.place()
-        running = take(key)
-        if running is None or running.place != place:
+        place = self._keeping.header()
+        running = take_cached(key)
+        if running is None or running.header != place:
             running = self._loaded(key, view, place, running)
         before = _fed(place)
         if before != buckets.fed:
-            if (buckets.fed - before) & view.subscribed(place.reached):
-                running.kernel = _anew(key, view, buckets, place.reached)
+            if (buckets.fed - before) & view.subscribed(place.processed_to):
+                running.kernel = _anew(key, view, buckets, place.processed_to)
             running.kernel.reroute(buckets)
         return running
 
-    def _loaded(self, key: Key, view: View, place: Place, before: Running | None) -> Running:
+    def _loaded(self, key: Key, view: LakeView, place: StateHeader, before: CachedProcessor | None) -> CachedProcessor:
         buckets = Buckets(self._count, _fed(place))
-        if not place.base:
+        if not place.base_bytes:
             kernel = _anew(key, view, buckets, 0)
-            return Running(place, kernel, kernel.saved())
+            return CachedProcessor(place, kernel, kernel.saved())
         saved = self._keeping.saved(place)
         kernel = Kernel.resumed(
             saved,
@@ -139,12 +139,12 @@ class Detecting(StatefulProcessor):
             bucket=key[1],
             like=before.kernel if before else None,
         )
-        return Running(place, kernel, saved)
+        return CachedProcessor(place, kernel, saved)
 
 
-def _size(running: Running) -> tuple[int, int]:
+def _size(running: CachedProcessor) -> tuple[int, int]:
     """How many rows are remembered, and in how many bytes."""
-    return running.kernel.statistics()["rows"], running.place.base + running.place.changed
+    return running.kernel.statistics()["rows"], running.header.base_bytes + running.header.delta_bytes
 
 
 def _mark(kernel: Kernel) -> str:
@@ -152,11 +152,11 @@ def _mark(kernel: Kernel) -> str:
     return json.dumps(sorted(kernel.buckets.fed if kernel.buckets else ()))
 
 
-def _fed(place: Place) -> frozenset[str]:
+def _fed(place: StateHeader) -> frozenset[str]:
     return frozenset(json.loads(place.mark or "[]"))
 
 
-def _anew(key: Key, view: View, buckets: Buckets, stop: int) -> Kernel:
+def _anew(key: Key, view: LakeView, buckets: Buckets, stop: int) -> Kernel:
     """A kernel that has read the log up to an offset by itself: what it would have told, others have."""
     kernel = Kernel(lateness=view.lateness, history=partial(view.past, key[1]), buckets=buckets, bucket=key[1])
     for batch in view.history(stop):

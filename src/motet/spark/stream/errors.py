@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from motet.model.errors import EngineError, MotetError
-from motet.spark.stream.checkpoint import unreadable
+from motet.spark.stream.checkpoint import unreadable_checkpoint
 
 _OWN = re.compile(r"motet\.model\.errors\.(\w+): (.*(?:\n  (?!File |at ).*)?)")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -25,7 +25,7 @@ _CONCURRENT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming jobs 
 _LONGEST = 600
 
 
-def spoken(error: Exception, checkpoint: Path) -> MotetError:
+def describe_failure(error: Exception, checkpoint: Path) -> MotetError:
     """What was raised while the query ran, in a few words."""
     whole = "\n".join(_texts(error))
     why = _reason(whole)
@@ -34,7 +34,7 @@ def spoken(error: Exception, checkpoint: Path) -> MotetError:
         advice = "Let only one pipeline at a time use a checkpoint: stop the other one."
         return EngineError(f"another pipeline uses the checkpoint {checkpoint}", advice=advice)
     if (str(checkpoint) in causes or _DAMAGE.search(causes)) and not _SHORTAGE.search(causes):
-        return unreadable(checkpoint, why)
+        return unreadable_checkpoint(checkpoint, why)
     if own := _OWN.findall(whole):
         message, _, advice = own[-1][1].partition("\n")
         return EngineError(message, advice=advice.strip() or None)
@@ -42,7 +42,7 @@ def spoken(error: Exception, checkpoint: Path) -> MotetError:
     return EngineError(f"the pipeline stopped: {why}", advice=advice)
 
 
-def reason(error: Exception) -> str:
+def innermost_cause(error: Exception) -> str:
     """The innermost cause of what was raised, in one line."""
     return _reason("\n".join(_texts(error)))
 

@@ -25,12 +25,12 @@ from motet.spark.stream import detect as detecting
 from motet.spark.stream import match as matching
 from motet.spark.stream import notification_sink as table
 from motet.spark.stream import progress, source
-from motet.spark.stream.checkpoint import settled
-from motet.spark.stream.detect import TOLD, Detecting
-from motet.spark.stream.errors import spoken
-from motet.spark.stream.match import ROUTED, Matching
-from motet.spark.stream.notification_sink import TableSink
-from motet.spark.stream.progress import Batch, Standing, batches, standing
+from motet.spark.stream.checkpoint import open_checkpoint
+from motet.spark.stream.detect import NOTIFICATION_SLICES, DetectStage
+from motet.spark.stream.errors import describe_failure
+from motet.spark.stream.match import ROUTED, MatchStage
+from motet.spark.stream.notification_sink import NotificationSink
+from motet.spark.stream.progress import BatchProgress, LakeStatus, ended_batches, lake_status
 from motet.spark.stream.source import RangesSource
 
 MAX_RECORDS = 200_000  # of a lake in one batch
@@ -43,11 +43,11 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 class ProgressObserver(Protocol):
     """Receives the progress of a pipeline."""
 
-    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
         """A micro-batch has ended."""
         ...
 
-    def stand(self, lakes: list[Standing]) -> None:
+    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
         """The status of the lakes at each poll."""
         ...
 
@@ -105,17 +105,17 @@ class PipelineJob:
             yield
         except (PySparkException, Py4JError) as error:
             self._query = None
-            raise spoken(error, self._checkpoint) from error
+            raise describe_failure(error, self._checkpoint) from error
 
     def _report(self, query: StreamingQuery) -> None:
         """Pass the batches that ended since the last call, and the status of the lakes, to the observers."""
-        lakes = [standing(lake) for lake in self._lakes]
+        lakes = [lake_status(lake) for lake in self._lakes]
         for observer in self._observers:
-            observer.stand(lakes)
-        for batch in batches(query, self._last_batch):
+            observer.set_lake_status(lakes)
+        for batch in ended_batches(query, self._last_batch):
             self._last_batch = batch.number
             for observer in self._observers:
-                observer.batch(batch, lakes)
+                observer.add_batch(batch, lakes)
             self.totals["batches"] += 1
             for name in TOTALS[1:]:
                 self.totals[name] += getattr(batch, name)
@@ -150,22 +150,22 @@ def start_query(
     """
     paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
     place = Path(checkpoint).absolute()
-    buckets = settled(place, paths, buckets, str(spark.conf.get("spark.master"))).buckets
+    buckets = open_checkpoint(place, paths, buckets, str(spark.conf.get("spark.master"))).buckets
     spark.createDataFrame([], "unused int")  # makes the session this thread's active one, where Spark looks up sinks
     spark.dataSource.register(RangesSource)
-    spark.dataSource.register(TableSink)
+    spark.dataSource.register(NotificationSink)
     tasks = parallelism(spark)
     reading = (
         spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
     )
     ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
-    routed = ranges.mapInArrow(Matching(buckets), from_arrow_schema(ROUTED))
-    routed = routed.observe(progress.READ, *progress.counted(matching.COUNTED))
+    routed = ranges.mapInArrow(MatchStage(buckets), from_arrow_schema(ROUTED))
+    routed = routed.observe(progress.READ, *progress.observed_sums(matching.COUNTED))
     told = routed.groupBy("lake", "bucket").transformWithStateInPandas(
-        Detecting(buckets, tasks), from_arrow_schema(TOLD), "Append", "None"
+        DetectStage(buckets, tasks), from_arrow_schema(NOTIFICATION_SLICES), "Append", "None"
     )
     writing = (
-        told.observe(progress.MADE, *progress.counted(detecting.COUNTED))
+        told.observe(progress.MADE, *progress.observed_sums(detecting.COUNTED))
         .repartition(tasks, "lake", "slice")
         .writeStream.format(table.FORMAT)
         .outputMode("append")

@@ -19,19 +19,19 @@ from motet.engine.lives import parsed
 from motet.engine.reading import COURSE, Course, Extract
 from motet.lake import DataFile, Lake, Snapshot
 from motet.model.schemas import RECORDS
-from motet.spark.stream.backfill import Past
+from motet.spark.stream.backfill import BucketBackfill
 from motet.spark.workers import freeze_heap
 
 _VIEWS = 512
 
 
 @lru_cache(maxsize=_VIEWS)
-def view_of(lake: str) -> View:
+def lake_view(lake: str) -> LakeView:
     """The view this process has of a lake."""
-    return View(lake)
+    return LakeView(lake)
 
 
-class View:
+class LakeView:
     """Asked for one batch after the other; a batch that is asked for again is read again."""
 
     def __init__(self, lake: str) -> None:
@@ -43,7 +43,7 @@ class View:
         self._routed = 0  # control records that the router has read
         self._fed: tuple[int, frozenset[str]] = (0, frozenset())  # of so many control records
         self._buckets: Buckets | None = None
-        self._past: tuple[int, Past] | None = None
+        self._past: tuple[int, BucketBackfill] | None = None
 
     @property
     def lateness(self) -> int | None:
@@ -97,8 +97,8 @@ class View:
         if self._buckets.is_at_home(subscription):
             return self.history(stop)
         if self._past is None or (self._past[0], self._past[1].buckets) != (stop, self._buckets):
-            self._past = stop, Past(subscription, self._buckets, self.history(stop), self.lateness)
-        return self._past[1].of(bucket)
+            self._past = stop, BucketBackfill(subscription, self._buckets, self.history(stop), self.lateness)
+        return self._past[1].read_bucket(bucket)
 
     def is_notified(self, stop: int) -> bool:
         """Whether what the records below an offset mean is in the table already."""

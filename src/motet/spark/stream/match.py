@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from motet.model.schemas import RECORDS
 from motet.spark.encoding import pack
-from motet.spark.stream.lake_view import view_of
-from motet.spark.stream.source import TICK
+from motet.spark.stream.lake_view import lake_view
+from motet.spark.stream.source import ADVANCE_ROW
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -38,7 +38,7 @@ AT_ONCE = 1 << 26  # bytes of records that are matched together, if there are as
 
 
 @dataclass(frozen=True)
-class Matching:
+class MatchStage:
     """Rows of RANGES to rows of ROUTED."""
 
     count: int  # of buckets
@@ -51,10 +51,10 @@ class Matching:
 
     def _routed(self, lake: str, first: int, stop: int, low: int, high: int) -> Iterator[dict[str, object]]:
         common = {"lake": lake, "first": first, "stop": stop}
-        if low == TICK:
+        if low == ADVANCE_ROW:
             yield {**common, "bucket": high}
             return
-        view, begun, read, late = view_of(lake), process_time_ns(), 0, 0
+        view, begun, read, late = lake_view(lake), process_time_ns(), 0, 0
         router = view.router(view.buckets(self.count, stop), low)
         for records in _together(view.snapshot().records(low, high)):
             told, places = router.spread(records)

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from motet.model.errors import UsageError
-from motet.spark.stream.progress import Batch, Standing
+from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 PATHS = ("/", "/metrics")
 SILENCE_SECONDS = 10  # a client may send nothing for so long
@@ -53,12 +53,12 @@ class Metrics(Collector):
         self.registry.register(self)
         self._lock = threading.Lock()
         self._batches = 0
-        self._last_batch: Batch | None = None
+        self._last_batch: BatchProgress | None = None
         self._totals: Counter[str] = Counter()
         self._stage_seconds: dict[str, float] = {}
-        self._lakes: list[Standing] = []
+        self._lakes: list[LakeStatus] = []
 
-    def batch(self, batch: Batch, lakes: list[Standing]) -> None:
+    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
         """Add a batch that has ended."""
         with self._lock:
             self._batches += 1
@@ -67,7 +67,7 @@ class Metrics(Collector):
             for stage, seconds in [*batch.phases.items(), *batch.stages.items()]:
                 self._stage_seconds[stage] = self._stage_seconds.get(stage, 0) + seconds
 
-    def stand(self, lakes: list[Standing]) -> None:
+    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
         """Replace the status of the lakes."""
         with self._lock:
             self._lakes = lakes
@@ -119,7 +119,7 @@ def _seconds(micros: int | None) -> float | None:
 
 
 @contextmanager
-def served(metrics: Metrics, host: str, port: int) -> Iterator[int]:
+def serve_metrics(metrics: Metrics, host: str, port: int) -> Iterator[int]:
     """Serve ``/metrics`` while the block runs; yields the port, a free one if ``port`` is 0."""
 
     class Handler(MetricsHandler):

@@ -22,39 +22,39 @@ FORMAT = "motet-notifications"
 Range = tuple[str, int, int]  # lake, first and stop
 
 
-class TableSink(DataSource):
+class NotificationSink(DataSource):
     """Takes rows of TOLD."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> TableWriter:  # noqa: N802  (Spark's)
-        return TableWriter()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NotificationWriter:  # noqa: N802  (Spark's)
+        return NotificationWriter()
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class WrittenFiles(WriterCommitMessage):
     """By range of the log, what one task has written."""
 
     files: dict[Range, list[DataFile]] = field(default_factory=dict)
 
 
-class TableWriter(DataSourceStreamArrowWriter):
+class NotificationWriter(DataSourceStreamArrowWriter):
     """Tasks write, the driver commits names."""
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         told: dict[Range, dict[int, list[pa.RecordBatch]]] = {}
         for row in (row for batch in iterator for row in batch.to_pylist()):
             slices = told.setdefault((row["lake"], row["first"], row["stop"]), {})
             if row["told"] is not None:
                 slices.setdefault(row["slice"], []).append(unpack(row["told"]))
-        return Written({range_: list(_files(range_, slices.values())) for range_, slices in told.items()})
+        return WrittenFiles({range_: list(_files(range_, slices.values())) for range_, slices in told.items()})
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         files: dict[Range, list[DataFile]] = {}
         for message in messages:
-            if isinstance(message, Written):
+            if isinstance(message, WrittenFiles):
                 for range_, written in message.files.items():
                     files.setdefault(range_, []).extend(written)
         for (lake, first, stop), written in files.items():
@@ -62,7 +62,7 @@ class TableWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for message in messages:
-            if isinstance(message, Written):
+            if isinstance(message, WrittenFiles):
                 for (lake, _, _), written in message.files.items():
                     store = Lake.open(lake, create=False).store
                     for file in written:
@@ -72,9 +72,9 @@ class TableWriter(DataSourceStreamArrowWriter):
 def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
     from motet.engine.detect.output import merge_notifications
-    from motet.spark.stream.lake_view import view_of
+    from motet.spark.stream.lake_view import lake_view
 
     lake, _, stop = range_
-    view = view_of(lake)
+    view = lake_view(lake)
     if not view.is_notified(stop):
         yield from (view.write(merge_notifications(batches)) for batches in slices)

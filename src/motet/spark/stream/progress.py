@@ -23,7 +23,7 @@ _PHASES = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffs
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchProgress:
     """One batch of the query."""
 
     number: int
@@ -64,7 +64,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LakeStatus:
     """Where a lake stands. Times are in microseconds."""
 
     lake: str
@@ -93,11 +93,11 @@ class Standing:
         return {**asdict(self), "backlog": self.backlog, "lag": self.lag, "behind": self.behind(now)}
 
 
-def standing(lake: Lake) -> Standing:
+def lake_status(lake: Lake) -> LakeStatus:
     """Where a lake stands now; reads nothing but the manifest."""
     snapshot = lake.snapshot()
     ends = [segment.end for segment in snapshot.segments if segment.end is not None]
-    return Standing(
+    return LakeStatus(
         lake=str(lake.store.root),
         end=snapshot.next_offset,
         notified=snapshot.notified_to,
@@ -107,7 +107,7 @@ def standing(lake: Lake) -> Standing:
     )
 
 
-def counted(names: Sequence[str]) -> list[Column]:
+def observed_sums(names: Sequence[str]) -> list[Column]:
     """Sums of columns, for Spark to observe while they pass."""
     from pyspark.sql.functions import coalesce, lit
     from pyspark.sql.functions import sum as sum_
@@ -115,19 +115,19 @@ def counted(names: Sequence[str]) -> list[Column]:
     return [coalesce(sum_(name), lit(0)).alias(name) for name in names]
 
 
-def batches(query: StreamingQuery, after: int) -> Iterator[Batch]:
+def ended_batches(query: StreamingQuery, after: int) -> Iterator[BatchProgress]:
     """The batches with higher numbers that have ended; Spark remembers the last hundred."""
     for progress in query.recentProgress:
         told = json.loads(progress.json)
         if told["batchId"] > after and any(source["numInputRows"] for source in told["sources"]):
-            yield batch_of(told)
+            yield parse_progress(told)
 
 
-def batch_of(progress: Mapping[str, Any]) -> Batch:
+def parse_progress(progress: Mapping[str, Any]) -> BatchProgress:
     """A batch as Spark's progress tells it, which is given as JSON."""
     read, made = (_observed(progress.get("observedMetrics", {}).get(name, {})) for name in (READ, MADE))
     spent = progress["durationMs"]
-    return Batch(
+    return BatchProgress(
         number=progress["batchId"],
         at=progress["timestamp"],
         seconds=progress["batchDuration"] / 1e3,

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from motet.lake import Lake, Snapshot
 
 FORMAT = "motet-ranges"
-TICK = -1
+ADVANCE_ROW = -1
 PIECE = 2_000  # records; fewer are not worth a task of their own
 
 RANGES = pa.schema(
@@ -62,7 +62,7 @@ class RangesSource(DataSource):
 
 
 @dataclass
-class Rows(InputPartition):
+class RangeRows(InputPartition):
     """What one task makes of a batch: rows of RANGES."""
 
     rows: list[dict[str, object]]
@@ -108,7 +108,7 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pieces = [row for lake, batch in ranges.items() for row in self._pieces(lake, *batch)]
         ticks = [row for lake, batch in ranges.items() for row in self._ticks(lake, *batch)]
         tasks = min(self.tasks, len(pieces))
-        return [Rows([*pieces[task::tasks], *ticks[task::tasks]]) for task in range(tasks)]
+        return [RangeRows([*pieces[task::tasks], *ticks[task::tasks]]) for task in range(tasks)]
 
     def _pieces(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
         step = max(PIECE, -(-(stop - first) // self.tasks))
@@ -117,10 +117,10 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ticks(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
         for bucket in range(self.buckets):
-            yield {"lake": lake, "first": first, "stop": stop, "low": TICK, "high": bucket}
+            yield {"lake": lake, "first": first, "stop": stop, "low": ADVANCE_ROW, "high": bucket}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Rows)
+        assert isinstance(partition, RangeRows)
         yield pa.RecordBatch.from_pylist(partition.rows, schema=RANGES)
 
     def _snapshot(self, lake: str) -> Snapshot:

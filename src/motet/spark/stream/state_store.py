@@ -20,26 +20,26 @@ KERNELS = 4096  # in one process at most
 
 
 @dataclass(frozen=True)
-class Place:
+class StateHeader:
     """Where the state of a kernel stands."""
 
-    reached: int = 0  # all records below are read
-    base: int = 0  # bytes
+    processed_to: int = 0  # all records below are read
+    base_bytes: int = 0  # bytes
     deltas: int = 0  # how many follow the base
-    changed: int = 0  # bytes of all of them
+    delta_bytes: int = 0  # bytes of all of them
     mark: str = ""  # what else there is to know
 
 
 @dataclass
-class Running:
+class CachedProcessor:
     """A kernel in this process, and what of it is in the state."""
 
-    place: Place
+    header: StateHeader
     kernel: Kernel
     saved: Saved
 
 
-class Keeping:
+class StateStore:
     """The state that belongs to the key at hand."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
@@ -47,38 +47,38 @@ class Keeping:
         self._base = handle.getValueState("base", "data binary")
         self._deltas = handle.getListState("deltas", "data binary")
 
-    def place(self) -> Place:
-        return Place(*(self._place.get() or ()))
+    def header(self) -> StateHeader:
+        return StateHeader(*(self._place.get() or ()))
 
-    def saved(self, place: Place) -> Saved:
+    def saved(self, place: StateHeader) -> Saved:
         """What a kernel goes on from; there must be a base."""
         (base,) = self._base.get() or (b"",)
         return apply(base, [data for (data,) in self._deltas.get()] if place.deltas else [])
 
-    def keep(self, running: Running, reached: int, mark: str) -> Running:
+    def persist(self, running: CachedProcessor, reached: int, mark: str) -> CachedProcessor:
         """Write what has changed; everything, when the changes have become more than what they change."""
-        saved, before = running.kernel.saved(), running.place
-        change = delta(running.saved, saved) if before.base else b""
-        if not before.base or before.deltas >= DELTAS or before.changed + len(change) > before.base:
-            place = Place(reached, len(saved.data), 0, 0, mark)
+        saved, before = running.kernel.saved(), running.header
+        change = delta(running.saved, saved) if before.base_bytes else b""
+        if not before.base_bytes or before.deltas >= DELTAS or before.delta_bytes + len(change) > before.base_bytes:
+            place = StateHeader(reached, len(saved.data), 0, 0, mark)
             self._base.update((saved.data,))
             self._deltas.clear()
         else:
-            place = Place(reached, before.base, before.deltas + 1, before.changed + len(change), mark)
+            place = StateHeader(reached, before.base_bytes, before.deltas + 1, before.delta_bytes + len(change), mark)
             self._deltas.appendValue((change,))
         self._place.update(astuple(place))
-        return Running(place, running.kernel, saved)
+        return CachedProcessor(place, running.kernel, saved)
 
 
-_running: dict[Hashable, Running] = {}
+_running: dict[Hashable, CachedProcessor] = {}
 
 
-def take(key: Hashable) -> Running | None:
+def take_cached(key: Hashable) -> CachedProcessor | None:
     """The kernel of a key that this process had last; where it stands, others may be further."""
     return _running.pop(key, None)
 
 
-def put(key: Hashable, running: Running) -> None:
+def cache(key: Hashable, running: CachedProcessor) -> None:
     """Remember a kernel; the one that was remembered first goes when there are too many."""
     _running[key] = running
     if len(_running) > KERNELS:
