@@ -4,6 +4,8 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 from motet.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -21,12 +23,38 @@ def test_the_readme_lists_every_command() -> None:
     assert sorted(listed) == sorted(COMMANDS)
 
 
+def test_the_command_reference_has_every_command() -> None:
+    """The page is made from the parsers; each command has a section with its usage and its examples."""
+    reference = runpy.run_path(str(ROOT / "docs" / "command_reference.py"))["command_reference"]()
+    assert re.findall(r"^## motet (.*)$", reference, re.MULTILINE) == list(COMMANDS)
+    assert "| `--lake DIR` |" in reference
+
+
 def test_the_readme_python_runs(tmp_path: Path) -> None:
     """The first program a newcomer copies works."""
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     heard: list[object] = []
     exec(compile(program.replace("my-lake", str(tmp_path)), "README.md", "exec"), {"print": heard.append})  # noqa: S102
     assert len(heard) == 1
+
+
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Python blocks, one after the other, print what the text says."""
+    monkeypatch.chdir(tmp_path)
+    printed: list[str] = []
+    scope: dict[str, object] = {"print": lambda *values: printed.append(" ".join(map(str, values)))}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text("utf-8"), re.DOTALL):
+        exec(compile(block, "tutorial.md", "exec"), scope)  # noqa: S102
+    assert printed == [
+        "1 event accepted",
+        "hot {'celsius': '35', 'room': 'lab'}",
+        "fire {'room': 'lab'}",
+        "fire {'room': 'lab'}",
+        "fire {'room': 'attic'}",
+        "real-fire {'room': 'lab'}",
+        "fire {'room': 'cellar'}",
+        "real-fire {'room': 'cellar'}",
+    ]
 
 
 def test_no_machine_is_mentioned() -> None:

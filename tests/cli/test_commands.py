@@ -33,7 +33,8 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
 def test_help_imports_nothing_heavy() -> None:
     """The command line answers at once because what is heavy is loaded only by the command that needs it."""
     heavy = {"numba", "pandas", "pyarrow", "pyoxigraph", "pyspark", "rdflib", "rich", "lark"}
-    code = "import sys; from motet.cli.main import _parser; _parser([]); print(*{m.split('.')[0] for m in sys.modules})"
+    parse = "import sys; from motet.cli.main import make_parser; make_parser([])"
+    code = f"{parse}; print(*{{module.split('.')[0] for module in sys.modules}})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert heavy.isdisjoint(loaded)
 

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     whole_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    args = _parser(arguments).parse_args(arguments)
+    args = make_parser(arguments).parse_args(arguments)
     if whole_process and args.command in WITHOUT_PANDAS:
         sys.meta_path.insert(0, _NoPandas())
     try:
@@ -65,7 +65,8 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError(fullname)
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command line; with a command in the arguments only that command's module is imported."""
     parser = argparse.ArgumentParser(
         prog="motet",
         description="A semantic event cloud: publish RDF events, subscribe to what they mean.",
