@@ -18,7 +18,7 @@ from motet.model.notifications import Notification
 from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
-from motet.provenance.scene import Scene
+from motet.provenance.traced_log import Scene
 from motet.reference import EventRecord
 
 EX = "http://example.org/"

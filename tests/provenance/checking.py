@@ -15,7 +15,7 @@ from motet.model.intervals import Interval, Relation
 from motet.model.terms import iri
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.provenance import facts as f
-from motet.provenance.derivation import Reason, Why
+from motet.provenance.why import Reason, Why
 from motet.reference.occurrences import Occurrence, agree, merge
 from motet.reference.records import EventRecord
 from motet.reference.sparql import Triple, holds

@@ -15,12 +15,10 @@ from motet.language.printer import pattern_text
 from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed
 from motet.language.walk import nodes
 from motet.model.errors import UsageError
-from motet.provenance.derivation import Reason, Why, why
 from motet.provenance.facts import Absent
-from motet.provenance.pairing import choices
-from motet.provenance.scene import Scene, Tracer
-from motet.provenance.tree import as_json, as_lines
-from motet.provenance.wording import Names
+from motet.provenance.text import Names, as_json, as_lines
+from motet.provenance.traced_log import Scene, Tracer, choices
+from motet.provenance.why import Reason, Why, why
 from motet.reference import BackgroundRecord, evaluate
 from motet.reference.contexts import pair
 from motet.reference.occurrences import Occurrence

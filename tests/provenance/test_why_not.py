@@ -14,11 +14,11 @@ from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import END_OF_TIME, parse_datetime
-from motet.provenance import hindrances as h
-from motet.provenance.hindrance_words import as_json, as_lines, sentence
-from motet.provenance.scene import Scene
+from motet.provenance import obstacles as h
+from motet.provenance.obstacle_text import as_json, as_lines, sentence
+from motet.provenance.text import Names
+from motet.provenance.traced_log import Scene
 from motet.provenance.why_not import why_not
-from motet.provenance.wording import Names
 from motet.reference import (
     BackgroundRecord,
     EventRecord,

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.provenance.derivation import why
-    from motet.provenance.tree import as_json, as_lines
+    from motet.provenance.text import as_json, as_lines
+    from motet.provenance.why import why
 
     why_arguments.check(args)
     log, notification = _from_lake(args) if args.lake else _from_files(args)

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.provenance.hindrance_words import as_json, as_lines
+    from motet.provenance.obstacle_text import as_json, as_lines
     from motet.provenance.why_not import why_not
 
     why_arguments.check(args)

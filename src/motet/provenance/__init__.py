@@ -1,1 +1,1 @@
-"""Why a notification came about, and why an event led to none: accounts of what the language's definitions say."""
+"""Explanations by the definitions of the language page: why a notification exists, and why an event led to none."""

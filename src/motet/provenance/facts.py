@@ -1,6 +1,6 @@
-"""What can be said of a derivation: each fact is plain data from which anyone can check that it is true.
+"""The facts that hold at the nodes of a derivation tree, as plain data that can be checked independently.
 
-Times are instants or lengths in microseconds, terms are N-Triples, patterns are text of the language.
+Instants and durations are in microseconds, terms are N-Triples, patterns are text of the language.
 """
 
 from __future__ import annotations

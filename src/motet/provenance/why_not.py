@@ -1,11 +1,13 @@
-"""Why did an event lead to no notification? Each leaf it could be is tried and followed upwards to what stops it.
+"""The obstacles that keep an event from contributing to a notification, nearest first.
 
-What got furthest is the nearest reason: an operator near the root before one below, an operator before a leaf.
+The event is tried as each leaf of the pattern and followed upwards to the operator that stops it. The obstacle nearest
+to the root is the nearest reason: an operator near the root before one below, an operator before a leaf. At a pairing
+operator the pair that came closest is reported, at an iteration what kept the members from being counted together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,10 +15,12 @@ from motet.language.printer import pattern_text
 from motet.language.syntax import (
     Alongside,
     And,
+    Context,
     Filter,
     Leaf,
     No,
     Or,
+    Pairing,
     Pattern,
     Run,
     Timed,
@@ -28,30 +32,40 @@ from motet.language.syntax import (
 )
 from motet.language.walk import PAIRING
 from motet.model.errors import UsageError
+from motet.model.intervals import relation
 from motet.model.notifications import Notification
-from motet.provenance.hindrances import (
+from motet.provenance.facts import Span
+from motet.provenance.leaf_explanation import failure
+from motet.provenance.obstacles import (
     Contradicted,
+    Differs,
     FilterFalse,
+    GapTooLong,
     Hindrance,
     Late,
+    NoPartner,
     NotFed,
+    Partner,
     Pending,
     Prevents,
     Retracted,
+    SameEvent,
+    Taken,
     Told,
     TooEarly,
+    TooFar,
+    TooFew,
     TooLong,
+    Unrelated,
     Unsubscribed,
 )
-from motet.provenance.leaf_failure import failure
-from motet.provenance.near_misses import Nearness, nearest_miss, partner
-from motet.provenance.scene import AT_ONCE, Scene, Tracer, is_carried
-from motet.provenance.uncounted import uncounted
-from motet.reference.contexts import Produced
+from motet.provenance.traced_log import AT_ONCE, Choice, Scene, Tracer, is_carried
+from motet.reference.contexts import Completed, Produced
 from motet.reference.finality import passed
+from motet.reference.iterations import fits
 from motet.reference.log import Life
-from motet.reference.occurrences import Occurrence, compatible, completion_order, hull, project
-from motet.reference.operators import Place
+from motet.reference.occurrences import Occurrence, compatible, completion_order, hull, join, project
+from motet.reference.operators import Place, related, true
 
 SHOWN_PREVENTED = 5
 
@@ -265,3 +279,130 @@ def _named(step: Step, way: list[Step]) -> Pattern:
     """The operator as it is written: with the WITHIN or FILTER it carries."""
     above = way[way.index(step) + 1] if step is not way[-1] else None
     return above.pattern if above is not None and is_carried(above.pattern) else step.pattern
+
+
+Nearness = tuple[int, ...]
+
+
+def partner(o: Occurrence) -> Partner:
+    return Partner(tuple(sorted(o.events)), Span(o.start, o.end))
+
+
+def nearest_miss(
+    pattern: Pairing,
+    place: Place,
+    own: Sequence[Occurrence],
+    others: Sequence[Occurrence],
+    made: tuple[Context, Sequence[Choice]],
+    *,
+    own_is_right: bool,
+) -> tuple[Nearness, Hindrance]:
+    """How near the best of all pairs came, and what kept it apart."""
+    if not others:
+        return (0,), NoPartner(pattern_text(pattern.left if own_is_right else pattern.right))
+    misses = [_miss(pattern, place, x, y, made, own_is_right) for x in own for y in others]
+    return max(misses, key=lambda miss: miss[0])
+
+
+def _miss(
+    pattern: Pairing,
+    place: Place,
+    x: Occurrence,
+    y: Occurrence,
+    made: tuple[Context, Sequence[Choice]],
+    own_is_right: bool,
+) -> tuple[Nearness, Hindrance]:
+    a, b = (y, x) if own_is_right else (x, y)
+    apart, there = -hull(a, b), partner(y)
+    if not a.events.isdisjoint(b.events):
+        return (1, apart), SameEvent(there)
+    values = dict(y.bindings)
+    differing = [(name, term, values[name]) for name, term in x.bindings if values.get(name, term) != term]
+    if differing:
+        return (2, -len(differing), apart), Differs(*differing[0], there)
+    if not related(pattern, a, b):
+        wanted = pattern.relation.value if isinstance(pattern, Timed) else "ALONGSIDE"
+        return (3, apart), Unrelated(wanted, relation(a.interval, b.interval).value, there)
+    if place.bound is not None and hull(a, b) > place.bound:
+        return (4, apart), TooFar(hull(a, b), place.bound, there)
+    condition = place.condition
+    if condition is not None and not true(condition, join(a, b)):
+        return (5, apart), FilterFalse(condition.text, project(join(a, b).bindings, condition.variables), there)
+    return (6, apart), _taken(Completed(x, own_is_right), Completed(y, not own_is_right), *made)
+
+
+def _taken(x: Completed, y: Completed, context: Context, made: Sequence[Choice]) -> Hindrance:
+    """Two that fit each other: when the later one completed, the earlier one was gone or not the one to take."""
+    earlier, later = sorted((x, y), key=lambda one: one.place)
+    choice = next(one for one in made if one.x == later)
+    there = partner(y.occurrence)
+    if earlier in choice.candidates:
+        return Taken(there, "passed over", _events(choice.chosen))
+    closing = next((one for one in made if earlier in one.closed), None)
+    if closing is not None:
+        return Taken(there, "replaced" if context is Context.RECENT else "consumed", _events((closing.x,)))
+    own = next(one for one in made if one.x == earlier)
+    return Taken(there, "consumed", _events(own.chosen) or _events((later,)))
+
+
+def _events(completed: Sequence[Completed]) -> tuple[str, ...]:
+    return tuple(sorted({event for one in completed for event in one.occurrence.events}))
+
+
+def uncounted(
+    tracer: Tracer, pattern: Times | Run, place: Place, results: list[Occurrence]
+) -> tuple[Nearness, Hindrance]:
+    """What kept the first of these, occurrences of the operand, from being counted."""
+    members = sorted((tracer.member(pattern, place, o) for o in results), key=completion_order)
+    fitting = [member for member in members if fits([member], place.bound)]
+    if not fitting or isinstance(pattern, Run):
+        assert place.bound is not None, "every run has a member, and without a bound every occurrence is one"
+        return (0,), TooLong(min(o.end - o.start for o in members), place.bound)
+    key = next(key for key in tracer.keys(pattern, place) if fitting[0] in key)
+    slides = tracer.context in (Context.UNRESTRICTED, Context.RECENT)
+    stretch = _unbroken(key, fitting[0], pattern.gap) if slides else _count(key, fitting[0], pattern, place.bound)
+    return (len(stretch),), _broken(key, stretch, pattern, place.bound)
+
+
+def _unbroken(key: list[Occurrence], member: Occurrence, gap: int | None) -> list[Occurrence]:
+    """The members around one, as far as no gap is too long."""
+    first = last = key.index(member)
+    while first > 0 and (gap is None or key[first].end - key[first - 1].end <= gap):
+        first -= 1
+    while last + 1 < len(key) and (gap is None or key[last + 1].end - key[last].end <= gap):
+        last += 1
+    return key[first : last + 1]
+
+
+def _count(key: list[Occurrence], member: Occurrence, pattern: Times, bound: int | None) -> list[Occurrence]:
+    """The count that a member took part in, as far as it got."""
+    reached: list[Occurrence] = []
+    counted: list[Occurrence] = []
+    for one in key:
+        close = not counted or pattern.gap is None or one.end - counted[-1].end <= pattern.gap
+        counted = [*counted, one] if close and fits([*counted, one], bound) else [one]
+        reached = counted if member in counted else reached
+        counted = [] if len(counted) == pattern.count else counted
+    return reached
+
+
+def _broken(key: list[Occurrence], stretch: list[Occurrence], pattern: Times, bound: int | None) -> Hindrance:
+    """Why a stretch of members is not counted: a long gap beside it, a bound, or there are no more."""
+    if len(stretch) >= pattern.count:
+        assert bound is not None, "enough members without a long gap are counted"
+        windows = [stretch[first : first + pattern.count] for first in range(len(stretch) - pattern.count + 1)]
+        return TooLong(min(_length(window) for window in windows), bound)
+    gap = pattern.gap
+    beside = [pair for pair in pairwise(key) if (pair[0] in stretch) != (pair[1] in stretch)]
+    long = [(b.end - a.end, a, b) for a, b in beside if gap is not None and b.end - a.end > gap]
+    if long and gap is not None:
+        length, a, b = min(long, key=lambda one: one[0])
+        return GapTooLong(length, gap, partner(b if a in stretch else a))
+    following = key[key.index(stretch[-1]) + 1 :]
+    if following and bound is not None and not fits([*stretch, following[0]], bound):
+        return TooLong(_length([*stretch, following[0]]), bound)
+    return TooFew(len(stretch), pattern.count, stretch[0].bindings)
+
+
+def _length(members: list[Occurrence]) -> int:
+    return max(o.end for o in members) - min(o.start for o in members)

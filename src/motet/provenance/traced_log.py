@@ -1,16 +1,18 @@
-"""What is at hand to account for a notification: a log, or a part of one, read by the definitions of the language page.
+"""A log whose evaluation by the reference engine can be inspected: the results of every sub-pattern, the partners a
+pairing operator chose, and what an occurrence that is not final yet waits for.
 
-The occurrences of every sub-pattern are computed once and kept. ``emitted``, which the reference engine uses for the
-record that makes an occurrence final, here is the instant the frontier must pass for that: so what is not final yet
-can be seen, and what it waits for.
+The reference engine sets ``final_at`` to the offset of the record that makes an occurrence final. Here it is the
+instant the frontier must pass for that, so that occurrences that are not final yet can be explained, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import groupby
 
+from motet.language.bounds import Bounded, bounds
 from motet.language.syntax import (
     Alongside,
     And,
@@ -37,8 +39,7 @@ from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.ontology.entailment import Entailment
-from motet.provenance.pairing import Choice, choices
-from motet.reference.contexts import Produced
+from motet.reference.contexts import Admits, Completed, Produced
 from motet.reference.finality import lag
 from motet.reference.iterations import runs, sliding, tumbling
 from motet.reference.leaves import interval_bindings, leaf_solutions
@@ -48,6 +49,100 @@ from motet.reference.operators import Evaluator, Place, related, true
 from motet.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, stamp
 from motet.reference.sparql import Triple
 from motet.reference.visibility import Variables, Visibility
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What happened when ``x`` completed."""
+
+    x: Completed
+    candidates: tuple[Completed, ...]
+    chosen: tuple[Completed, ...]
+    closed: tuple[Completed, ...]  # open before, not afterwards
+
+    def sides(self) -> tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]:
+        """The occurrences of the left and of the right side that were joined."""
+        own, others = (self.x.occurrence,), tuple(y.occurrence for y in self.chosen)
+        return (others, own) if self.x.is_right else (own, others)
+
+
+def choices(
+    context: Context,
+    left: Iterable[Occurrence],
+    right: Iterable[Occurrence],
+    shared: frozenset[str],
+    admits: Admits,
+) -> list[Choice]:
+    """One choice for each occurrence of either side, in the order of completion."""
+    sides = [Completed(o, False) for o in left] + [Completed(o, True) for o in right]
+    opened: list[Completed] = []
+    made: list[Choice] = []
+    for together in _together(context, sorted(sides, key=lambda x: x.place)):
+        before = list(opened)
+        for x in together:
+            candidates = tuple(y for y in before if y.is_right != x.is_right and admits(*in_order(x, y)))
+            chosen = _chosen(context, candidates)
+            closed = _closed(context, x, opened, candidates, chosen, shared)
+            made.append(Choice(x, candidates, chosen, closed))
+            opened = [y for y in opened if y not in closed]
+            opened += [x] if _opens(context, candidates) else []
+    return made
+
+
+def in_order(x: Completed, y: Completed) -> tuple[Occurrence, Occurrence]:
+    """Two occurrences of different sides, left first."""
+    return (y.occurrence, x.occurrence) if x.is_right else (x.occurrence, y.occurrence)
+
+
+def _together(context: Context, merged: Sequence[Completed]) -> list[list[Completed]]:
+    """In recent, what has the same interval and the same non-empty events is paired before any of it opens."""
+    if context is not Context.RECENT:
+        return [[x] for x in merged]
+    groups: list[list[Completed]] = []
+    for (_, _, events), neighbours in groupby(merged, key=lambda x: x.place[:3]):
+        same = list(neighbours)
+        groups += [same] if events else [[x] for x in same]
+    return groups
+
+
+def _chosen(context: Context, candidates: tuple[Completed, ...]) -> tuple[Completed, ...]:
+    if not candidates:
+        return ()
+    match context:
+        case Context.RECENT:
+            return (max(candidates, key=lambda y: y.place),)
+        case Context.CHRONICLE:
+            return (min(candidates, key=lambda y: y.place),)
+        case _:
+            return candidates
+
+
+def _closed(
+    context: Context,
+    x: Completed,
+    opened: Sequence[Completed],
+    candidates: tuple[Completed, ...],
+    chosen: tuple[Completed, ...],
+    shared: frozenset[str],
+) -> tuple[Completed, ...]:
+    match context:
+        case Context.UNRESTRICTED:
+            return ()
+        case Context.RECENT:
+            return tuple(y for y in opened if _slot(y, shared) == _slot(x, shared))
+        case Context.CHRONICLE:
+            return chosen
+        case Context.CONTINUOUS | Context.CUMULATIVE:
+            return candidates
+
+
+def _opens(context: Context, candidates: tuple[Completed, ...]) -> bool:
+    return context in (Context.UNRESTRICTED, Context.RECENT) or not candidates
+
+
+def _slot(x: Completed, shared: frozenset[str]) -> tuple[bool, object]:
+    return x.is_right, project(x.occurrence.bindings, shared)
+
 
 AT_ONCE = START_OF_TIME  # where the frontier must be for what is final without looking at anything else
 
@@ -274,3 +369,33 @@ def is_carried(pattern: Pattern) -> bool:
         case Filter(operand):
             return isinstance(operand, PAIRING)
     return False
+
+
+def reach(pattern: Pattern) -> int | None:
+    """In microseconds; None when an operator is unbounded.
+
+    In contexts that consume, what an occurrence found open may depend on pairs further back still.
+
+    >>> from motet.language.parse import parse
+    >>> [one] = parse("SUBSCRIPTION s EVENT a EVENT b EVENT c WHEN (a BEFORE b WITHIN 5 s) UNLESS c WITHIN 2 s")
+    >>> reach(one.pattern)
+    7000000
+    """
+    return _reach(bounds(pattern))
+
+
+def _reach(bounded: Bounded) -> int | None:
+    parts = [_own(bounded), *map(_reach, bounded.children)]
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _own(bounded: Bounded) -> int | None:
+    match bounded.node:
+        case Unless(window=length) | Xor(window=length) | No(duration=length):
+            return length
+        case Times(_, count, gap) if bounded.bound is None and gap is not None:
+            return count * gap
+        case Times() | Run():
+            return bounded.bound
+    return bounded.bound if isinstance(bounded.node, PAIRING) else 0

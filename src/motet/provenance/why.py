@@ -1,8 +1,8 @@
-"""Why is there this notification? Its derivation: which event is which leaf, and what held at each operator.
+"""The derivation tree of a notification: the event of each leaf, and the facts that held at each operator.
 
-The derivation is found from above: the reference engine says which occurrences of the whole pattern are the
-notification, and each is taken apart into the occurrences it was made of. Of several derivations the one that was
-final first is shown, then the first in completion order; the others are counted.
+The tree is built from the root: the reference engine gives the occurrences of the whole pattern that are the
+notification, and each is decomposed into the occurrences it was made of. Of several derivations the one that was final
+first is shown, then the first in completion order; the others are counted.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ from motet.provenance.facts import (
     Satisfies,
     Span,
 )
-from motet.provenance.leaf_evidence import evidence
-from motet.provenance.pairing import Choice
-from motet.provenance.scene import Scene, Tracer, is_carried
+from motet.provenance.leaf_explanation import evidence
+from motet.provenance.traced_log import Choice, Scene, Tracer, is_carried
 from motet.reference.contexts import Produced
 from motet.reference.log import Derived, Life, Seen
 from motet.reference.occurrences import Bindings, Occurrence, completion_order, merge, project

@@ -1,6 +1,6 @@
-"""What can stand between an event and a notification. Plain data; how it is said is in ``hindrance_words``.
+"""What can keep an event from contributing to a notification, as plain data; ``obstacle_text`` has the sentences.
 
-Times are instants or lengths in microseconds, terms are N-Triples, patterns are text of the language.
+Instants and durations are in microseconds, terms are N-Triples, patterns are text of the language.
 """
 
 from __future__ import annotations

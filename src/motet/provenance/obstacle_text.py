@@ -1,4 +1,4 @@
-"""How an obstacle is said to a person, and an answer as lines and as values for programs."""
+"""The sentences for obstacles; the answer of `motet why-not` as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from motet.language.printer import pattern_text
 from motet.model.terms import iri
-from motet.provenance import hindrances as h
+from motet.provenance import obstacles as h
+from motet.provenance.text import Names, length
 from motet.provenance.why_not import Obstacle, WhyNot
-from motet.provenance.wording import Names, length
 from motet.reference.occurrences import Bindings
 
 SHOWN = 4  # of a list

@@ -8,10 +8,9 @@ from motet.language.parse import parse
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import END_OF_TIME, parse_datetime
-from motet.provenance.derivation import why
-from motet.provenance.scene import Scene
-from motet.provenance.tree import as_json, as_lines
-from motet.provenance.wording import Names, length
+from motet.provenance.text import Names, as_json, as_lines, length
+from motet.provenance.traced_log import Scene
+from motet.provenance.why import why
 from motet.reference import EventRecord, RetractRecord, SubscribeRecord, TickRecord
 
 EX = "http://example.org/"
