@@ -185,7 +185,7 @@ def test_an_output_file_appears_only_whole(tmp_path: Path, capsys: pytest.Captur
     pair = write(tmp_path / "pair.motet", circle)
     events = write(tmp_path / "e.nq", GOOD.format(1))
     assert main(["run", "--subscriptions", pair, "--events", events, "--output", str(output)]) == 2
-    assert "one, two feed each other in a circle" in capsys.readouterr().err
+    assert "one, two feed each other in a cycle" in capsys.readouterr().err
     assert output.read_text() == "earlier\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.nq", "out.jsonl", "pair.motet"]
 

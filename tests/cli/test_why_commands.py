@@ -18,7 +18,7 @@ from motet.model.notifications import Notification
 from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
-from motet.provenance.traced_log import Scene
+from motet.provenance.traced_log import TracedLog
 from motet.reference import EventRecord
 
 EX = "http://example.org/"
@@ -63,7 +63,7 @@ def lake(tmp_path: Path) -> tuple[str, Notification]:
 
 
 def pair_notification() -> Notification:
-    [emission] = Scene.of_events(parse(PAIR)[0], EVENTS).emitted()
+    [emission] = TracedLog.from_events(parse(PAIR)[0], EVENTS).emissions_by_name()
     return emission.notification
 
 
@@ -122,7 +122,7 @@ def test_a_lake_is_asked(lake: tuple[str, Notification], capsys: pytest.CaptureF
     assert main([*asked, "<urn:e:2>", "--prefix", f"ex={EX}"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "└─ as a: class ex:A: the event is an ex:B"
     assert main([*asked, "urn:e:1"]) == 0
-    assert f"it was told: {notification.id[:12]}" in capsys.readouterr().out
+    assert f"notified: {notification.id[:12]}" in capsys.readouterr().out
 
 
 def test_a_pattern_of_several_events_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +140,7 @@ def test_a_pattern_of_several_events_in_a_lake(tmp_path: Path, capsys: pytest.Ca
     assert said.err == ""
     asked = ["why-not", "--lake", str(tmp_path / "lake"), "--subscription", "pair", "--event", "urn:e:2"]
     assert main(asked) == 0
-    assert "told" in capsys.readouterr().out
+    assert "notified" in capsys.readouterr().out
     assert main([*asked[:-1], "urn:e:3"]) == 0
     assert "9 min in all where 5 min are allowed" in capsys.readouterr().out
 
@@ -155,7 +155,7 @@ def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: py
         cloud.publish(nquads().replace("urn:e:1", "urn:e:9"))
     assert main(["why-not", "--subscription", "single", "--lake", path, "--event", "urn:e:9"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == (
-        "└─ late: it ends at 10:00:00, the frontier was at 11:00:00 when it came"
+        "└─ late: it ends at 10:00:00, the frontier was at 11:00:00 when it was published"
     )
     assert main(["why", notification.id, "--lake", path]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "retracted since: urn:e:1"

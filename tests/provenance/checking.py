@@ -15,8 +15,8 @@ from motet.model.intervals import Interval, Relation
 from motet.model.terms import iri
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.provenance import facts as f
-from motet.provenance.why import Reason, Why
-from motet.reference.occurrences import Occurrence, agree, merge
+from motet.provenance.why import DerivationNode, Why
+from motet.reference.occurrences import Occurrence, bindings_agree, merge
 from motet.reference.records import EventRecord
 from motet.reference.sparql import Triple, holds
 
@@ -24,47 +24,47 @@ from motet.reference.sparql import Triple, holds
 def untrue(why: Why, subscription: s.Subscription) -> Iterator[str]:
     """What is wrong with an account, apart from what it says of triples and of absences."""
     notification = why.notification
-    leaves = list(why.reason.leaves())
+    leaves = list(why.root.leaves())
     if {event for leaf in leaves for event in leaf.occurrence.events} != set(notification.events):
         yield "the leaves are not the notification's events"
-    top = why.reason.occurrence
+    top = why.root.occurrence
     if (top.start, top.end, tuple(sorted(top.events))) != (notification.start, notification.end, notification.events):
         yield "the root is not the notification"
     if not set(notification.bindings) <= set(top.bindings):
         yield "the root does not bind what the notification binds"
-    for reason in _nodes(why.reason):
+    for reason in _nodes(why.root):
         yield from (f"{fact} at {reason.pattern}" for fact in reason.facts if not true_alone(fact))
         yield from (f"{fact} at {reason.pattern}" for fact in reason.facts if not true_of_parts(fact, reason))
-        if reason.parts and not made_of(reason):
+        if reason.operands and not made_of(reason):
             yield f"{reason.pattern} is not made of its parts"
-    if not _is_path(why.reason, subscription.pattern):
+    if not _is_path(why.root, subscription.pattern):
         yield "the operators are not those of the pattern"
 
 
-def _nodes(reason: Reason) -> Iterator[Reason]:
+def _nodes(reason: DerivationNode) -> Iterator[DerivationNode]:
     yield reason
-    for part in reason.parts:
+    for part in reason.operands:
         yield from _nodes(part)
 
 
-def made_of(reason: Reason) -> bool:
+def made_of(reason: DerivationNode) -> bool:
     """Events and hull are those of the parts; a variable has the value every part that binds it has."""
-    whole = merge([part.occurrence for part in reason.parts], frozenset())
+    whole = merge([part.occurrence for part in reason.operands], frozenset())
     o = reason.occurrence
     return (o.events, o.start, o.end) == (whole.events, whole.start, whole.end) and set(o.bindings) <= set(
         whole.bindings
     )
 
 
-def _is_path(reason: Reason, pattern: s.Pattern) -> bool:
+def _is_path(reason: DerivationNode, pattern: s.Pattern) -> bool:
     """Every node of the account is a node of the pattern, below the node it is part of."""
     inside = [node for node, _ in nodes(pattern)]
-    return reason.pattern in inside and all(_is_path(part, reason.pattern) for part in reason.parts)
+    return reason.pattern in inside and all(_is_path(part, reason.pattern) for part in reason.operands)
 
 
-def true_of_parts(fact: f.Fact, reason: Reason) -> bool:
+def true_of_parts(fact: f.Fact, reason: DerivationNode) -> bool:
     """What a fact says of the parts and of the occurrence itself."""
-    parts = [part.occurrence for part in reason.parts]
+    parts = [part.occurrence for part in reason.operands]
     match fact:
         case f.Agrees(variable, term):
             return sum((variable, term) in part.bindings for part in parts) > 1
@@ -75,8 +75,8 @@ def true_of_parts(fact: f.Fact, reason: Reason) -> bool:
         case f.Gap(previous, following):
             return {previous, following} <= {part.end for part in parts}
         case f.Relates(_, left, right):
-            spans = [f.Span(part.start, part.end) for part in parts]
-            return left in spans and right in spans
+            intervals = [Interval(part.start, part.end) for part in parts]
+            return left in intervals and right in intervals
     return True
 
 
@@ -100,7 +100,7 @@ def true_alone(fact: f.Fact) -> bool:  # noqa: PLR0911  (a table)
 
 
 def untrue_triples(
-    reason: Reason, events: Mapping[str, EventRecord], ontology: frozenset[Triple], entailment: str
+    reason: DerivationNode, events: Mapping[str, EventRecord], ontology: frozenset[Triple], entailment: str
 ) -> Iterator[str]:
     """Triples of published events that are not where they are said to be; the axioms named must suffice."""
     reasoner = _reasoner(ontology, entailment)
@@ -132,7 +132,7 @@ def _is_there(fact: f.Stated, own: frozenset[Triple], reasoner: Reasoner) -> boo
 
 def contradicting(fact: f.Absent, occurrences: list[Occurrence]) -> list[Occurrence]:
     """The occurrences of the absent pattern that would make the statement false."""
-    return [b for b in occurrences if agree(b.bindings, fact.bindings) and _in_window(fact, b)]
+    return [b for b in occurrences if bindings_agree(b.bindings, fact.bindings) and _in_window(fact, b)]
 
 
 def _in_window(fact: f.Absent, b: Occurrence) -> bool:

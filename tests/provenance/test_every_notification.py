@@ -16,13 +16,13 @@ from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed
 from motet.language.walk import nodes
 from motet.model.errors import UsageError
 from motet.provenance.facts import Absent
-from motet.provenance.text import Names, as_json, as_lines
-from motet.provenance.traced_log import Scene, Tracer, choices
-from motet.provenance.why import Reason, Why, why
+from motet.provenance.text import TextStyle, why_json, why_lines
+from motet.provenance.traced_log import TracedEvaluator, TracedLog, partner_choices
+from motet.provenance.why import DerivationNode, Why, why
 from motet.reference import BackgroundRecord, evaluate
 from motet.reference.contexts import pair
 from motet.reference.occurrences import Occurrence
-from motet.reference.operators import Place
+from motet.reference.operators import Scope
 
 CASES = 5
 
@@ -31,11 +31,13 @@ def some(seed: int) -> list[Case]:
     return list(islice(random_cases(seed, Abilities()), CASES))
 
 
-def scene_of(case: Case) -> Scene:
-    return Scene.of(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness)
+def scene_of(case: Case) -> TracedLog:
+    return TracedLog.from_records(
+        case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness
+    )
 
 
-def accounts(case: Case, scene: Scene) -> Iterator[Why]:
+def accounts(case: Case, scene: TracedLog) -> Iterator[Why]:
     found = evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness)
     yield from (why(scene, notification) for notification in found)
 
@@ -43,9 +45,9 @@ def accounts(case: Case, scene: Scene) -> Iterator[Why]:
 def behind(account: Why) -> Iterator[Why]:
     """An account and those of the derived events behind it."""
     yield account
-    for leaf in account.reason.leaves():
-        if leaf.because is not None:
-            yield from behind(leaf.because)
+    for leaf in account.root.leaves():
+        if leaf.derived_by is not None:
+            yield from behind(leaf.derived_by)
 
 
 @pytest.mark.parametrize("seed", [11, 12])
@@ -59,21 +61,21 @@ def test_every_account_is_true(seed: int) -> None:
         events = {event.id: event for event in reversed(case.events)}
         for account in accounts(case, scene):
             told += 1
-            assert account.picked
+            assert account.is_choice_known
             for one in behind(account):
                 assert list(untrue(one, subscriptions[one.notification.subscription])) == []
                 if not changes:
-                    assert list(untrue_triples(one.reason, events, case.ontology, case.entailment)) == []
+                    assert list(untrue_triples(one.root, events, case.ontology, case.entailment)) == []
     assert told > 40
 
 
-def absences(reason: Reason) -> Iterator[tuple[Pattern, Absent]]:
+def absences(reason: DerivationNode) -> Iterator[tuple[Pattern, Absent]]:
     yield from ((reason.pattern, fact) for fact in reason.facts if isinstance(fact, Absent))
-    for part in reason.parts:
+    for part in reason.operands:
         yield from absences(part)
 
 
-def places(tracer: Tracer, pattern: Pattern, place: Place) -> Iterator[tuple[Pattern, Place]]:
+def places(tracer: TracedEvaluator, pattern: Pattern, place: Scope) -> Iterator[tuple[Pattern, Scope]]:
     yield pattern, place
     for operand in tracer.operands(pattern, place):
         yield from places(tracer, *operand)
@@ -85,10 +87,12 @@ def test_what_is_said_to_be_absent_is_absent() -> None:
     for case in some(21):
         scene = scene_of(case)
         for account in accounts(case, scene):
-            [life, *_] = [one for one in scene.lives if one.subscription.name == account.notification.subscription]
-            tracer = scene.tracer(life)
-            where = list(places(tracer, life.subscription.pattern, tracer.root()))
-            for _, fact in absences(account.reason):
+            [life, *_] = [
+                one for one in scene.registrations if one.subscription.name == account.notification.subscription
+            ]
+            tracer = scene.evaluator(life)
+            where = list(places(tracer, life.subscription.pattern, tracer.root_scope()))
+            for _, fact in absences(account.root):
                 there = [found for found in where if pattern_text(found[0]) == fact.pattern]
                 assert there
                 assert all(not contradicting(fact, tracer.occurrences(*found)) for found in there[:1])
@@ -113,11 +117,11 @@ def test_the_notifications_own_events_suffice_when_no_context_chooses() -> None:
                 or any(isinstance(record, BackgroundRecord) for record in case.records)
             ):
                 continue
-            alone = Scene.of_events(subscription, own, ontology=case.ontology, entailment=case.entailment)
-            other = why(alone, account.notification, checked=False)
+            alone = TracedLog.from_events(subscription, own, ontology=case.ontology, entailment=case.entailment)
+            other = why(alone, account.notification, is_complete=False)
             assert list(untrue(other, subscription)) == []
             assert other.notification == account.notification
-            assert not any(fact.checked for _, fact in absences(other.reason))
+            assert not any(fact.checked for _, fact in absences(other.root))
             found += 1
     assert found > 3
 
@@ -127,16 +131,16 @@ def test_choices_are_those_of_the_reference_engine() -> None:
     compared = set()
     for case in some(41):
         scene = scene_of(case)
-        for life in scene.lives:
-            tracer = scene.tracer(life)
-            for pattern, place in places(tracer, life.subscription.pattern, tracer.root()):
+        for life in scene.registrations:
+            tracer = scene.evaluator(life)
+            for pattern, place in places(tracer, life.subscription.pattern, tracer.root_scope()):
                 if isinstance(pattern, And | Timed | Alongside):
                     assert_same_pairs(tracer, pattern, place)
                     compared.add(tracer.context)
     assert compared == set(Context)
 
 
-def assert_same_pairs(tracer: Tracer, pattern: And | Timed | Alongside, place: Place) -> None:
+def assert_same_pairs(tracer: TracedEvaluator, pattern: And | Timed | Alongside, place: Scope) -> None:
     left, right = (tracer.occurrences(*operand) for operand in tracer.operands(pattern, place))
     shared = frozenset[str]({"room", "k"})
 
@@ -144,15 +148,15 @@ def assert_same_pairs(tracer: Tracer, pattern: And | Timed | Alongside, place: P
         return a.events.isdisjoint(b.events) and a.end <= b.start
 
     expected = {(one.left, one.right) for one in pair(tracer.context, left, right, shared, admits)}
-    made = choices(tracer.context, left, right, shared, admits)
+    made = partner_choices(tracer.context, left, right, shared, admits)
     if tracer.context is Context.CUMULATIVE:
         assert sum(bool(choice.chosen) for choice in made) >= len(expected)
         return
     joined = set()
     for choice in made:
         for y in choice.chosen:
-            x = choice.x.occurrence
-            joined.add((y.occurrence, x) if choice.x.is_right else (x, y.occurrence))
+            x = choice.completed.occurrence
+            joined.add((y.occurrence, x) if choice.completed.is_right else (x, y.occurrence))
     assert joined == expected
 
 
@@ -160,17 +164,17 @@ def test_accounts_can_be_told() -> None:
     """Every account has words and JSON; the first line names subscription and notification."""
     for case in some(51):
         for account in accounts(case, scene_of(case)):
-            (branch, head, kind), *rest = as_lines(account, Names({"ex": "http://example.org/"}))
+            (branch, head, kind), *rest = why_lines(account, TextStyle({"ex": "http://example.org/"}))
             start = f"{account.notification.subscription} {account.notification.id[:12]} on 2026-11-15, "
             assert (branch, head[: len(start)], kind) == ("", start, "head")
             assert len(rest) >= 1
-            assert as_json(account)["events"] == list(account.notification.events)
+            assert why_json(account)["events"] == list(account.notification.events)
 
 
 def test_a_notification_of_other_events_is_refused() -> None:
-    """What does not follow from the events at hand gets no account."""
+    """What does not follow from the given events is an error."""
     case = some(61)[0]
     notification = evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=None)[0]
     [subscription] = [one for one in case.subscriptions if one.name == notification.subscription]
-    with pytest.raises(UsageError, match="does not follow from the events at hand"):
-        why(Scene.of_events(subscription, []), notification)
+    with pytest.raises(UsageError, match="does not follow from the given events"):
+        why(TracedLog.from_events(subscription, []), notification)

@@ -8,13 +8,13 @@ from motet.language.parse import parse
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import END_OF_TIME, parse_datetime
-from motet.provenance.text import Names, as_json, as_lines, length
-from motet.provenance.traced_log import Scene
+from motet.provenance.text import TextStyle, duration_text, why_json, why_lines
+from motet.provenance.traced_log import TracedLog
 from motet.provenance.why import why
 from motet.reference import EventRecord, RetractRecord, SubscribeRecord, TickRecord
 
 EX = "http://example.org/"
-NAMES = Names({"ex": EX})
+NAMES = TextStyle({"ex": EX})
 TEN = parse_datetime("2026-11-15T10:00:00Z")
 MINUTE = 60_000_000
 ONTOLOGY = [(iri(EX + "Optical"), iri(RDFS + "subClassOf"), iri(EX + "Smoke"))]
@@ -36,18 +36,18 @@ def event(number: int, class_: str, minute: int, level: int | None = None) -> Ev
     return EventRecord(number, f"urn:e:{number}", at, at, frozenset(triples))
 
 
-def told(scene: Scene, name: str) -> list[Notification]:
-    return [emission.notification for emission in scene.emitted(name)]
+def told(scene: TracedLog, name: str) -> list[Notification]:
+    return [emission.notification for emission in scene.emissions_by_name(name)]
 
 
-def text(scene: Scene, notification: Notification) -> list[str]:
-    return [branch + words for branch, words, _ in as_lines(why(scene, notification), NAMES)]
+def text(scene: TracedLog, notification: Notification) -> list[str]:
+    return [branch + words for branch, words, _ in why_lines(why(scene, notification), NAMES)]
 
 
 def test_the_tree_of_a_fire() -> None:
     """Leaves with triples and reasoning, the relation, the bound, the key, the context's choice, the quiet window."""
     events = [event(1, "Optical", 0, 5), event(2, "Smoke", 1, 9), event(3, "Heat", 3)]
-    scene = Scene.of_events(parse(FIRE)[0], events, ontology=ONTOLOGY)
+    scene = TracedLog.from_events(parse(FIRE)[0], events, ontology=ONTOLOGY)
     [notification] = told(scene, "fire")
     assert text(scene, notification) == [
         f"fire {notification.id[:12]} on 2026-11-15, 10:00:00 to 10:03:00",
@@ -73,7 +73,7 @@ def test_the_tree_of_a_fire() -> None:
 def test_members_gaps_and_absence() -> None:
     """An iteration names its members and gaps; a NO says from where it counts, and has no events."""
     run = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN a+ EVERY 2 min WITHIN 9 min SIGNAL"
-    scene = Scene.of_events(parse(run)[0], [event(1, "Heat", 0), event(2, "Heat", 2)])
+    scene = TracedLog.from_events(parse(run)[0], [event(1, "Heat", 0), event(2, "Heat", 2)])
     [notification] = told(scene, "s")
     assert text(scene, notification)[1:4] == [
         "└─ RUN, EVERY 2 min  10:00:00 to 10:02:00",
@@ -81,11 +81,11 @@ def test_members_gaps_and_absence() -> None:
         "   │  2 min from 10:00:00 to the next, at most 2 min allowed",
     ]
     quiet = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN NO a FOR 2 min SIGNAL"
-    scene = Scene.of_events(parse(quiet)[0], [event(1, "Heat", 0)])
+    scene = TracedLog.from_events(parse(quiet)[0], [event(1, "Heat", 0)])
     [notification] = told(scene, "s")
     assert text(scene, notification)[1:] == [
         "└─ NO a FOR 2 min  10:00:00 to 10:02:00",
-        "      counted from 10:00:00, the end of the last one",
+        "      counted from 10:00:00, the end of the previous occurrence",
         "      no a after 10:00:00 until 10:02:00",
     ]
 
@@ -97,7 +97,7 @@ def test_the_chain_behind_a_derived_event() -> None:
         f"PREFIX ex: <{EX}> SUBSCRIPTION see EVENT b : ex:Alarm WHEN b SIGNAL",
     )
     begin = [SubscribeRecord(number, parse(one)[0]) for number, one in enumerate(texts, -2)]
-    scene = Scene.of([*begin, event(1, "Heat", 0), TickRecord(2, END_OF_TIME)])
+    scene = TracedLog.from_records([*begin, event(1, "Heat", 0), TickRecord(2, END_OF_TIME)])
     [notification], [behind] = told(scene, "see"), told(scene, "make")
     assert text(scene, notification)[1:] == [
         f"└─ b = urn:motet:derived:{behind.id[:12]}…:1  10:00:00",
@@ -106,14 +106,14 @@ def test_the_chain_behind_a_derived_event() -> None:
         "      └─ a = urn:e:1  10:00:00",
         "            a ex:Heat",
     ]
-    assert "because" in str(as_json(why(scene, notification))["derivation"])
+    assert "because" in str(why_json(why(scene, notification))["derivation"])
 
 
 def test_several_derivations_and_retracted_events() -> None:
     """One derivation is shown and the others are counted; events that were retracted later are marked."""
     both = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a {{ ?a ex:room ?r }} EVENT b : ex:Heat WHEN a OR b SIGNAL"
     begin, end = SubscribeRecord(0, parse(both)[0]), TickRecord(3, END_OF_TIME)
-    scene = Scene.of([begin, event(1, "Heat", 0), RetractRecord(2, "urn:e:1"), end])
+    scene = TracedLog.from_records([begin, event(1, "Heat", 0), RetractRecord(2, "urn:e:1"), end])
     [notification] = told(scene, "s")
     assert text(scene, notification)[-2:] == [
         "1 other derivation gives the same notification",
@@ -126,10 +126,10 @@ def test_a_choice_that_cannot_be_followed() -> None:
     pairs = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 9 min CONTEXT chronicle"
     [subscription] = parse(pairs)
     events = [event(number, "Heat", number) for number in (1, 2, 3, 4)]
-    found = told(Scene.of_events(subscription, events), "s")
+    found = told(TracedLog.from_events(subscription, events), "s")
     [second] = [one for one in found if one.events == ("urn:e:2", "urn:e:3")]
-    alone = why(Scene.of_events(subscription, events[1:3]), second, checked=False)
-    assert (alone.picked, [leaf.occurrence.events for leaf in alone.reason.leaves()]) == (
+    alone = why(TracedLog.from_events(subscription, events[1:3]), second, is_complete=False)
+    assert (alone.is_choice_known, [leaf.occurrence.events for leaf in alone.root.leaves()]) == (
         True,
         [frozenset({"urn:e:2"}), frozenset({"urn:e:3"})],
     )
@@ -138,10 +138,10 @@ def test_a_choice_that_cannot_be_followed() -> None:
     )
     own = ("urn:e:1", "urn:e:2", "urn:e:4")
     made = Notification("s", TEN + MINUTE, TEN + 4 * MINUTE, own, bound(2, 1, 4))
-    account = why(Scene.of_events(subscription, [event(number, "Heat", number) for number in (1, 2, 3, 4)]), made)
-    assert not account.picked
-    assert [branch + words for branch, words, _ in as_lines(account, NAMES)][-1] == (
-        "which partners recent took cannot be followed: that depends on events not examined"
+    account = why(TracedLog.from_events(subscription, [event(number, "Heat", number) for number in (1, 2, 3, 4)]), made)
+    assert not account.is_choice_known
+    assert [branch + words for branch, words, _ in why_lines(account, NAMES)][-1] == (
+        "the partners chosen by recent are unknown: they depend on events that were not examined"
     )
 
 
@@ -155,4 +155,4 @@ def bound(*numbers: int) -> tuple[tuple[str, str], ...]:
 )
 def test_lengths(micros: int, words: str) -> None:
     """A length is said in one or two units."""
-    assert length(micros) == words
+    assert duration_text(micros) == words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
+from typing import get_args
 
 import pytest
 
@@ -14,10 +15,10 @@ from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import END_OF_TIME, parse_datetime
-from motet.provenance import obstacles as h
-from motet.provenance.obstacle_text import as_json, as_lines, sentence
-from motet.provenance.text import Names
-from motet.provenance.traced_log import Scene
+from motet.provenance import facts, obstacles
+from motet.provenance.obstacle_text import obstacle_text, why_not_json, why_not_lines
+from motet.provenance.text import TextStyle
+from motet.provenance.traced_log import TracedLog
 from motet.provenance.why_not import why_not
 from motet.reference import (
     BackgroundRecord,
@@ -31,7 +32,7 @@ from motet.reference import (
 )
 
 EX = "http://example.org/"
-NAMES = Names({"ex": EX}, "2026-11-15")
+NAMES = TextStyle({"ex": EX}, "2026-11-15")
 MINUTE = 60_000_000
 TEN = parse_datetime("2026-11-15T10:00:00Z")
 EVENTS = """
@@ -55,15 +56,15 @@ def subscribed(when: str, *, since: str = "", events: str = EVENTS) -> Subscribe
     return SubscribeRecord(0, parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {since} {used} WHEN {when}")[0])
 
 
-def scene(records: Iterable[Record], lateness: int | None = None) -> Scene:
+def scene(records: Iterable[Record], lateness: int | None = None) -> TracedLog:
     numbered = [replace(record, offset=offset) for offset, record in enumerate(records)]
-    return Scene.of(numbered, lateness=lateness)
+    return TracedLog.from_records(numbered, lateness=lateness)
 
 
 def said(records: Iterable[Record], number: int, lateness: int | None = None) -> str:
     """The nearest reason, in words."""
     answer = why_not(scene(records, lateness), "s", f"urn:e:{number}")
-    return sentence(answer.nearest, answer.event, NAMES)
+    return obstacle_text(answer.nearest, answer.event, NAMES)
 
 
 END = TickRecord(0, END_OF_TIME)
@@ -90,7 +91,7 @@ SMOKE = event(1, "Smoke", 0, level=5)
             event(2, "Heat", -1),
             [SMOKE],
             "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: "
-            "the left side is AFTER the right one, not BEFORE, with urn:e:1 at 10:00:00",
+            "the left side is AFTER the right side, not BEFORE, with urn:e:1 at 10:00:00",
         ),
         (
             PAIR,
@@ -189,7 +190,7 @@ def test_what_is_told_and_what_waits() -> None:
     """A told event names its notifications; one that waits says what the frontier must pass."""
     records: list[Record] = [subscribed("smoke UNLESS drill WITHIN 10 min"), event(2, "Smoke", 0, level=5)]
     [notification] = evaluate(list(scene([*records, END]).records), lateness=None)
-    assert said([*records, END], 2) == f"as smoke: it was told: {notification.id[:12]} (see `motet why`)"
+    assert said([*records, END], 2) == f"as smoke: notified: {notification.id[:12]} (see `motet why`)"
     assert said(records, 2) == "as smoke: not final yet: there is no frontier yet, it must pass 10:10:00"
     assert said([*records, TickRecord(0, TEN + MINUTE)], 2) == (
         "as smoke: not final yet: the frontier is at 10:01:00, it must pass 10:10:00"
@@ -200,14 +201,14 @@ def test_what_is_told_and_what_waits() -> None:
 def test_what_is_final_at_once_is_told_without_a_frontier() -> None:
     """A single event waits for nothing, also when the subscription ends later."""
     records: list[Record] = [subscribed("smoke"), event(2, "Smoke", 0, level=5), UnsubscribeRecord(0, "s")]
-    assert said(records, 2).startswith("as smoke: it was told")
+    assert said(records, 2).startswith("as smoke: notified")
 
 
 def test_events_that_are_not_seen() -> None:
     """Late, too early, retracted and after the end are answers of their own."""
     asked, begin, later = event(2, "Smoke", 0, level=5), subscribed("smoke"), event(3, "Heat", 5)
     assert said([begin, later, asked], 2, lateness=MINUTE) == (
-        "late: it ends at 10:00:00, the frontier was at 10:04:00 when it came"
+        "late: it ends at 10:00:00, the frontier was at 10:04:00 when it was published"
     )
     assert said([asked, begin], 2) == "published (10:00:00) before the subscription began, which has no SINCE"
     since = subscribed("smoke", since='SINCE "2026-11-15T10:01:00Z"')
@@ -248,22 +249,37 @@ def test_what_is_not_there_is_refused() -> None:
         why_not(at_hand, "s", "urn:e:9")
 
 
-def test_told_means_told() -> None:
-    """Over random logs: an event is said to be told exactly if it is in a notification; others get another reason."""
+def test_kinds_keep_their_spelling() -> None:
+    """The kinds in `motet why --json` and `motet why-not --json` are made from class names and stay as published."""
+    assert sorted(class_.__name__.lower() for class_ in get_args(facts.Fact)) == [
+        "absent", "agrees", "anything", "begins", "counted", "fits", "gap", "lacks", "passes", "picked", "relates",
+        "satisfies", "stated",
+    ]  # fmt: skip
+    assert sorted(obstacles.kind(class_.__new__(class_)) for class_ in get_args(obstacles.Obstacle)) == [
+        "contradicted", "differs", "filter false", "gap too long", "late", "no match", "no partner", "no triple",
+        "not fed", "only background", "other value", "pending", "prevents", "retracted", "same event", "taken", "told",
+        "too early", "too far", "too few", "too long", "too much", "unrelated", "unsubscribed", "wrong class",
+    ]  # fmt: skip
+
+
+def test_notified_means_notified() -> None:
+    """Over random logs: an event is notified exactly if it is in a notification; others have another obstacle."""
     kinds = set()
     for case in islice(random_cases(71, Abilities()), 8):
         ontology, entailment, lateness = case.ontology, case.entailment, case.lateness
         found = evaluate(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
         told = {(one.subscription, name): one.id for one in found for name in one.events}
-        at_hand = Scene.of(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
+        at_hand = TracedLog.from_records(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
         for subscription in case.subscriptions:
             for one in {record.id for record in case.events}:
                 answer = why_not(at_hand, subscription.name, one)
-                nearest = answer.nearest.hindrance
-                kinds.add(h.kind(nearest))
-                assert isinstance(nearest, h.Told) == ((subscription.name, one) in told)
-                assert not isinstance(nearest, h.Told) or told[subscription.name, one] in nearest.notifications
-                reasons = as_json(answer)["reasons"]
+                nearest = answer.nearest.obstacle
+                kinds.add(obstacles.kind(nearest))
+                assert isinstance(nearest, obstacles.Notified) == ((subscription.name, one) in told)
+                assert (
+                    not isinstance(nearest, obstacles.Notified) or told[subscription.name, one] in nearest.notifications
+                )
+                reasons = why_not_json(answer)["reasons"]
                 assert isinstance(reasons, list)
-                assert len(list(as_lines(answer, NAMES, everything=True))) == 1 + len(reasons)
+                assert len(list(why_not_lines(answer, NAMES, everything=True))) == 1 + len(reasons)
     assert len(kinds) > 10

@@ -45,11 +45,11 @@ from motet.reference import (
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
+    assign_frontiers,
     evaluate,
     evaluate_emissions,
-    stamp,
 )
-from motet.reference.visibility import Visibility, names
+from motet.reference.visibility import Visibility, event_names
 
 EX = "http://example.org/"
 KEY = iri(EX + "k")
@@ -146,7 +146,7 @@ def waiting_pattern(choice: Random) -> Pattern:
 
 def waiting_subscription(choice: Random, name: str, pattern: Pattern) -> Subscription:
     """The classes of the events are the first letters of their names."""
-    declared = tuple(Event(used, EX + used[0].upper()) for used in sorted(names(pattern)))
+    declared = tuple(Event(used, EX + used[0].upper()) for used in sorted(event_names(pattern)))
     since = choice.choice([None, None, 2])
     return Subscription(name, declared, pattern, choice.choice(list(Context)), True, Signal(), since)
 
@@ -282,7 +282,7 @@ def test_lateness_and_ticks_do_not_matter_unless_an_event_is_late(
     mixed: list[Record] = [*given_events, TickRecord(0, 4), TickRecord(0, 9)]
     mixed = data.draw(st.permutations(mixed))
     log = numbered([SubscribeRecord(0, subscription), *mixed, TickRecord(0, END_OF_TIME)])
-    late = {record.id for record in stamp(log, lateness) if isinstance(record, EventRecord) and record.late}
+    late = {record.id for record in assign_frontiers(log, lateness) if isinstance(record, EventRecord) and record.late}
     kept = [record for record in log if not (isinstance(record, EventRecord) and record.id in late)]
     still = [record for record in kept if not (isinstance(record, TickRecord) and record.instant < END_OF_TIME)]
     assert evaluate(log, lateness=lateness) == evaluate(still, lateness=None)
@@ -320,5 +320,5 @@ def test_a_context_only_chooses(context: Context, data: st.DataObject, given_eve
 def test_visibility_agrees_with_the_language(subscription: Subscription) -> None:
     """The transcription of visibility here and the one engines use give the same variables for the whole pattern."""
     visibility = Visibility(subscription)
-    found = visibility.visible(subscription.pattern, visibility.delivered(), inside_iteration=False)
+    found = visibility.visible(subscription.pattern, visibility.delivery_variables(), inside_iteration=False)
     assert found == visible_variables(subscription).variables

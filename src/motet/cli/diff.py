@@ -43,12 +43,12 @@ def run(args: argparse.Namespace) -> int:
     from motet.jobs.diff import ChangeExplainer, replayed_changes, status
     from motet.jobs.replay import load_replay
     from motet.jobs.subscription_files import load_documents
-    from motet.provenance.wording import Names
+    from motet.provenance.text import TextStyle
 
     documents = [load_documents([path], syntax=args.syntax) for path in (args.old, args.new)]
     old, new = ([one for _, found, _ in each for one in found] for each in documents)
     before, after = (load_replay(args.lake, each, **span_of(args)) for each in (old, new))
-    names = Names(why_arguments.declared_prefixes([*documents[0], *documents[1]]) | why_arguments.prefixes_of(args))
+    names = TextStyle(why_arguments.declared_prefixes([*documents[0], *documents[1]]) | why_arguments.prefixes_of(args))
     changes = replayed_changes(before, after, lambda replay, sink: run_on(args.engine, replay, sink))
     explainer = ChangeExplainer(before, after, names)
     show = _show_json if args.json else _show
@@ -78,26 +78,27 @@ def _rows(status: dict[str, str], counts: Counter[tuple[str, bool]]) -> Iterator
 
 
 def _lines(change: Change, explainer: ChangeExplainer) -> Iterator[Line]:
-    from motet.provenance.hindrance_words import sentence
-    from motet.provenance.tree import as_lines
+    from motet.provenance.obstacle_text import obstacle_text
+    from motet.provenance.text import why_lines
 
     told, explanation = change.notification, explainer.explain(change)
-    names = explainer.names.of_day(told.start)
+    names = explainer.names.for_day(told.start)
     head: list[Line] = [
-        ("", f"{told.subscription} {told.id[:12]} on {names.day}, {names.span(told.start, told.end)}", "head")
+        ("", f"{told.subscription} {told.id[:12]} on {names.day}, {names.interval(told.start, told.end)}", "head")
     ]
-    lines = as_lines(explanation.why, explainer.names) if explanation.why else head
+    lines = why_lines(explanation.why, explainer.names) if explanation.why else head
     for number, (branch, text, kind) in enumerate(lines):
         sign = ("+ " if change.gained else "- ") if number == 0 else "  "
         yield sign + branch, text, kind
     if explanation.why_not is not None:
         when, event = "before" if change.gained else "now", explanation.why_not.event
-        text = sentence(explanation.why_not.nearest, event, names)
+        text = obstacle_text(explanation.why_not.nearest, event, names)
         yield "  ", f"{when}, {names.event(event)}: {text}", "operator"
 
 
 def _show_json(status: dict[str, str], changes: Iterator[Change], explainer: ChangeExplainer, limit: int) -> None:
-    from motet.provenance import hindrance_words, tree
+    from motet.provenance.obstacle_text import why_not_json
+    from motet.provenance.text import why_json
 
     found: list[dict[str, object]] = []
     for change in changes:
@@ -105,7 +106,7 @@ def _show_json(status: dict[str, str], changes: Iterator[Change], explainer: Cha
         told = {"change": "gained" if change.gained else "lost", "notification": notification}
         if len(found) < limit:
             explanation = explainer.explain(change)
-            told["why"] = tree.as_json(explanation.why) if explanation.why else None
-            told["why_not"] = hindrance_words.as_json(explanation.why_not) if explanation.why_not else None
+            told["why"] = why_json(explanation.why) if explanation.why else None
+            told["why_not"] = why_not_json(explanation.why_not) if explanation.why_not else None
         found.append(told)
     output.print_json({"subscriptions": status, "changes": found})

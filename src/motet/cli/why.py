@@ -25,16 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.provenance.text import as_json, as_lines
+    from motet.provenance.text import why_json, why_lines
     from motet.provenance.why import why
 
     why_arguments.check(args)
     log, notification = _from_lake(args) if args.lake else _from_files(args)
-    answer = why(log.scene, notification, checked=log.complete)
+    answer = why(log.scene, notification, is_complete=log.complete)
     if args.json:
-        output.print_json(as_json(answer) | {"examined": log.examined, "of_events": log.events})
+        output.print_json(why_json(answer) | {"examined": log.examined, "of_events": log.events})
     else:
-        why_arguments.show(as_lines(answer, log.names), log.note())
+        why_arguments.show(why_lines(answer, log.names), log.note())
     return 0
 
 
@@ -42,7 +42,7 @@ def _from_files(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     from motet.jobs.investigate import find_notification
 
     log = why_arguments.input_from_files(args)
-    return log, find_notification(args.id, (emission.notification for emission in log.scene.emitted()))
+    return log, find_notification(args.id, (emission.notification for emission in log.scene.emissions_by_name()))
 
 
 def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.provenance.obstacle_text import as_json, as_lines
+    from motet.provenance.obstacle_text import why_not_json, why_not_lines
     from motet.provenance.why_not import why_not
 
     why_arguments.check(args)
@@ -33,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     log = _from_lake(args, event) if args.lake else why_arguments.input_from_files(args, required=(event,))
     answer = why_not(log.scene, args.subscription, event)
     if args.json:
-        output.print_json(as_json(answer) | {"examined": log.examined, "of_events": log.events})
+        output.print_json(why_not_json(answer) | {"examined": log.examined, "of_events": log.events})
     else:
-        why_arguments.show(as_lines(answer, log.names, everything=args.all), log.note())
+        why_arguments.show(why_not_lines(answer, log.names, everything=args.all), log.note())
     return 0
 
 

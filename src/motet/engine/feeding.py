@@ -39,7 +39,7 @@ class Feeding:
     ) -> bool:
         """Let some come and others go, so that these lives are left; whether others are fed than before.
 
-        A UsageError names those that feed each other in a circle.
+        A UsageError names those that feed each other in a cycle.
         """
         changes = [self._edges.remove(life.subscription.name) for life in gone]
         if not self._edges.needs:
@@ -73,7 +73,7 @@ class Feeding:
         return found
 
     def check(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
-        """Refuse subscriptions that would feed each other in a circle, with those in force."""
+        """Refuse subscriptions that would feed each other in a cycle, with those in force."""
         new = {one.name: one for one in subscriptions}
         if not self._edges.offers and not any(isinstance(one.delivery, Construct) for one in new.values()):
             return

@@ -379,7 +379,7 @@ class Kernel:
         return kernel
 
     def check(self, subscriptions: Iterable[Subscription]) -> None:
-        """Refuse subscriptions whose derived events would feed each other in a circle, with those in force."""
+        """Refuse subscriptions whose derived events would feed each other in a cycle, with those in force."""
         self._put_to_work()
         self._work.feeding.check(subscriptions, self._backgrounds.likely_reasoner)
 

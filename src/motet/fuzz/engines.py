@@ -34,8 +34,8 @@ from motet.reference import (
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
+    assign_frontiers,
     evaluate_emissions,
-    stamp,
 )
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _shuffled_events(random: Random, events: Sequence[Record]) -> list[Record]:
 
 
 def _late(case: Case) -> set[str]:
-    stamped = stamp(case.records, case.lateness)
+    stamped = assign_frontiers(case.records, case.lateness)
     return {record.id for record in stamped if isinstance(record, EventRecord) and record.late}
 
 

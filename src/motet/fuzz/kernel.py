@@ -26,7 +26,7 @@ from motet.reference import (
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
-    stamp,
+    assign_frontiers,
 )
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
@@ -118,7 +118,7 @@ def log_of(case: Case) -> tuple[pa.RecordBatch, list[int]]:
     """
     rows: list[dict[str, object]] = []
     places: list[int] = []
-    for record in [BackgroundRecord(BEFORE, added=case.ontology), *stamp(case.records, case.lateness)]:
+    for record in [BackgroundRecord(BEFORE, added=case.ontology), *assign_frontiers(case.records, case.lateness)]:
         for row in _rows(record):
             rows.append(row)
             places.append(record.offset)

@@ -31,7 +31,7 @@ from motet.reference import (
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
-    stamp,
+    assign_frontiers,
 )
 
 
@@ -102,7 +102,7 @@ def _seen(replayed: Replayed, begin: int) -> Iterator[Record]:
     """The records as the subscriptions see them, and a tick for each that moves the frontier."""
     log, last = replayed.log, None if replayed.until is None else replayed.until + 1
     retracted = {record.event: record.offset for record in log.records if isinstance(record, RetractRecord)}
-    for record in stamp(log.records, log.lateness):
+    for record in assign_frontiers(log.records, log.lateness):
         if isinstance(record, EventRecord):
             if not record.late and retracted.get(record.id, -1) < record.offset and _is_between(record, replayed):
                 yield replace(record, frontier=None)

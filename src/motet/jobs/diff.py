@@ -12,9 +12,9 @@ from motet.jobs.replay import Replay
 from motet.language.syntax import Subscription
 from motet.model.errors import MotetError
 from motet.model.notifications import Notification
-from motet.provenance.derivation import Why, why
+from motet.provenance.text import TextStyle
+from motet.provenance.why import Why, why
 from motet.provenance.why_not import WhyNot, why_not
-from motet.provenance.wording import Names
 
 Run = Callable[[Replay, BinaryIO], int]
 
@@ -92,7 +92,7 @@ class ChangeExplainer:
 
     old: Replay
     new: Replay
-    names: Names
+    names: TextStyle
 
     def explain(self, change: Change) -> ChangeExplanation:
         emitting, silent = (self.new, self.old) if change.gained else (self.old, self.new)
@@ -101,7 +101,7 @@ class ChangeExplainer:
     def _why(self, replay: Replay, notification: Notification) -> Why | None:
         log = self._input(replay, notification)
         try:
-            return why(log.scene, notification, checked=log.complete)
+            return why(log.scene, notification, is_complete=log.complete)
         except MotetError:  # it needs events beyond those that can be examined
             return None
 

@@ -24,9 +24,8 @@ from motet.model.notifications import Notification
 from motet.model.schemas import TIME
 from motet.model.tables import Triple, event_rows, micros
 from motet.model.times import END_OF_TIME, START_OF_TIME
-from motet.provenance.reach import reach
-from motet.provenance.scene import Scene
-from motet.provenance.wording import Names
+from motet.provenance.text import TextStyle
+from motet.provenance.traced_log import TracedLog, time_radius
 from motet.reference import (
     BackgroundRecord,
     EventRecord,
@@ -48,8 +47,8 @@ Interval = tuple[int, int]
 class WhyInput:
     """A log to explain, and which of the events it was made from."""
 
-    scene: Scene
-    names: Names
+    scene: TracedLog
+    names: TextStyle
     events: int  # in the files or the lake
     examined: int
     which: str  # events were examined
@@ -97,8 +96,8 @@ def from_files(
         ids = set(required).union(*map(matching, batches))
     events = list(_numbered(batches, len(subscribes), ids))
     end = TickRecord(len(subscribes) + count, END_OF_TIME)
-    scene = Scene.of([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
-    return WhyInput(scene, Names(dict(prefixes)), count, len(events), "those that match a leaf")
+    scene = TracedLog.from_records([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
+    return WhyInput(scene, TextStyle(dict(prefixes)), count, len(events), "those that match a leaf")
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], first: int, ids: set[str] | None) -> Iterator[EventRecord]:
@@ -142,11 +141,11 @@ def from_lake(
     knowledge = (_background(changes), [change.offset for change in changes], entailment)
     selection = _select(snapshot, subscriptions, interval, required, knowledge)
     end = _last_tick(snapshot.next_offset, snapshot.frontier)
-    scene = Scene.of([*controls, *selection.events, *end], entailment=entailment, lateness=None)
-    return selection.why_input(snapshot, scene, Names(dict(prefixes)))
+    scene = TracedLog.from_records([*controls, *selection.events, *end], entailment=entailment, lateness=None)
+    return selection.why_input(snapshot, scene, TextStyle(dict(prefixes)))
 
 
-def from_replay(replay: Replay, name: str, interval: Interval, names: Names, required: Sequence[str]) -> WhyInput:
+def from_replay(replay: Replay, name: str, interval: Interval, names: TextStyle, required: Sequence[str]) -> WhyInput:
     """One subscription of a replay, those that derive events, and the visible events that can matter to it."""
     part = next(part for part in replay.parts if any(one.name == name for one in part.subscriptions))
     history, setting = part.history, part.history.setting
@@ -160,7 +159,7 @@ def from_replay(replay: Replay, name: str, interval: Interval, names: Names, req
     selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, history.seen)
     end = _last_tick(setting.stop, setting.frontier)
     records = [*subscribes, *changes, *selection.events, *end]
-    scene = Scene.of(records, ontology=history.background, entailment=entailment, lateness=None)
+    scene = TracedLog.from_records(records, ontology=history.background, entailment=entailment, lateness=None)
     return selection.why_input(replay.snapshot, scene, names)
 
 
@@ -172,7 +171,7 @@ class _Selection:
     which: str
     complete: bool
 
-    def why_input(self, snapshot: Snapshot, scene: Scene, names: Names) -> WhyInput:
+    def why_input(self, snapshot: Snapshot, scene: TracedLog, names: TextStyle) -> WhyInput:
         count = sum(segment.kinds.get("event", 0) for segment in snapshot.segments)
         return WhyInput(scene, names, count, len(self.events), self.which, self.complete)
 
@@ -242,7 +241,7 @@ def _window(subscriptions: Iterable[Subscription], interval: Interval) -> Interv
     """The time in which events can matter or be near misses."""
     total = 0
     for subscription in subscriptions:
-        radius = reach(subscription.pattern)
+        radius = time_radius(subscription.pattern)
         if radius is None:
             return START_OF_TIME, END_OF_TIME
         total += NEAR_MISS_FACTOR * radius

@@ -35,7 +35,7 @@ class Feed:
 
 
 def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
-    """All feeding edges of a plan; a UsageError names the subscriptions that feed each other in a circle.
+    """All feeding edges of a plan; a UsageError names the subscriptions that feed each other in a cycle.
 
     >>> from motet.language.parse import parse
     >>> from motet.plan.dag import build
@@ -52,7 +52,7 @@ def refuse_circles(edges: set[tuple[str, str]]) -> None:
     """Given as producers with consumers."""
     if circle := _circle(edges):
         raise UsageError(
-            f"the CONSTRUCT clauses of {', '.join(circle)} feed each other in a circle",
+            f"the CONSTRUCT clauses of {', '.join(circle)} feed each other in a cycle",
             advice="Give the derived events a class that no EVENT of these subscriptions matches.",
         )
 

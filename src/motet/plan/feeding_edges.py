@@ -67,7 +67,7 @@ class FeedingEdges:
         return {(producer, consumer) for (producer, _), fed in self.fed.items() for consumer in fed}
 
     def refuse_circles(self) -> None:
-        """A UsageError names the subscriptions that feed each other in a circle."""
+        """A UsageError names the subscriptions that feed each other in a cycle."""
         refuse_circles(self.pairs())
 
 

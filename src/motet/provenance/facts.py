@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from motet.model.intervals import Interval
 from motet.model.times import END_OF_TIME, format_datetime
 from motet.reference.occurrences import Bindings
 from motet.reference.sparql import Triple
@@ -16,20 +17,12 @@ INSTANTS = frozenset({"start", "end", "after", "until", "point", "previous", "fo
 
 
 @dataclass(frozen=True)
-class Span:
-    """The interval of a side."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
 class Relates:
-    """The relation of the left side to the right one; ALONGSIDE when they share an instant."""
+    """The relation of the left side to the right side; ALONGSIDE when they share an instant."""
 
     relation: str
-    left: Span
-    right: Span
+    left: Interval
+    right: Interval
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,7 @@ class Absent:
 
     ``window`` is ``after``: it starts after ``after`` and ends at or before ``until``; ``between``: it starts after
     ``after`` and ends before ``until``; ``hull``: together with [after, until] it spans at most ``length``.
-    ``checked`` tells whether all events that can matter were there to look into.
+    ``checked``: the log had all events that can matter.
     """
 
     pattern: str
@@ -77,15 +70,15 @@ class Absent:
 
 @dataclass(frozen=True)
 class Passes:
-    """WITHOUT looks between the sides, and there is nothing between them."""
+    """WITHOUT has no effect: the left side does not end before the right side starts."""
 
-    left: Span
-    right: Span
+    left: Interval
+    right: Interval
 
 
 @dataclass(frozen=True)
 class Picked:
-    """The context's rule: when ``completed`` (left or right) completed, it took ``taken`` of ``candidates``."""
+    """The context's choice: when the ``completed`` side completed, it paired with ``taken`` of ``candidates``."""
 
     context: str
     completed: str
@@ -95,7 +88,7 @@ class Picked:
 
 @dataclass(frozen=True)
 class Counted:
-    """An iteration has so many members, all of one key."""
+    """The number of members of an iteration, all of one key."""
 
     members: int
     key: Bindings
@@ -103,7 +96,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Gap:
-    """From the end of one member to the end of the next."""
+    """The gap from the end of one member to the end of the next."""
 
     previous: int
     following: int
@@ -112,7 +105,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Begins:
-    """Where a NO begins to count: ``since`` or the end of an occurrence of its operand."""
+    """The start point of a NO: SINCE, or the end of an occurrence of its operand."""
 
     point: int
     since: bool
@@ -120,9 +113,9 @@ class Begins:
 
 @dataclass(frozen=True)
 class Stated:
-    """A triple the leaf needed. ``source`` is event, background, reasoning, or path for the ends of a property path.
+    """A triple the leaf requires. ``source`` is event, background, reasoning, or path for the ends of a property path.
 
-    For reasoning, ``axioms`` are what it follows from, and ``stated`` the classes the event itself gives the subject.
+    For reasoning, ``axioms`` are the axioms it follows from, and ``stated`` the classes of the subject in the event.
     """
 
     triple: Triple
@@ -133,7 +126,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class Lacks:
-    """MINUS or NOT EXISTS: the event has nothing like this."""
+    """MINUS or NOT EXISTS: the event has no match of this pattern."""
 
     pattern: str
 
@@ -148,25 +141,30 @@ Fact = (
 )
 
 
-def to_json(fact: Fact | Span) -> dict[str, object]:
-    """
+def to_json(fact: Fact) -> dict[str, object]:
+    """The kind of a fact and its fields; the kind is the name of its class.
+
     >>> to_json(Begins(0, since=True))
     {'kind': 'begins', 'point': '1970-01-01T00:00:00.000000Z', 'since': True}
     """
-    shown: dict[str, object] = {} if isinstance(fact, Span) else {"kind": type(fact).__name__.lower()}
+    members: dict[str, object] = {"kind": type(fact).__name__.lower()}
     for field in fields(fact):
-        shown[field.name] = _value(field.name, getattr(fact, field.name))
-    return shown
+        members[field.name] = _value(field.name, getattr(fact, field.name))
+    return members
 
 
 def _value(name: str, value: object) -> object:
-    if isinstance(value, Span):
-        return to_json(value)
+    if isinstance(value, Interval):
+        return interval_json(value)
     if name in INSTANTS and isinstance(value, int):
         return format_datetime(min(value, END_OF_TIME))
     if name in ("values", "bindings", "key"):
         return bindings_json(value)  # type: ignore[arg-type]
     return list(value) if isinstance(value, tuple) else value
+
+
+def interval_json(interval: Interval) -> dict[str, object]:
+    return {name: format_datetime(min(instant, END_OF_TIME)) for name, instant in interval._asdict().items()}
 
 
 def bindings_json(bindings: Bindings | Mapping[str, str]) -> dict[str, str]:

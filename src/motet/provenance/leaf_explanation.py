@@ -18,16 +18,16 @@ from motet.ontology.explain import explain
 from motet.provenance.facts import Anything, Fact, Lacks, Satisfies, Stated
 from motet.provenance.obstacles import (
     FilterFalse,
-    Hindrance,
     NoMatch,
     NoTriple,
+    Obstacle,
     OnlyBackground,
     OtherValue,
     TooMuch,
     WrongClass,
 )
-from motet.reference.leaves import Knowledge
-from motet.reference.log import Seen
+from motet.reference.leaves import BackgroundGraph
+from motet.reference.log import VisibleEvent
 from motet.reference.occurrences import Bindings, project
 from motet.reference.sparql import Triple
 from motet.sparql import algebra as sparql
@@ -39,8 +39,8 @@ from motet.sparql.rewrite import elements, filtered, grouped, peeled
 from motet.sparql.scope import has_exists, mentioned
 from motet.sparql.write import expression_text, group_text
 
-EXPLAINED = 8  # triples of one leaf whose axioms are looked for: each costs some dozens of closures
-LARGEST_EXPLAINED = 20_000  # triples of an ontology; beyond that looking for axioms takes minutes
+MAX_EXPLAINED_TRIPLES = 8  # per leaf, with axioms: each costs dozens of closures
+MAX_ONTOLOGY_TRIPLES = 20_000  # beyond that the search for axioms takes minutes
 
 
 def leaf_text(event: Event) -> str:
@@ -54,19 +54,21 @@ def leaf_text(event: Event) -> str:
     return f"{typed} . {body}" if typed and body else typed or body
 
 
-def evidence(event: Event, seen: Seen, solution: Bindings, knowledge: Knowledge) -> tuple[Fact, ...]:
+def match_facts(
+    event: Event, visible_event: VisibleEvent, solution: Bindings, background: BackgroundGraph
+) -> tuple[Fact, ...]:
     """The facts by which an event matches a leaf with a solution."""
     text = leaf_text(event)
     if not text.strip():
         return (Anything(),)
-    found = _Followed(Graph(knowledge.closed(seen.triples)), dict(solution))
-    facts = list(dict.fromkeys(found.facts(event.algebra)))
-    return tuple(_sourced(facts, seen.triples, knowledge))
+    walk = _PatternWalk(Graph(background.closure_with(visible_event.triples)), dict(solution))
+    facts = list(dict.fromkeys(walk.facts(event.algebra)))
+    return tuple(_with_sources(facts, visible_event.triples, background))
 
 
 @dataclass(frozen=True)
-class _Followed:
-    """A pattern followed through a graph with the values of one solution."""
+class _PatternWalk:
+    """Follows a pattern through a graph with the values of one solution."""
 
     graph: Graph
     values: dict[str, str]
@@ -94,21 +96,23 @@ class _Followed:
                 yield from self.facts(operand)
 
     def _triples(self, pattern: sparql.Bgp) -> Iterator[Fact]:
-        """The values of blank nodes and of the inner nodes of paths are found here: any that fit will do."""
+        """The triples of a basic graph pattern; blank nodes and inner nodes of paths get their first match."""
         rows = sorted(compile_bgp(pattern)(self.graph, dict(self.values)), key=lambda row: sorted(row.items()))
         for triple in pattern.triples if rows else ():
             if isinstance(triple.predicate, str):
-                places = (triple.subject, triple.predicate, triple.object)
-                subject, predicate, value = (_filled(place, rows[0]) for place in places)
+                terms = (triple.subject, triple.predicate, triple.object)
+                subject, predicate, value = (_instantiate(term, rows[0]) for term in terms)
                 yield Stated((subject, predicate, value), "event")
             else:
                 path = group_text(sparql.Bgp((triple,))).split(" ", 1)[1].rsplit(" ", 1)[0]
-                yield Stated((_filled(triple.subject, rows[0]), path, _filled(triple.object, rows[0])), "path")
+                yield Stated(
+                    (_instantiate(triple.subject, rows[0]), path, _instantiate(triple.object, rows[0])), "path"
+                )
 
     def _optional(self, right: Algebra, condition: Expr | None) -> Iterator[Fact]:
-        whole = right if condition is None else sparql.Filter(right, condition)
-        if self._holds(whole):
-            yield from self.facts(whole)
+        optional = right if condition is None else sparql.Filter(right, condition)
+        if self._holds(optional):
+            yield from self.facts(optional)
 
     def _condition(self, condition: Expr) -> Fact:
         if isinstance(condition, sparql.Not) and isinstance(condition.operand, sparql.Exists):
@@ -122,84 +126,89 @@ class _Followed:
         return bool(compile_group(pattern)(self.graph, dict(self.values)))
 
 
-def _filled(place: str, row: dict[str, str]) -> str:
-    name = variable_name(place)
-    return place if name is None else row[name]
+def _instantiate(term: str, row: dict[str, str]) -> str:
+    name = variable_name(term)
+    return term if name is None else row[name]
 
 
-def _sourced(facts: Iterable[Fact], own: frozenset[Triple], knowledge: Knowledge) -> Iterator[Fact]:
-    """The facts with where their triples come from; axioms for the first few that reasoning added."""
+def _with_sources(
+    facts: Iterable[Fact], event_triples: frozenset[Triple], background: BackgroundGraph
+) -> Iterator[Fact]:
+    """The facts with the sources of their triples; the first inferred triples with their axioms."""
     explained = 0
     for fact in facts:
-        if not isinstance(fact, Stated) or fact.source == "path" or fact.triple in own:
+        if not isinstance(fact, Stated) or fact.source == "path" or fact.triple in event_triples:
             yield fact
-        elif fact.triple in knowledge.background():
+        elif fact.triple in background.closure():
             yield Stated(fact.triple, "background")
         else:
-            axioms = entailing(fact.triple, own, knowledge) if explained < EXPLAINED else ()
+            axioms = explain_triple(fact.triple, event_triples, background) if explained < MAX_EXPLAINED_TRIPLES else ()
             explained += 1
-            yield Stated(fact.triple, "reasoning", axioms, _stated_classes(fact.triple, own))
+            yield Stated(fact.triple, "reasoning", axioms, _stated_classes(fact.triple, event_triples))
 
 
-def _stated_classes(triple: Triple, own: frozenset[Triple]) -> tuple[str, ...]:
+def _stated_classes(triple: Triple, event_triples: frozenset[Triple]) -> tuple[str, ...]:
     subject, predicate, _ = triple
-    return classes_of(subject, own) if predicate == RDF_TYPE else ()
+    return classes_of(subject, event_triples) if predicate == RDF_TYPE else ()
 
 
 def classes_of(subject: str, triples: Iterable[Triple]) -> tuple[str, ...]:
-    """
+    """The classes that triples state for a subject.
+
     >>> classes_of("<urn:e>", [("<urn:e>", RDF_TYPE, "<urn:C>")])
     ('<urn:C>',)
     """
-    return tuple(sorted(value for one, predicate, value in triples if (one, predicate) == (subject, RDF_TYPE)))
+    return tuple(sorted(value for about, predicate, value in triples if (about, predicate) == (subject, RDF_TYPE)))
 
 
-def entailing(triple: Triple, own: frozenset[Triple], knowledge: Knowledge) -> tuple[str, ...]:
+def explain_triple(triple: Triple, event_triples: frozenset[Triple], background: BackgroundGraph) -> tuple[str, ...]:
     """The axioms by which a triple follows from an event; none for a large ontology, where that takes too long."""
-    if len(knowledge.triples) > LARGEST_EXPLAINED:
+    if len(background.triples) > MAX_ONTOLOGY_TRIPLES:
         return ()
 
-    def holds(part: Iterable[Triple]) -> bool:
-        reasoner = Reasoner(part, knowledge.entailment)
+    def holds(axioms: Iterable[Triple]) -> bool:
+        reasoner = Reasoner(axioms, background.entailment)
         try:
-            return triple in reasoner.close(own) or triple in reasoner.background
+            return triple in reasoner.close(event_triples) or triple in reasoner.background
         except LimitError:
             return False
 
     subject, predicate, value = triple
-    stated = {term for one in own for term in one if subject in one}
-    return explain(knowledge.triples, holds, {subject, value if predicate == RDF_TYPE else predicate, *stated})
+    neighbours = {term for fact in event_triples for term in fact if subject in fact}
+    return explain(background.triples, holds, {subject, value if predicate == RDF_TYPE else predicate, *neighbours})
 
 
 Row = dict[str, str]
 
 
-def failure(event: Event, event_iri: str, own: frozenset[Triple], knowledge: Knowledge) -> tuple[int, Hindrance]:
-    """How many parts of the leaf are met, and the first that is not. The event is known not to match."""
+def match_failure(
+    event: Event, event_iri: str, event_triples: frozenset[Triple], background: BackgroundGraph
+) -> tuple[int, Obstacle]:
+    """The number of parts of the leaf that the event meets, and the first it does not meet; it does not match."""
     try:
-        graph = Graph(knowledge.closed(own))
+        graph = Graph(background.closure_with(event_triples))
     except LimitError:
         return 0, TooMuch()
     text = leaf_text(event)
     conditions, pattern = peeled(event.algebra)
-    given = {event.name: iri(event_iri)}
+    initial = {event.name: iri(event_iri)}
     met: list[Algebra] = []
-    rows: list[Row] = [given]
+    rows: list[Row] = [initial]
     for step in _steps(pattern):
-        before, rows = rows, compile_group(grouped([*met, step]))(graph, dict(given))
+        before, rows = rows, compile_group(grouped([*met, step]))(graph, dict(initial))
         if not rows:
-            return len(met), _unmet(step, before, graph, own)
+            return len(met), _step_failure(step, before, graph, event_triples)
         met.append(step)
-    for number, condition in enumerate(conditions, 1):
+    for count, condition in enumerate(conditions, 1):
         before = rows
-        if not (rows := compile_group(filtered(pattern, conditions[:number]))(graph, dict(given))):
-            return len(met) + number, _false(condition, before)
-    background = compile_group(event.algebra)(Graph(knowledge.background()), dict(given))
-    return len(met) + len(conditions), OnlyBackground() if background else NoMatch(text)
+        if not (rows := compile_group(filtered(pattern, conditions[:count]))(graph, dict(initial))):
+            return len(met) + count, _filter_failure(condition, before)
+    without_event = compile_group(event.algebra)(Graph(background.closure()), dict(initial))
+    return len(met) + len(conditions), OnlyBackground() if without_event else NoMatch(text)
 
 
 def _steps(pattern: Algebra) -> Iterator[Algebra]:
-    """The elements of the group, each triple of its own."""
+    """The elements of the group, one step per triple."""
     for element in elements(pattern):
         if isinstance(element, sparql.Join) and isinstance(element.right, sparql.Bgp):
             yield from (sparql.Join(sparql.EMPTY, sparql.Bgp((triple,))) for triple in element.right.triples)
@@ -207,36 +216,36 @@ def _steps(pattern: Algebra) -> Iterator[Algebra]:
             yield element
 
 
-def _unmet(step: Algebra, rows: list[Row], graph: Graph, own: frozenset[Triple]) -> Hindrance:
+def _step_failure(step: Algebra, rows: list[Row], graph: Graph, event_triples: frozenset[Triple]) -> Obstacle:
     match step:
         case sparql.Join(_, sparql.Bgp((sparql.Triple(subject, str(predicate), value),))):
-            found = _unmet_triple(subject, predicate, value, rows, graph, own)
-            if found is not None:
-                return found
+            failure = _triple_failure(subject, predicate, value, rows, graph, event_triples)
+            if failure is not None:
+                return failure
     return NoMatch(group_text(step.right if isinstance(step, sparql.Join) else step))
 
 
-def _unmet_triple(
-    subject: str, predicate: str, value: str, rows: list[Row], graph: Graph, own: frozenset[Triple]
-) -> Hindrance | None:
-    """What is there instead; None when the triple's own places cannot tell."""
-    about, wanted = _term(subject, rows[0]), _term(value, rows[0])
+def _triple_failure(
+    subject: str, predicate: str, value: str, rows: list[Row], graph: Graph, event_triples: frozenset[Triple]
+) -> Obstacle | None:
+    """What the event has instead of a triple; None when the terms of the triple do not decide that."""
+    about, required = _term(subject, rows[0]), _term(value, rows[0])
     if about is None or variable_name(predicate) is not None:
         return None
-    if predicate == RDF_TYPE and wanted is not None:
-        return WrongClass(about, wanted, classes_of(about, own) or classes_of(about, graph))
-    found = tuple(sorted(triple[2] for triple in graph.match(about, predicate, None)))
-    if not found:
+    if predicate == RDF_TYPE and required is not None:
+        return WrongClass(about, required, classes_of(about, event_triples) or classes_of(about, graph))
+    values = tuple(sorted(triple[2] for triple in graph.match(about, predicate, None)))
+    if not values:
         return NoTriple(about, predicate)
-    return OtherValue(predicate, wanted, found) if wanted is not None else None
+    return OtherValue(predicate, required, values) if required is not None else None
 
 
-def _term(place: str, row: Row) -> str | None:
-    name = variable_name(place)
-    return place if name is None else row.get(name)
+def _term(term: str, row: Row) -> str | None:
+    name = variable_name(term)
+    return term if name is None else row.get(name)
 
 
-def _false(condition: Expr, rows: list[Row]) -> Hindrance:
+def _filter_failure(condition: Expr, rows: list[Row]) -> Obstacle:
     """The FILTER with the values of the first solution it rejects."""
     row = min(rows, key=lambda row: sorted(row.items()))
     return FilterFalse(expression_text(condition), project(tuple(sorted(row.items())), mentioned(condition)))

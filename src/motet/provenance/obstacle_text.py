@@ -6,30 +6,30 @@ from collections.abc import Iterable, Iterator
 
 from motet.language.printer import pattern_text
 from motet.model.terms import iri
-from motet.provenance import obstacles as h
-from motet.provenance.text import Names, length
-from motet.provenance.why_not import Obstacle, WhyNot
+from motet.provenance import obstacles
+from motet.provenance.text import TextStyle, duration_text
+from motet.provenance.why_not import LocatedObstacle, WhyNot
 from motet.reference.occurrences import Bindings
 
-SHOWN = 4  # of a list
+MAX_LISTED = 4  # items of a list
 
-Line = tuple[str, str, str]  # branches, text, kind: as in ``tree``
+Line = tuple[str, str, str]  # branches, text, kind of line
 
 
-def as_lines(answer: WhyNot, names: Names, *, everything: bool = False) -> Iterator[Line]:
-    """The nearest reason, or all of them, nearest first."""
-    names = names.of_day(answer.start)
-    shown = answer.obstacles if everything else answer.obstacles[:1]
-    yield "", f"{answer.subscription} and {names.event(answer.event)} on {names.day}", "head"
-    for number, obstacle in enumerate(shown, 1):
-        branch = "└─ " if number == len(shown) else "├─ "
-        yield branch, sentence(obstacle, answer.event, names), "operator" if number == 1 else "fact"
-    hidden = len(answer.obstacles) - len(shown)
+def why_not_lines(answer: WhyNot, style: TextStyle, *, everything: bool = False) -> Iterator[Line]:
+    """The nearest obstacle, or all obstacles, nearest first."""
+    style = style.for_day(answer.start)
+    displayed = answer.obstacles if everything else answer.obstacles[:1]
+    yield "", f"{answer.subscription} and {style.event(answer.event)} on {style.day}", "head"
+    for position, obstacle in enumerate(displayed, 1):
+        branch = "└─ " if position == len(displayed) else "├─ "
+        yield branch, obstacle_text(obstacle, answer.event, style), "operator" if position == 1 else "fact"
+    hidden = len(answer.obstacles) - len(displayed)
     if hidden:
         yield "", f"{hidden} more with --all", "fact"
 
 
-def as_json(answer: WhyNot) -> dict[str, object]:
+def why_not_json(answer: WhyNot) -> dict[str, object]:
     return {
         "subscription": answer.subscription,
         "event": answer.event,
@@ -37,135 +37,141 @@ def as_json(answer: WhyNot) -> dict[str, object]:
     }
 
 
-def _obstacle_json(obstacle: Obstacle, event: str) -> dict[str, object]:
+def _obstacle_json(obstacle: LocatedObstacle, event: str) -> dict[str, object]:
     return {
         "leaf": obstacle.leaf,
         "operator": None if obstacle.pattern is None else pattern_text(obstacle.pattern),
-        "reason": h.to_json(obstacle.hindrance),
-        "text": sentence(obstacle, event, Names()),
+        "reason": obstacles.to_json(obstacle.obstacle),
+        "text": obstacle_text(obstacle, event, TextStyle()),
     }
 
 
-def sentence(obstacle: Obstacle, event: str, names: Names) -> str:
-    """An obstacle of an event as one sentence."""
+def obstacle_text(obstacle: LocatedObstacle, event: str, style: TextStyle) -> str:
+    """An obstacle of an event as a sentence."""
     if obstacle.leaf is None:
-        return _unseen(obstacle.hindrance, names)
-    led = _led(obstacle.hindrance, names)
-    if led or obstacle.pattern is None:
-        return f"as {obstacle.leaf}: {led or _leaf(obstacle.hindrance, names, iri(event))}"
-    where, stopped = names.text(pattern_text(obstacle.pattern)), _stopped(obstacle.hindrance, names)
+        return _invisible(obstacle.obstacle, style)
+    outcome = _outcome(obstacle.obstacle, style)
+    if outcome or obstacle.pattern is None:
+        return f"as {obstacle.leaf}: {outcome or _leaf(obstacle.obstacle, style, iri(event))}"
+    where, reason = style.text(pattern_text(obstacle.pattern)), _operator(obstacle.obstacle, style)
     tried = f" (the nearest of {obstacle.partners})" if obstacle.partners > 1 else ""
-    return f"as {obstacle.leaf} it matches, but in {where}: {stopped}{tried}"
+    return f"as {obstacle.leaf} it matches, but in {where}: {reason}{tried}"
 
 
-def _unseen(hindrance: h.Hindrance, names: Names) -> str:
-    match hindrance:
-        case h.Late(end, frontier):
-            return f"late: it ends at {names.instant(end)}, the frontier was at {names.instant(frontier)} when it came"
-        case h.TooEarly(start, None):
-            return f"published ({names.instant(start)}) before the subscription began, which has no SINCE"
-        case h.TooEarly(start, since) if since is not None:
-            return f"it starts at {names.instant(start)}, before SINCE {names.instant(since)}"
-        case h.Retracted():
+def _invisible(obstacle: obstacles.Obstacle, style: TextStyle) -> str:
+    match obstacle:
+        case obstacles.Late(end, frontier):
+            at_publication = style.instant(frontier)
+            return f"late: it ends at {style.instant(end)}, the frontier was at {at_publication} when it was published"
+        case obstacles.TooEarly(start, None):
+            return f"published ({style.instant(start)}) before the subscription began, which has no SINCE"
+        case obstacles.TooEarly(start, since) if since is not None:
+            return f"it starts at {style.instant(start)}, before SINCE {style.instant(since)}"
+        case obstacles.Retracted():
             return "retracted before the subscription began"
-        case h.Unsubscribed():
+        case obstacles.Unsubscribed():
             return "published after the subscription had ended"
-    raise AssertionError(f"{hindrance} is not about an event that is not seen")
+    raise AssertionError(f"{obstacle} is not about an invisible event")
 
 
-def _leaf(hindrance: h.Hindrance, names: Names, event: str) -> str:  # noqa: PLR0911  (a table)
+def _leaf(obstacle: obstacles.Obstacle, style: TextStyle, event: str) -> str:  # noqa: PLR0911  (a table)
     """Why the event does not match the leaf."""
-    match hindrance:
-        case h.WrongClass(subject, wanted, stated):
-            found = f"an {' and '.join(map(names.term, stated))}" if stated else "of no class"
-            return f"class {names.term(wanted)}: {_subject(subject, event, names)} is {found}"
-        case h.NoTriple(subject, predicate):
-            about = "" if subject == event else f" about {names.term(subject)}"
-            return f"no triple {names.term(predicate)}{about}"
-        case h.OtherValue(predicate, wanted, found):
-            return f"{names.term(predicate)} {names.term(wanted)}: it is {', '.join(map(names.term, found))}"
-        case h.FilterFalse(condition, values, None):
-            return f"{names.text(condition)}: {_values(values, names)}"
-        case h.NoMatch(pattern):
-            return f"no match of {{ {names.text(pattern)} }}"
-        case h.OnlyBackground():
+    match obstacle:
+        case obstacles.WrongClass(subject, wanted, stated):
+            stated_classes = f"an {' and '.join(map(style.term, stated))}" if stated else "of no class"
+            return f"class {style.term(wanted)}: {_subject(subject, event, style)} is {stated_classes}"
+        case obstacles.NoTriple(subject, predicate):
+            about = "" if subject == event else f" about {style.term(subject)}"
+            return f"no triple {style.term(predicate)}{about}"
+        case obstacles.OtherValue(predicate, wanted, found):
+            return f"{style.term(predicate)} {style.term(wanted)}: it is {', '.join(map(style.term, found))}"
+        case obstacles.FilterFalse(condition, values, None):
+            return f"{style.text(condition)}: {_values(values, style)}"
+        case obstacles.NoMatch(pattern):
+            return f"no match of {{ {style.text(pattern)} }}"
+        case obstacles.OnlyBackground():
             return "the solution arises from the background alone, without the event"
-        case h.TooMuch():
-            return "the event entails more than the limits allow"
-        case h.NotFed():
-            return "a derived event whose template lacks what the leaf needs"
-    raise AssertionError(f"{hindrance} is not about a leaf")
+        case obstacles.TooMuch():
+            return "the event entails more triples than the limits allow"
+        case obstacles.NotFed():
+            return "a derived event whose template lacks a triple the leaf requires"
+    raise AssertionError(f"{obstacle} is not about a leaf")
 
 
-def _led(hindrance: h.Hindrance, names: Names) -> str:
-    """What the event led to; empty when it was stopped."""
-    match hindrance:
-        case h.Told(notifications):
-            return f"it was told: {_few([one[:12] for one in notifications])} (see `motet why`)"
-        case h.Pending(frontier, needed):
-            at = "there is no frontier yet" if frontier is None else f"the frontier is at {names.instant(frontier)}"
-            return f"not final yet: {at}, it must pass {names.instant(needed)}"
-        case h.Unsubscribed():
+def _outcome(obstacle: obstacles.Obstacle, style: TextStyle) -> str:
+    """The outcome of an event that is part of a whole occurrence or on an absent side; empty otherwise."""
+    match obstacle:
+        case obstacles.Notified(notifications):
+            return f"notified: {_list_text([id_[:12] for id_ in notifications])} (see `motet why`)"
+        case obstacles.Pending(frontier, needed):
+            at = "there is no frontier yet" if frontier is None else f"the frontier is at {style.instant(frontier)}"
+            return f"not final yet: {at}, it must pass {style.instant(needed)}"
+        case obstacles.Unsubscribed():
             return "the subscription ended before it was final"
-        case h.Prevents(pattern, prevented):
-            what = "; ".join(_partner(one, names) for one in prevented) or "nothing"
-            return f"it can only prevent a match ({names.text(pattern)} must be absent); it prevented {what}"
+        case obstacles.Prevents(pattern, prevented):
+            what = "; ".join(_partner(occurrence, style) for occurrence in prevented) or "nothing"
+            return f"it can only prevent a match ({style.text(pattern)} must be absent); it prevented {what}"
     return ""
 
 
-def _stopped(hindrance: h.Hindrance, names: Names) -> str:  # noqa: PLR0911  (a table)
-    match hindrance:
-        case h.NoPartner(pattern):
-            return f"there is no {names.text(pattern)}"
-        case h.SameEvent(there):
-            return f"one event cannot be on both sides: {_partner(there, names)}"
-        case h.Differs(variable, here, other, there):
-            return f"?{variable} is {names.term(here)} here and {names.term(other)} there: {_partner(there, names)}"
-        case h.Unrelated(wanted, actual, there):
-            return f"the left side is {actual} the right one, not {wanted}, with {_partner(there, names)}"
-        case h.TooFar(apart, bound, there):
-            return f"{length(apart)} in all where {length(bound)} are allowed, with {_partner(there, names)}"
-        case h.FilterFalse(condition, values, there) if there is not None:
+def _operator(obstacle: obstacles.Obstacle, style: TextStyle) -> str:  # noqa: PLR0911  (a table)
+    match obstacle:
+        case obstacles.NoPartner(pattern):
+            return f"there is no {style.text(pattern)}"
+        case obstacles.SameEvent(there):
+            return f"one event cannot be on both sides: {_partner(there, style)}"
+        case obstacles.Differs(variable, here, other, there):
+            return f"?{variable} is {style.term(here)} here and {style.term(other)} there: {_partner(there, style)}"
+        case obstacles.Unrelated(wanted, actual, there):
+            return f"the left side is {actual} the right side, not {wanted}, with {_partner(there, style)}"
+        case obstacles.TooFar(apart, bound, there):
             return (
-                f"FILTER({names.text(condition)}) is not true: {_values(values, names)}, with {_partner(there, names)}"
+                f"{duration_text(apart)} in all where {duration_text(bound)} are allowed, with {_partner(there, style)}"
             )
-        case h.Taken(there, how, by):
+        case obstacles.FilterFalse(condition, values, there) if there is not None:
+            return (
+                f"FILTER({style.text(condition)}) is not true: {_values(values, style)}, with {_partner(there, style)}"
+            )
+        case obstacles.Taken(there, how, by):
             link = "for" if how == "passed over" else "by"
-            return f"{_partner(there, names)} would fit, but was {how} {link} {_few(map(names.event, by))}"
-    return _alone(hindrance, names)
+            return f"{_partner(there, style)} would fit, but was {how} {link} {_list_text(map(style.event, by))}"
+    return _operator_alone(obstacle, style)
 
 
-def _alone(hindrance: h.Hindrance, names: Names) -> str:
-    match hindrance:
-        case h.TooLong(long, bound):
-            return f"{length(long)} in all where {length(bound)} are allowed"
-        case h.FilterFalse(condition, values):
-            return f"FILTER({names.text(condition)}) is not true: {_values(values, names)}"
-        case h.Contradicted(pattern, by):
-            return f"{names.text(pattern)} contradicts it: {_partner(by, names)}"
-        case h.TooFew(members, wanted, key):
-            of_key = f" with {names.bindings(key)}" if key else ""
+def _operator_alone(obstacle: obstacles.Obstacle, style: TextStyle) -> str:
+    match obstacle:
+        case obstacles.TooLong(long, bound):
+            return f"{duration_text(long)} in all where {duration_text(bound)} are allowed"
+        case obstacles.FilterFalse(condition, values):
+            return f"FILTER({style.text(condition)}) is not true: {_values(values, style)}"
+        case obstacles.Contradicted(pattern, by):
+            return f"{style.text(pattern)} contradicts it: {_partner(by, style)}"
+        case obstacles.TooFew(members, wanted, key):
+            of_key = f" with {style.bindings(key)}" if key else ""
             return f"{members} of {wanted}{of_key}"
-        case h.GapTooLong(gap, allowed, there):
-            return f"{length(gap)} apart from the next, {_partner(there, names)}, where {length(allowed)} are allowed"
-    raise AssertionError(f"{hindrance} has no words")
+        case obstacles.GapTooLong(gap, allowed, there):
+            allowed_text = duration_text(allowed)
+            return (
+                f"{duration_text(gap)} apart from the next, {_partner(there, style)}, where {allowed_text} are allowed"
+            )
+    raise AssertionError(f"{obstacle} has no text")
 
 
-def _partner(partner: h.Partner, names: Names) -> str:
-    events = _few(map(names.event, partner.events)) or "an absence"
-    return f"{events} at {names.span(partner.span.start, partner.span.end)}"
+def _partner(partner: obstacles.Partner, style: TextStyle) -> str:
+    events = _list_text(map(style.event, partner.events)) or "an absence"
+    return f"{events} at {style.interval(partner.span.start, partner.span.end)}"
 
 
-def _subject(subject: str, event: str, names: Names) -> str:
-    return "the event" if subject == event else names.term(subject)
+def _subject(subject: str, event: str, style: TextStyle) -> str:
+    return "the event" if subject == event else style.term(subject)
 
 
-def _few(words: Iterable[str]) -> str:
-    """A list of which a person wants to see the beginning."""
-    given = list(words)
-    more = f" and {len(given) - SHOWN} more" if len(given) > SHOWN else ""
-    return ", ".join(given[:SHOWN]) + more
+def _list_text(items: Iterable[str]) -> str:
+    """The first items of a list, and the number of the others."""
+    texts = list(items)
+    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    return ", ".join(texts[:MAX_LISTED]) + more
 
 
-def _values(values: Bindings, names: Names) -> str:
-    return ", ".join(f"?{name} is {names.term(term)}" for name, term in values) or "a variable is unbound"
+def _values(values: Bindings, style: TextStyle) -> str:
+    return ", ".join(f"?{name} is {style.term(term)}" for name, term in values) or "a variable is unbound"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from motet.model.intervals import Interval
 from motet.model.times import END_OF_TIME, format_datetime
-from motet.provenance.facts import Span, bindings_json
+from motet.provenance.facts import bindings_json, interval_json
 from motet.reference.occurrences import Bindings
 
 INSTANTS = frozenset({"end", "start", "since", "frontier", "needed"})
@@ -19,10 +20,10 @@ class Partner:
     """An occurrence of the other side."""
 
     events: tuple[str, ...]
-    span: Span
+    span: Interval
 
 
-# The event is not seen at all.
+# The event is not visible to the subscription.
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Late:
 
 @dataclass(frozen=True)
 class TooEarly:
-    """It was published before the subscription began; ``since`` is the subscription's SINCE, if it has one."""
+    """Published before the subscription began; ``since`` is the subscription's SINCE, if it has one."""
 
     start: int
     since: int | None
@@ -41,19 +42,19 @@ class TooEarly:
 
 @dataclass(frozen=True)
 class Retracted:
-    """Before the subscription began."""
+    """Retracted before the subscription began."""
 
 
 @dataclass(frozen=True)
 class Unsubscribed:
-    """The subscription had ended: before the event, or before what the event led to was final."""
+    """The subscription had ended: before the event, or before an occurrence with the event was final."""
 
     before_event: bool
 
 
 @dataclass(frozen=True)
 class NotFed:
-    """A derived event that cannot match the leaf: its template lacks something the leaf needs."""
+    """A derived event that cannot match the leaf: its template lacks a triple the leaf requires."""
 
 
 # The event does not match a leaf.
@@ -81,7 +82,7 @@ class OtherValue:
 
 @dataclass(frozen=True)
 class NoMatch:
-    """A part of the body, such as a path, a UNION or a MINUS."""
+    """No match of a part of the body, such as a path, a UNION or a MINUS."""
 
     pattern: str
 
@@ -93,19 +94,19 @@ class OnlyBackground:
 
 @dataclass(frozen=True)
 class TooMuch:
-    """The event entails more than the limits allow."""
+    """The event entails more triples than the limits allow."""
 
 
 @dataclass(frozen=True)
 class FilterFalse:
-    """In a leaf or at an operator; then with the partner that came nearest."""
+    """A FILTER in a leaf or at an operator is not true; at an operator with the nearest partner."""
 
     condition: str
     values: Bindings
     partner: Partner | None = None
 
 
-# An operator stops it.
+# An operator has no occurrence with the event.
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Differs:
 
 @dataclass(frozen=True)
 class Unrelated:
-    """``actual`` is the relation of the left side to the right one."""
+    """``actual`` is the relation of the left side to the right side."""
 
     wanted: str
     actual: str
@@ -144,7 +145,7 @@ class TooFar:
 
 @dataclass(frozen=True)
 class Taken:
-    """The partner fits, but another was first: ``how`` is consumed, replaced or passed over, ``by`` its events."""
+    """The partner fits, but was consumed, replaced or passed over (``how``); ``by`` has the events of the cause."""
 
     partner: Partner
     how: str
@@ -165,7 +166,7 @@ class Contradicted:
 
 @dataclass(frozen=True)
 class TooFew:
-    """Members of an iteration with the event's key, in a row that could be counted together."""
+    """The number of successive members with the event's key is below the count."""
 
     members: int
     wanted: int
@@ -181,13 +182,13 @@ class GapTooLong:
 
 @dataclass(frozen=True)
 class Prevents:
-    """The leaf stands on the absent side of ``pattern``: the event can only prevent; ``prevented`` is what it did."""
+    """The leaf is on the absent side of ``pattern``: the event can only prevent occurrences, and prevented these."""
 
     pattern: str
     prevented: tuple[Partner, ...]
 
 
-# It led to something.
+# The event is part of a whole occurrence.
 
 
 @dataclass(frozen=True)
@@ -197,39 +198,45 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Told:
+class Notified:
     notifications: tuple[str, ...]
 
 
-Hindrance = (
+Obstacle = (
     Late | TooEarly | Retracted | Unsubscribed | NotFed | WrongClass | NoTriple | OtherValue | NoMatch | OnlyBackground
     | TooMuch | FilterFalse | NoPartner | SameEvent | Differs | Unrelated | TooFar | Taken | TooLong | Contradicted
-    | TooFew | GapTooLong | Prevents | Pending | Told
+    | TooFew | GapTooLong | Prevents | Pending | Notified
 )  # fmt: skip
 
 
-def to_json(one: Hindrance | Partner | Span) -> dict[str, object]:
-    """
-    >>> to_json(TooFar(7, 5, Partner(("urn:e:1",), Span(0, 0))))["kind"]
+def to_json(part: Obstacle | Partner) -> dict[str, object]:
+    """The kind of an obstacle, and the fields of an obstacle or partner.
+
+    >>> to_json(TooFar(7, 5, Partner(("urn:e:1",), Interval(0, 0))))["kind"]
     'too far'
     """
-    shown: dict[str, object] = {} if isinstance(one, Partner | Span) else {"kind": kind(one)}
-    for field in fields(one):
-        shown[field.name] = _value(field.name, getattr(one, field.name))
-    return shown
+    members: dict[str, object] = {} if isinstance(part, Partner) else {"kind": kind(part)}
+    for field in fields(part):
+        members[field.name] = _value(field.name, getattr(part, field.name))
+    return members
 
 
-def kind(hindrance: Hindrance) -> str:
+def kind(obstacle: Obstacle) -> str:
+    """The name of an obstacle in JSON, made from the name of its class.
+
+    >>> kind(Retracted()), kind(Notified(()))
+    ('retracted', 'told')
     """
-    >>> kind(Retracted())
-    'retracted'
-    """
-    name = type(hindrance).__name__
+    if isinstance(obstacle, Notified):
+        return "told"
+    name = type(obstacle).__name__
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
 
 
 def _value(name: str, value: object) -> object:
-    if isinstance(value, Partner | Span):
+    if isinstance(value, Interval):
+        return interval_json(value)
+    if isinstance(value, Partner):
         return to_json(value)
     if name in INSTANTS and isinstance(value, int):
         return format_datetime(min(value, END_OF_TIME))

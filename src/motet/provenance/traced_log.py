@@ -14,24 +14,17 @@ from itertools import groupby
 
 from motet.language.bounds import Bounded, bounds
 from motet.language.syntax import (
-    Alongside,
-    And,
     Construct,
     Context,
     Filter,
-    Leaf,
     No,
-    Or,
     Pairing,
     Pattern,
     Run,
-    Select,
     Subscription,
-    Timed,
     Times,
     Unless,
     Within,
-    Without,
     Xor,
 )
 from motet.language.walk import ITERATION, PAIRING
@@ -39,327 +32,298 @@ from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.ontology.entailment import Entailment
-from motet.reference.contexts import Admits, Completed, Produced
+from motet.reference.contexts import CompletedOccurrence, PairTest, PatternResult
 from motet.reference.finality import lag
-from motet.reference.iterations import runs, sliding, tumbling
 from motet.reference.leaves import interval_bindings, leaf_solutions
-from motet.reference.log import Emission, Life, Log, Seen
-from motet.reference.occurrences import NEVER, Bindings, Occurrence, hull, join, joinable, project, union
-from motet.reference.operators import Evaluator, Place, related, true
-from motet.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, stamp
+from motet.reference.log import Emission, Log, Registration, VisibleEvent
+from motet.reference.occurrences import NEVER, Bindings, Occurrence, project, union
+from motet.reference.operators import Evaluator, Scope, is_candidate_pair
+from motet.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, assign_frontiers
 from motet.reference.sparql import Triple
 from motet.reference.visibility import Variables, Visibility
 
-
-@dataclass(frozen=True)
-class Choice:
-    """What happened when ``x`` completed."""
-
-    x: Completed
-    candidates: tuple[Completed, ...]
-    chosen: tuple[Completed, ...]
-    closed: tuple[Completed, ...]  # open before, not afterwards
-
-    def sides(self) -> tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]:
-        """The occurrences of the left and of the right side that were joined."""
-        own, others = (self.x.occurrence,), tuple(y.occurrence for y in self.chosen)
-        return (others, own) if self.x.is_right else (own, others)
-
-
-def choices(
-    context: Context,
-    left: Iterable[Occurrence],
-    right: Iterable[Occurrence],
-    shared: frozenset[str],
-    admits: Admits,
-) -> list[Choice]:
-    """One choice for each occurrence of either side, in the order of completion."""
-    sides = [Completed(o, False) for o in left] + [Completed(o, True) for o in right]
-    opened: list[Completed] = []
-    made: list[Choice] = []
-    for together in _together(context, sorted(sides, key=lambda x: x.place)):
-        before = list(opened)
-        for x in together:
-            candidates = tuple(y for y in before if y.is_right != x.is_right and admits(*in_order(x, y)))
-            chosen = _chosen(context, candidates)
-            closed = _closed(context, x, opened, candidates, chosen, shared)
-            made.append(Choice(x, candidates, chosen, closed))
-            opened = [y for y in opened if y not in closed]
-            opened += [x] if _opens(context, candidates) else []
-    return made
-
-
-def in_order(x: Completed, y: Completed) -> tuple[Occurrence, Occurrence]:
-    """Two occurrences of different sides, left first."""
-    return (y.occurrence, x.occurrence) if x.is_right else (x.occurrence, y.occurrence)
-
-
-def _together(context: Context, merged: Sequence[Completed]) -> list[list[Completed]]:
-    """In recent, what has the same interval and the same non-empty events is paired before any of it opens."""
-    if context is not Context.RECENT:
-        return [[x] for x in merged]
-    groups: list[list[Completed]] = []
-    for (_, _, events), neighbours in groupby(merged, key=lambda x: x.place[:3]):
-        same = list(neighbours)
-        groups += [same] if events else [[x] for x in same]
-    return groups
-
-
-def _chosen(context: Context, candidates: tuple[Completed, ...]) -> tuple[Completed, ...]:
-    if not candidates:
-        return ()
-    match context:
-        case Context.RECENT:
-            return (max(candidates, key=lambda y: y.place),)
-        case Context.CHRONICLE:
-            return (min(candidates, key=lambda y: y.place),)
-        case _:
-            return candidates
-
-
-def _closed(
-    context: Context,
-    x: Completed,
-    opened: Sequence[Completed],
-    candidates: tuple[Completed, ...],
-    chosen: tuple[Completed, ...],
-    shared: frozenset[str],
-) -> tuple[Completed, ...]:
-    match context:
-        case Context.UNRESTRICTED:
-            return ()
-        case Context.RECENT:
-            return tuple(y for y in opened if _slot(y, shared) == _slot(x, shared))
-        case Context.CHRONICLE:
-            return chosen
-        case Context.CONTINUOUS | Context.CUMULATIVE:
-            return candidates
-
-
-def _opens(context: Context, candidates: tuple[Completed, ...]) -> bool:
-    return context in (Context.UNRESTRICTED, Context.RECENT) or not candidates
-
-
-def _slot(x: Completed, shared: frozenset[str]) -> tuple[bool, object]:
-    return x.is_right, project(x.occurrence.bindings, shared)
-
-
-AT_ONCE = START_OF_TIME  # where the frontier must be for what is final without looking at anything else
+IMMEDIATELY = START_OF_TIME  # the frontier required by an occurrence that depends on nothing else
 
 
 @dataclass(frozen=True)
-class Scene(Log):
-    """A log as it is known here."""
+class TracedLog(Log):
+    """A log with the results of every sub-pattern of its subscriptions."""
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         records: Iterable[Record],
         *,
         ontology: Iterable[Triple] = (),
         entailment: str = "owl-rl",
         lateness: int | None = None,
-    ) -> Scene:
-        """The records must hold the subscribe records of the subscriptions in question."""
-        stamped = tuple(stamp(list(records), lateness))
-        return cls(stamped, frozenset(ontology), Entailment(entailment), lateness)
+    ) -> TracedLog:
+        """A log of these records; the subscribe records of the explained subscriptions must be among them."""
+        with_frontiers = tuple(assign_frontiers(list(records), lateness))
+        return cls(with_frontiers, frozenset(ontology), Entailment(entailment), lateness)
 
     @classmethod
-    def of_events(
+    def from_events(
         cls,
         subscription: Subscription,
         events: Iterable[EventRecord],
         *,
         ontology: Iterable[Triple] = (),
         entailment: str = "owl-rl",
-    ) -> Scene:
-        """A subscription and some events, as `motet run` takes them."""
+    ) -> TracedLog:
+        """A log of one subscription and its events, as `motet run` evaluates them."""
         records: list[Record] = [SubscribeRecord(0, subscription)]
-        records += (replace(event, offset=number) for number, event in enumerate(events, 1))
-        return cls.of([*records, TickRecord(len(records), END_OF_TIME)], ontology=ontology, entailment=entailment)
+        records += (replace(event, offset=offset) for offset, event in enumerate(events, 1))
+        return cls.from_records(
+            [*records, TickRecord(len(records), END_OF_TIME)], ontology=ontology, entailment=entailment
+        )
 
     @property
     def frontier(self) -> int | None:
-        """In force after the last record."""
+        """The frontier after the last record."""
         return self.frontiers[-1][1] if self.frontiers else None
 
-    def tracer(self, life: Life, context: Context | None = None) -> Tracer:
-        """What a subscription makes of this log; with another context, what it could have made of it."""
-        chosen = context or life.subscription.context
-        if (life, chosen) not in self._tracers:
-            self.derive()
-            match, known = partial(self._timeless, life), partial(self._needed, life)
-            since = life.subscription.since
-            self._tracers[life, chosen] = Tracer(Visibility(life.subscription), chosen, since, match, known)
-        return self._tracers[life, chosen]
+    def evaluator(self, registration: Registration, context: Context | None = None) -> TracedEvaluator:
+        """The evaluator of a subscription, in its own context or another one."""
+        subscription = registration.subscription
+        key = (registration, context or subscription.context)
+        if key not in self._evaluators:
+            self.derive_events()
+            self._evaluators[key] = TracedEvaluator(
+                Visibility(subscription),
+                key[1],
+                subscription.since,
+                partial(self._untimed_occurrences, registration),
+                partial(self._required_frontier, registration),
+            )
+        return self._evaluators[key]
 
     @cached_property
-    def _tracers(self) -> dict[tuple[Life, Context], Tracer]:
+    def _evaluators(self) -> dict[tuple[Registration, Context], TracedEvaluator]:
         return {}
 
-    def derive(self) -> None:
-        """Derive the events of the subscriptions with CONSTRUCT, those that feed others first."""
-        for life in self.lives:
-            if isinstance(life.subscription.delivery, Construct):
-                self._derive(life, ())
+    def derive_events(self) -> None:
+        """Derive the events of the subscriptions with CONSTRUCT, upstream first."""
+        for registration in self.registrations:
+            if isinstance(registration.subscription.delivery, Construct):
+                self._derive(registration, ())
 
-    def _derive(self, life: Life, waiting: tuple[Life, ...]) -> None:
-        if life in self.emissions:
+    def _derive(self, registration: Registration, downstream: tuple[Registration, ...]) -> None:
+        if registration in self.emissions:
             return
-        if life in waiting:
-            names = ", ".join(sorted(one.subscription.name for one in waiting))
+        if registration in downstream:
+            names = ", ".join(sorted(link.subscription.name for link in downstream))
             raise UsageError(
-                f"the CONSTRUCT clauses of {names} feed each other in a circle",
+                f"the CONSTRUCT clauses of {names} feed each other in a cycle",
                 advice="give the derived events a class that no EVENT of these subscriptions matches",
             )
-        for feeder in self._feeders(life):
-            self._derive(feeder, (*waiting, life))
-        self.emissions[life] = self._emissions(life)
+        for producer in self.upstream(registration):
+            self._derive(producer, (*downstream, registration))
+        self.emissions[registration] = self.emissions_of(registration)
 
-    def emitted(self, name: str | None = None) -> Iterator[Emission]:
+    def emissions_by_name(self, name: str | None = None) -> Iterator[Emission]:
         """The notifications of this log, of one subscription or of all."""
-        self.derive()
-        for life in self.lives:
-            if name in (None, life.subscription.name):
-                if life not in self.emissions:
-                    self.emissions[life] = self._emissions(life)
-                yield from self.emissions[life]
+        self.derive_events()
+        for registration in self.registrations:
+            if name in (None, registration.subscription.name):
+                if registration not in self.emissions:
+                    self.emissions[registration] = self.emissions_of(registration)
+                yield from self.emissions[registration]
 
-    def seen(self, life: Life, leaf: str, event: str) -> Seen | None:
-        """An event as a leaf of the subscription sees it; None when it does not."""
-        found = (seen for seen in self._seen(life, life.subscription.event(leaf)) if seen.id == event)
-        return next(found, None)
+    def visible_event(self, registration: Registration, leaf: str, event: str) -> VisibleEvent | None:
+        """An event as a leaf of the subscription reads it; None when it is not visible to the leaf."""
+        visible = (
+            seen
+            for seen in self.visible_events(registration, registration.subscription.event(leaf))
+            if seen.id == event
+        )
+        return next(visible, None)
 
-    def solutions(self, life: Life, leaf: str, seen: Seen) -> list[Bindings]:
-        """The solutions of a leaf in an event it sees, over all its variables."""
-        event = life.subscription.event(leaf)
-        found = leaf_solutions(event, seen.id, seen.triples, self.knowledge(seen.offset))
-        return sorted(union(solution, interval_bindings(event, seen.start, seen.end)) for solution in found)
+    def solutions(self, registration: Registration, leaf: str, seen: VisibleEvent) -> list[Bindings]:
+        """The solutions of a leaf in an event visible to it, over all its variables."""
+        event = registration.subscription.event(leaf)
+        solutions = leaf_solutions(event, seen.id, seen.triples, self.background_at(seen.offset))
+        return sorted(union(solution, interval_bindings(event, seen.start, seen.end)) for solution in solutions)
 
-    def published(self, event: str) -> EventRecord | None:
+    def event_record(self, event: str) -> EventRecord | None:
         """The record of an event; None for a derived or unknown one."""
-        return next((one for one in self.records if isinstance(one, EventRecord) and one.id == event), None)
+        return next((record for record in self.records if isinstance(record, EventRecord) and record.id == event), None)
 
     def start_of(self, event: str) -> int | None:
-        """When an event starts; None when there is no such event."""
-        self.derive()
-        record, producer = self.published(event), self.producer(event)
+        """The start of an event; None when there is no such event."""
+        self.derive_events()
+        record, producer = self.event_record(event), self.producer(event)
         if record is not None:
             return record.start
         return None if producer is None else producer[1].notification.start
 
     def is_retracted(self, event: str, before: int = NEVER) -> bool:
         """Whether an event has been retracted, before an offset."""
-        record = self.published(event)
-        retractions = (one.offset for one in self.records if isinstance(one, RetractRecord) and one.event == event)
+        record = self.event_record(event)
+        retractions = (
+            other.offset for other in self.records if isinstance(other, RetractRecord) and other.event == event
+        )
         return record is not None and any(record.offset < offset < before for offset in retractions)
 
-    def producer(self, event: str) -> tuple[Life, Emission] | None:
-        """The notification behind a derived event."""
-        pairs = ((life, emission) for life, found in self.emissions.items() for emission in found)
+    def producer(self, event: str) -> tuple[Registration, Emission] | None:
+        """The registration and emission that derived an event."""
+        pairs = ((registration, emission) for registration, batch in self.emissions.items() for emission in batch)
         return next((pair for pair in pairs if any(derived.id == event for derived in pair[1].derived)), None)
 
-    def _timeless(self, life: Life, name: str, visible: Variables) -> list[Occurrence]:
-        return [replace(o, emitted=AT_ONCE) for o in self._match(life, name, visible)]
+    def _untimed_occurrences(self, registration: Registration, name: str, visible: Variables) -> list[Occurrence]:
+        return [replace(o, final_at=IMMEDIATELY) for o in self.leaf_occurrences(registration, name, visible)]
 
-    def _needed(self, life: Life, instant: int, bound: int | None, patterns: tuple[Pattern, ...]) -> int:
+    def _required_frontier(
+        self, registration: Registration, instant: int, bound: int | None, patterns: tuple[Pattern, ...]
+    ) -> int:
         last = self.records[-1].offset
-        return instant + max(lag(pattern, bound, partial(self._leaf_lag, life, last)) for pattern in patterns)
+        return instant + max(lag(pattern, bound, partial(self.leaf_lag, registration, last)) for pattern in patterns)
 
 
-class Tracer(Evaluator):
-    """The evaluator of one subscription, which remembers and tells where its operands stand."""
+class TracedEvaluator(Evaluator):
+    """The evaluator of one subscription; caches the results and the choices of partners of every sub-pattern."""
 
     @cached_property
-    def _remembered(self) -> dict[tuple[Pattern, Place], list[Produced]]:
+    def _cached_results(self) -> dict[tuple[Pattern, Scope], list[PatternResult]]:
         return {}
 
     @cached_property
-    def _choices(self) -> dict[tuple[Pattern, Place], list[Choice]]:
+    def _choices(self) -> dict[tuple[Pattern, Scope], list[PartnerChoice]]:
         return {}
 
-    def produced(self, pattern: Pattern, place: Place) -> list[Produced]:
-        key = (pattern, place)
-        if key not in self._remembered:
-            self._remembered[key] = super().produced(pattern, place)
-        return self._remembered[key]
+    def results(self, pattern: Pattern, scope: Scope) -> list[PatternResult]:
+        key = (pattern, scope)
+        if key not in self._cached_results:
+            self._cached_results[key] = super().results(pattern, scope)
+        return self._cached_results[key]
 
-    def root(self) -> Place:
-        return Place(self.visibility.delivered())
+    def root_scope(self) -> Scope:
+        return Scope(self.visibility.delivery_variables())
 
-    def delivered(self, o: Occurrence) -> Bindings:
+    def delivered_bindings(self, o: Occurrence) -> Bindings:
         """The bindings of a notification."""
-        whole = self.visibility.subscription.delivery == Select(None)
-        return o.bindings if whole else project(o.bindings, self.visibility.delivered())
+        return o.bindings if self.visibility.selects_all else project(o.bindings, self.visibility.delivery_variables())
 
-    def tells(self, o: Occurrence, notification: Notification) -> bool:
+    def is_notification(self, o: Occurrence, notification: Notification) -> bool:
         """Whether an occurrence of the whole pattern is this notification."""
-        told = (tuple(sorted(o.events)), o.start, o.end, self.delivered(o))
-        return told == (notification.events, notification.start, notification.end, notification.bindings)
+        projected = (tuple(sorted(o.events)), o.start, o.end, self.delivered_bindings(o))
+        return projected == (notification.events, notification.start, notification.end, notification.bindings)
 
-    def operands(self, pattern: Pattern, place: Place) -> list[tuple[Pattern, Place]]:  # noqa: PLR0911  (a table)
-        """The operands with their places, left to right; of UNLESS and WITHOUT the absent one is the second."""
-        match pattern:
-            case And() | Timed() | Alongside() | Or() | Xor():
-                return list(zip((pattern.left, pattern.right), self._places(pattern, place), strict=True))
-            case Unless() | Without():
-                return list(zip((pattern.operand, pattern.absent), self._guarded_places(pattern, place), strict=True))
-            case Within(operand, bound):
-                return [(operand, replace(place.below(), bound=bound))]
-            case Filter(operand, condition):
-                carried = condition if isinstance(operand, PAIRING) else None
-                return [(operand, replace(place.below(condition.variables), condition=carried))]
-            case No(operand):
-                return [(operand, place.below())]
-            case Times(operand) | Run(operand):
-                return [(operand, place.below(inside_iteration=True))]
-            case Leaf():
-                return []
-
-    def keys(self, pattern: Times | Run, place: Place) -> list[list[Occurrence]]:
-        """The members of an iteration that fit its bound, for each key."""
-        return self._keys(pattern, place)
-
-    def groups(self, pattern: Times | Run, members: list[Occurrence], place: Place) -> list[list[Occurrence]]:
-        """The members of one key, grouped into occurrences of the iteration."""
-        if isinstance(pattern, Run):
-            return runs(members, pattern.gap, place.bound)
-        slides = self.context in (Context.UNRESTRICTED, Context.RECENT)
-        return (sliding if slides else tumbling)(members, pattern.count, pattern.gap, place.bound)
-
-    def member(self, pattern: Times | Run, place: Place, o: Occurrence) -> Occurrence:
-        """An occurrence of the operand as a member: projected to what is visible outside."""
-        visible = self.visibility.visible(pattern, place.outside, inside_iteration=True)
-        return replace(o, bindings=project(o.bindings, visible))
-
-    def choices(self, pattern: Pairing, place: Place) -> list[Choice]:
-        """How the pairs of an operator came about."""
-        key = (pattern, place)
+    def choices(self, pattern: Pairing, scope: Scope) -> list[PartnerChoice]:
+        """The choices of partners that gave the pairs of an operator."""
+        key = (pattern, scope)
         if key not in self._choices:
-            left, right = self._places(pattern, place)
-            self._choices[key] = choices(
+            left, right = self.operands(pattern, scope)
+            self._choices[key] = partner_choices(
                 self.context,
-                self.occurrences(pattern.left, left),
-                self.occurrences(pattern.right, right),
-                self._shared(pattern, left, right),
-                lambda a, b: admits(pattern, place, a, b),
+                self.occurrences(*left),
+                self.occurrences(*right),
+                self.shared_variables(pattern, scope),
+                lambda a, b: is_candidate_pair(pattern, scope, a, b),
             )
         return self._choices[key]
 
 
-def admits(pattern: Pairing, place: Place, a: Occurrence, b: Occurrence) -> bool:
-    """What makes two occurrences candidates for each other."""
-    return (
-        joinable(a, b)
-        and related(pattern, a, b)
-        and (place.bound is None or hull(a, b) <= place.bound)
-        and (place.condition is None or true(place.condition, join(a, b)))
-    )
+@dataclass(frozen=True)
+class PartnerChoice:
+    """The candidates, chosen partners and closed occurrences when ``completed`` completed (language page, section 7).
+
+    The reference engine computes only the pairs; a test compares the two.
+    """
+
+    completed: CompletedOccurrence
+    candidates: tuple[CompletedOccurrence, ...]
+    chosen: tuple[CompletedOccurrence, ...]
+    closed: tuple[CompletedOccurrence, ...]  # open before, not afterwards
+
+    def sides(self) -> tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]:
+        """The occurrences of the left and of the right side that were joined."""
+        completed, partners = (self.completed.occurrence,), tuple(y.occurrence for y in self.chosen)
+        return (partners, completed) if self.completed.is_right else (completed, partners)
+
+
+def partner_choices(
+    context: Context,
+    left: Iterable[Occurrence],
+    right: Iterable[Occurrence],
+    shared: frozenset[str],
+    admits: PairTest,
+) -> list[PartnerChoice]:
+    """One choice for each occurrence of either side, in completion order."""
+    sides = [CompletedOccurrence(o, False) for o in left] + [CompletedOccurrence(o, True) for o in right]
+    open_sides: list[CompletedOccurrence] = []
+    choices: list[PartnerChoice] = []
+    for ties in _tie_groups(context, sorted(sides, key=lambda x: x.order_key)):
+        before = list(open_sides)
+        for x in ties:
+            candidates = tuple(y for y in before if y.is_right != x.is_right and admits(*left_first(x, y)))
+            chosen = _chosen(context, candidates)
+            closed = _closed(context, x, open_sides, candidates, chosen, shared)
+            choices.append(PartnerChoice(x, candidates, chosen, closed))
+            open_sides = [y for y in open_sides if y not in closed]
+            open_sides += [x] if _opens(context, candidates) else []
+    return choices
+
+
+def left_first(x: CompletedOccurrence, y: CompletedOccurrence) -> tuple[Occurrence, Occurrence]:
+    """Two occurrences of different sides, left first."""
+    return (y.occurrence, x.occurrence) if x.is_right else (x.occurrence, y.occurrence)
+
+
+def _tie_groups(context: Context, merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOccurrence]]:
+    """In recent, occurrences with the same interval and non-empty events are all paired before any of them opens."""
+    if context is not Context.RECENT:
+        return [[x] for x in merged]
+    groups: list[list[CompletedOccurrence]] = []
+    for (_, _, events), neighbours in groupby(merged, key=lambda x: x.order_key[:3]):
+        same = list(neighbours)
+        groups += [same] if events else [[x] for x in same]
+    return groups
+
+
+def _chosen(context: Context, candidates: tuple[CompletedOccurrence, ...]) -> tuple[CompletedOccurrence, ...]:
+    if not candidates:
+        return ()
+    match context:
+        case Context.RECENT:
+            return (max(candidates, key=lambda y: y.order_key),)
+        case Context.CHRONICLE:
+            return (min(candidates, key=lambda y: y.order_key),)
+        case _:
+            return candidates
+
+
+def _closed(
+    context: Context,
+    x: CompletedOccurrence,
+    open_sides: Sequence[CompletedOccurrence],
+    candidates: tuple[CompletedOccurrence, ...],
+    chosen: tuple[CompletedOccurrence, ...],
+    shared: frozenset[str],
+) -> tuple[CompletedOccurrence, ...]:
+    match context:
+        case Context.UNRESTRICTED:
+            return ()
+        case Context.RECENT:
+            return tuple(y for y in open_sides if _recent_key(y, shared) == _recent_key(x, shared))
+        case Context.CHRONICLE:
+            return chosen
+        case Context.CONTINUOUS | Context.CUMULATIVE:
+            return candidates
+
+
+def _opens(context: Context, candidates: tuple[CompletedOccurrence, ...]) -> bool:
+    return context in (Context.UNRESTRICTED, Context.RECENT) or not candidates
+
+
+def _recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, object]:
+    return x.is_right, project(x.occurrence.bindings, shared)
 
 
 def is_carried(pattern: Pattern) -> bool:
-    """Whether a WITHIN or FILTER is carried by the operator directly below, so that it does nothing itself.
+    """Whether a WITHIN or FILTER is carried by the operator directly below and needs no node of its own.
 
+    >>> from motet.language.syntax import And, Leaf
     >>> is_carried(Within(And(Leaf("a"), Leaf("b")), 5)), is_carried(Within(Leaf("a"), 5))
     (True, False)
     """
@@ -371,26 +335,27 @@ def is_carried(pattern: Pattern) -> bool:
     return False
 
 
-def reach(pattern: Pattern) -> int | None:
-    """In microseconds; None when an operator is unbounded.
+def time_radius(pattern: Pattern) -> int | None:
+    """The distance within which events can matter to an occurrence, in microseconds; None when it is unbounded.
 
-    In contexts that consume, what an occurrence found open may depend on pairs further back still.
+    It is the sum of all bounds, windows and gaps. In contexts that consume, the open partners of an occurrence may
+    depend on pairs even further back.
 
     >>> from motet.language.parse import parse
-    >>> [one] = parse("SUBSCRIPTION s EVENT a EVENT b EVENT c WHEN (a BEFORE b WITHIN 5 s) UNLESS c WITHIN 2 s")
-    >>> reach(one.pattern)
+    >>> [fire] = parse("SUBSCRIPTION s EVENT a EVENT b EVENT c WHEN (a BEFORE b WITHIN 5 s) UNLESS c WITHIN 2 s")
+    >>> time_radius(fire.pattern)
     7000000
     """
-    return _reach(bounds(pattern))
+    return _time_radius(bounds(pattern))
 
 
-def _reach(bounded: Bounded) -> int | None:
-    parts = [_own(bounded), *map(_reach, bounded.children)]
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+def _time_radius(bounded: Bounded) -> int | None:
+    radii = [_node_radius(bounded), *map(_time_radius, bounded.children)]
+    finite = [radius for radius in radii if radius is not None]
+    return sum(finite) if len(finite) == len(radii) else None
 
 
-def _own(bounded: Bounded) -> int | None:
+def _node_radius(bounded: Bounded) -> int | None:
     match bounded.node:
         case Unless(window=length) | Xor(window=length) | No(duration=length):
             return length

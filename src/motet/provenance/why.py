@@ -45,185 +45,197 @@ from motet.provenance.facts import (
     Picked,
     Relates,
     Satisfies,
-    Span,
 )
-from motet.provenance.leaf_explanation import evidence
-from motet.provenance.traced_log import Choice, Scene, Tracer, is_carried
-from motet.reference.contexts import Produced
-from motet.reference.log import Derived, Life, Seen
+from motet.provenance.leaf_explanation import match_facts
+from motet.provenance.traced_log import PartnerChoice, TracedEvaluator, TracedLog, is_carried
+from motet.reference.contexts import PatternResult
+from motet.reference.log import DerivedEvent, Registration, VisibleEvent
 from motet.reference.occurrences import Bindings, Occurrence, completion_order, merge, project
-from motet.reference.operators import Place, whole
+from motet.reference.operators import Scope, iteration_occurrence
 
 
 @dataclass(frozen=True)
-class Reason:
-    """One node of a derivation: an occurrence, what held, and what it was made of."""
+class DerivationNode:
+    """One node of a derivation tree: an occurrence, the facts that held, and the nodes it was made of."""
 
     pattern: Pattern
     occurrence: Occurrence
     facts: tuple[Fact, ...]
-    parts: tuple[Reason, ...] = ()
+    operands: tuple[DerivationNode, ...] = ()
     solution: Bindings = ()  # of a leaf: all its variables
-    because: Why | None = None  # of a leaf that matched a derived event: the notification behind it
+    derived_by: Why | None = None  # of a leaf that matched a derived event: its notification
 
-    def leaves(self) -> Iterator[Reason]:
-        """The leaves from left to right, without those behind derived events."""
+    def leaves(self) -> Iterator[DerivationNode]:
+        """The leaves from left to right, without those of upstream notifications."""
         if isinstance(self.pattern, Leaf):
             yield self
-        for part in self.parts:
-            yield from part.leaves()
+        for operand in self.operands:
+            yield from operand.leaves()
 
 
 @dataclass(frozen=True)
 class Why:
-    """A notification and one derivation of it."""
+    """A notification and one derivation tree of it."""
 
     notification: Notification
     context: Context
-    reason: Reason
-    others: int  # derivations that give the same notification
-    checked: bool  # a log was at hand for what is said to be absent
-    picked: bool  # the context's choices could be followed; otherwise only that the parts fit
-    retracted: tuple[str, ...] = ()  # of its events, those that have been retracted
+    root: DerivationNode
+    other_count: int  # further derivations of the same notification
+    is_checked: bool  # the log has all events that can matter to the absences stated
+    is_choice_known: bool  # the context's choices follow from the log; otherwise only that the operands fit
+    retracted: tuple[str, ...] = ()  # its events that have been retracted
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """One way an occurrence was made: the parts, each with the ways it was made itself."""
+    """One derivation of an occurrence: the operands, each with the results it can be."""
 
-    parts: tuple[tuple[Pattern, Place, tuple[Produced, ...]], ...] = ()
-    choice: Choice | None = None
+    operands: tuple[tuple[Pattern, Scope, tuple[PatternResult, ...]], ...] = ()
+    choice: PartnerChoice | None = None
     members: tuple[Occurrence, ...] = ()
 
 
-def why(scene: Scene, notification: Notification, *, checked: bool = True) -> Why:
-    """The derivation of a notification from the events of a scene.
+def why(log: TracedLog, notification: Notification, *, is_complete: bool = True) -> Why:
+    """The derivation tree of a notification in a log.
 
-    ``checked`` says that the scene holds all events that can matter, and not only the notification's own: then what is
-    said to be absent has been looked for. When a context's choices depended on events that are not in the scene, a
-    derivation that leaves the choice open is shown.
+    ``is_complete``: the log has all events that can matter, not only the notification's own, so that stated absences
+    are checked. When a context's choices depended on events that are not in the log, the tree leaves the choice open.
     """
-    lives = [life for life in scene.lives if life.subscription.name == notification.subscription]
-    if not lives:
+    registrations = [each for each in log.registrations if each.subscription.name == notification.subscription]
+    if not registrations:
         raise UsageError(
-            f"no subscription {notification.subscription!r} is at hand", advice="Give the file that it is in."
+            f"there is no subscription {notification.subscription!r}", advice="Give the file that defines it."
         )
     for context in (None, Context.UNRESTRICTED):
-        for life in lives:
-            found = _Derivations(scene, life, scene.tracer(life, context), checked).of(notification)
-            if found is not None:
-                return replace(found, picked=context is None)
+        for registration in registrations:
+            derivation = _Derivations(log, registration, log.evaluator(registration, context), is_complete).why(
+                notification
+            )
+            if derivation is not None:
+                return replace(derivation, is_choice_known=context is None)
     raise UsageError(
-        f"notification {notification.id[:12]} does not follow from the events at hand",
-        advice="Give all events, the ontology and the subscriptions it was made from.",
+        f"notification {notification.id[:12]} does not follow from the given events",
+        advice="Give all events, the ontology and the subscriptions it was computed from.",
     )
 
 
 @dataclass(frozen=True)
 class _Derivations:
-    scene: Scene
-    life: Life
-    tracer: Tracer
-    checked: bool
-    counts: dict[tuple[Pattern, Place, Produced], int] = field(default_factory=dict)
+    """Builds the derivation trees of one registration."""
 
-    def of(self, notification: Notification) -> Why | None:
-        pattern, place = self.life.subscription.pattern, self.tracer.root()
-        told = [
-            found for found in self.tracer.produced(pattern, place) if self.tracer.tells(found.result, notification)
-        ]
-        ways = _ordered(told)
-        if not ways:
+    log: TracedLog
+    registration: Registration
+    evaluator: TracedEvaluator
+    is_complete: bool
+    counts: dict[tuple[Pattern, Scope, PatternResult], int] = field(default_factory=dict)
+
+    def why(self, notification: Notification) -> Why | None:
+        pattern, scope = self.registration.subscription.pattern, self.evaluator.root_scope()
+        results = _ordered(
+            result
+            for result in self.evaluator.results(pattern, scope)
+            if self.evaluator.is_notification(result.occurrence, notification)
+        )
+        if not results:
             return None
-        count = sum(self.count(pattern, place, way) for way in ways)
-        reason = self.reason(pattern, place, ways[0])
-        retracted = tuple(event for event in notification.events if self.scene.is_retracted(event))
-        context = self.life.subscription.context
-        return Why(notification, context, reason, count - 1, self.checked, picked=True, retracted=retracted)
+        count = sum(self.count(pattern, scope, result) for result in results)
+        root = self.node(pattern, scope, results[0])
+        retracted = tuple(event for event in notification.events if self.log.is_retracted(event))
+        context = self.registration.subscription.context
+        return Why(notification, context, root, count - 1, self.is_complete, is_choice_known=True, retracted=retracted)
 
-    def count(self, pattern: Pattern, place: Place, found: Produced) -> int:
-        """In how many ways an occurrence was made."""
-        key = (pattern, place, found)
+    def count(self, pattern: Pattern, scope: Scope, result: PatternResult) -> int:
+        """The number of derivations of a result."""
+        key = (pattern, scope, result)
         if key not in self.counts:
             if isinstance(pattern, Leaf):
-                self.counts[key] = len(self._solutions(pattern, found.result)[1])
+                self.counts[key] = len(self._solutions(pattern, result.occurrence)[1])
             else:
-                self.counts[key] = sum(self._ways(expansion) for expansion in self.expansions(pattern, place, found))
+                self.counts[key] = sum(
+                    self._count_expansion(expansion) for expansion in self.expansions(pattern, scope, result)
+                )
         return self.counts[key]
 
-    def _ways(self, expansion: Expansion) -> int:
-        return prod(sum(self.count(part, at, way) for way in ways) for part, at, ways in expansion.parts)
+    def _count_expansion(self, expansion: Expansion) -> int:
+        return prod(
+            sum(self.count(operand, inner, result) for result in results)
+            for operand, inner, results in expansion.operands
+        )
 
-    def reason(self, pattern: Pattern, place: Place, found: Produced) -> Reason:
+    def node(self, pattern: Pattern, scope: Scope, result: PatternResult) -> DerivationNode:
         if isinstance(pattern, Leaf):
-            return self._leaf(pattern, found.result)
-        expansion = next(one for one in self.expansions(pattern, place, found) if self._ways(one))
-        parts = tuple(self.reason(part, at, ways[0]) for part, at, ways in expansion.parts)
+            return self._leaf(pattern, result.occurrence)
+        expansion = next(each for each in self.expansions(pattern, scope, result) if self._count_expansion(each))
+        operands = tuple(self.node(operand, inner, results[0]) for operand, inner, results in expansion.operands)
         if is_carried(pattern):
-            return parts[0]  # the operator below says so itself
-        return Reason(pattern, found.result, tuple(self.facts(pattern, place, found, expansion)), parts)
+            return operands[0]  # the operator below has the facts
+        return DerivationNode(
+            pattern, result.occurrence, tuple(self.facts(pattern, scope, result, expansion)), operands
+        )
 
-    # What an occurrence was made of.
+    # The operands of an occurrence.
 
-    def expansions(self, pattern: Pattern, place: Place, found: Produced) -> list[Expansion]:
-        operands = self.tracer.operands(pattern, place)
+    def expansions(self, pattern: Pattern, scope: Scope, result: PatternResult) -> list[Expansion]:
+        operands = self.evaluator.operands(pattern, scope)
         match pattern:
             case And() | Timed() | Alongside():
-                return self._pair(pattern, place, found)
-            case Within() | Filter() | Unless() | Without():  # passes on what its operand has produced, pair by pair
-                below = self.tracer.produced(*operands[0])
-                return [Expansion(((*operands[0], _ordered(one for one in below if one == found)),))]
+                return self._pair(pattern, scope, result)
+            case Within() | Filter() | Unless() | Without():  # passes on results of its operand, pair by pair
+                below = self.evaluator.results(*operands[0])
+                return [Expansion(((*operands[0], _ordered(each for each in below if each == result)),))]
             case Or() | Xor():
-                parts = [(*operand, self._made(*operand, found.result)) for operand in operands]
-                return [Expansion((part,)) for part in parts if part[2]]
+                sides = [(*operand, self._results_of(*operand, result.occurrence)) for operand in operands]
+                return [Expansion((side,)) for side in sides if side[2]]
             case Times() | Run():
-                return self._iteration(pattern, place, found.result)
-            case _:  # NO is made of nothing
+                return self._iteration(pattern, scope, result.occurrence)
+            case _:  # NO has no occurrences below it
                 return [Expansion()]
 
-    def _made(self, pattern: Pattern, place: Place, o: Occurrence) -> tuple[Produced, ...]:
-        return _ordered(found for found in self.tracer.produced(pattern, place) if found.result == o)
+    def _results_of(self, pattern: Pattern, scope: Scope, o: Occurrence) -> tuple[PatternResult, ...]:
+        return _ordered(result for result in self.evaluator.results(pattern, scope) if result.occurrence == o)
 
-    def _pair(self, pattern: Pairing, place: Place, found: Produced) -> list[Expansion]:
-        left, right = self.tracer.operands(pattern, place)
+    def _pair(self, pattern: Pairing, scope: Scope, result: PatternResult) -> list[Expansion]:
+        left, right = self.evaluator.operands(pattern, scope)
         expansions = []
-        for choice in self.tracer.choices(pattern, place):
+        for choice in self.evaluator.choices(pattern, scope):
             for lefts, rights in self._joined(choice):
-                if (_side(lefts), _side(rights)) == (found.left, found.right):
-                    parts = [(*left, self._made(*left, o)) for o in lefts]
-                    parts += [(*right, self._made(*right, o)) for o in rights]
-                    expansions.append(Expansion(tuple(parts), choice))
+                if (_side(lefts), _side(rights)) == (result.left, result.right):
+                    operands = [(*left, self._results_of(*left, o)) for o in lefts]
+                    operands += [(*right, self._results_of(*right, o)) for o in rights]
+                    expansions.append(Expansion(tuple(operands), choice))
         return expansions
 
-    def _joined(self, choice: Choice) -> Iterator[tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]]:
-        """The sides of the occurrences a choice gave rise to: one with all partners in cumulative, else one each."""
-        if self.tracer.context is Context.CUMULATIVE:
+    def _joined(self, choice: PartnerChoice) -> Iterator[tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]]:
+        """The sides of the occurrences of a choice: one with all partners in cumulative, else one per partner."""
+        if self.evaluator.context is Context.CUMULATIVE:
             yield from [choice.sides()] if choice.chosen else []
         else:
             for y in choice.chosen:
                 yield replace(choice, chosen=(y,)).sides()
 
-    def _iteration(self, pattern: Times | Run, place: Place, o: Occurrence) -> list[Expansion]:
-        (operand,) = self.tracer.operands(pattern, place)
-        made: dict[Occurrence, list[Produced]] = {}
-        for found in self.tracer.produced(*operand):
-            made.setdefault(self.tracer.member(pattern, place, found.result), []).append(found)
+    def _iteration(self, pattern: Times | Run, scope: Scope, o: Occurrence) -> list[Expansion]:
+        (operand,) = self.evaluator.operands(pattern, scope)
+        results: dict[Occurrence, list[PatternResult]] = {}
+        for result in self.evaluator.results(*operand):
+            results.setdefault(self.evaluator.as_member(pattern, scope, result.occurrence), []).append(result)
         groups = [
-            group for key in self.tracer.keys(pattern, place) for group in self.tracer.groups(pattern, key, place)
+            group
+            for key in self.evaluator.members_by_key(pattern, scope)
+            for group in self.evaluator.member_groups(pattern, key, scope)
         ]
         return [
-            Expansion(tuple((*operand, _ordered(made[member])) for member in group), members=tuple(group))
+            Expansion(tuple((*operand, _ordered(results[member])) for member in group), members=tuple(group))
             for group in groups
-            if whole(group) == o
+            if iteration_occurrence(group) == o
         ]
 
-    # What held.
+    # The facts that held.
 
-    def facts(self, pattern: Pattern, place: Place, found: Produced, made: Expansion) -> Iterator[Fact]:
-        o = found.result
+    def facts(self, pattern: Pattern, scope: Scope, result: PatternResult, expansion: Expansion) -> Iterator[Fact]:
+        o = result.occurrence
         match pattern:
             case And() | Timed() | Alongside():
-                yield from self._pair_facts(pattern, place, found, made)
+                yield from self._pair_facts(pattern, scope, result, expansion)
             case Within(_, bound):
                 yield Fits(o.start, o.end, bound)
             case Filter(_, condition):
@@ -231,101 +243,104 @@ class _Derivations:
             case Unless(_, absent, window):
                 yield self._absent(absent, "after", o.end, o.end + window, o.bindings)
             case Without(_, absent):
-                yield self._between(absent, found)
+                yield self._between(absent, result)
             case Xor(left, right, window):
-                other = right if made.parts[0][0] is left else left
-                yield replace(self._absent(other, "hull", o.start, o.end, o.bindings), length=window)
+                negated = right if expansion.operands[0][0] is left else left
+                yield replace(self._absent(negated, "hull", o.start, o.end, o.bindings), length=window)
             case No(operand):
-                yield Begins(o.start, since=o.start == self.life.subscription.since)
+                yield Begins(o.start, since=o.start == self.registration.subscription.since)
                 yield self._absent(operand, "after", o.start, o.end, ())
             case Times(_, _, gap) | Run(_, gap):
-                yield from _member_facts(made.members, gap, place.bound)
+                yield from _member_facts(expansion.members, gap, scope.bound)
 
-    def _pair_facts(self, pattern: Pairing, place: Place, found: Produced, made: Expansion) -> Iterator[Fact]:
-        assert found.left is not None and found.right is not None and made.choice is not None
-        lefts, rights = made.choice.sides() if len(made.parts) > 2 else ((found.left,), (found.right,))
+    def _pair_facts(
+        self, pattern: Pairing, scope: Scope, result: PatternResult, expansion: Expansion
+    ) -> Iterator[Fact]:
+        assert result.left is not None and result.right is not None and expansion.choice is not None
+        lefts, rights = expansion.choice.sides() if len(expansion.operands) > 2 else ((result.left,), (result.right,))
         for a in lefts:
             for b in rights:
                 yield from _relation(pattern, a, b)
                 yield from (Agrees(name, term) for name, term in a.bindings if (name, term) in b.bindings)
-                if place.bound is not None:
-                    yield Fits(min(a.start, b.start), max(a.end, b.end), place.bound)
-                if place.condition is not None:
+                if scope.bound is not None:
+                    yield Fits(min(a.start, b.start), max(a.end, b.end), scope.bound)
+                if scope.condition is not None:
                     joined = merge([a, b], frozenset()).bindings
-                    yield Satisfies(place.condition.text, project(joined, place.condition.variables))
-        if self.tracer.context is self.life.subscription.context:
-            yield _picked(self.tracer.context, made)
+                    yield Satisfies(scope.condition.text, project(joined, scope.condition.variables))
+        if self.evaluator.context is self.registration.subscription.context:
+            yield _picked(self.evaluator.context, expansion)
 
     def _absent(self, pattern: Pattern, window: str, after: int, until: int, bindings: Bindings) -> Absent:
-        visible = project(bindings, self.tracer.visibility.occurring(pattern))
-        return Absent(pattern_text(pattern), window, after, until, visible, self.checked)
+        visible = project(bindings, self.evaluator.visibility.occurring(pattern))
+        return Absent(pattern_text(pattern), window, after, until, visible, self.is_complete)
 
-    def _between(self, absent: Pattern, found: Produced) -> Fact:
-        assert found.left is not None and found.right is not None, "WITHOUT stands over a pairing operator"
-        if not found.left.end < found.right.start:
-            return Passes(_span(found.left), _span(found.right))
-        both = tuple(sorted({*found.left.bindings, *found.right.bindings}))
-        return self._absent(absent, "between", found.left.end, found.right.start, both)
+    def _between(self, absent: Pattern, result: PatternResult) -> Fact:
+        assert result.left is not None and result.right is not None, "WITHOUT stands over a pairing operator"
+        if not result.left.end < result.right.start:
+            return Passes(result.left.interval, result.right.interval)
+        both = tuple(sorted({*result.left.bindings, *result.right.bindings}))
+        return self._absent(absent, "between", result.left.end, result.right.start, both)
 
     # Leaves.
 
-    def _leaf(self, leaf: Leaf, o: Occurrence) -> Reason:
+    def _leaf(self, leaf: Leaf, o: Occurrence) -> DerivationNode:
         seen, solutions = self._solutions(leaf, o)
-        event = self.life.subscription.event(leaf.name)
-        facts = evidence(event, seen, solutions[0], self.scene.knowledge(seen.offset))
-        return Reason(leaf, o, facts, solution=solutions[0], because=self._because(seen))
+        event = self.registration.subscription.event(leaf.name)
+        facts = match_facts(event, seen, solutions[0], self.log.background_at(seen.offset))
+        return DerivationNode(leaf, o, facts, solution=solutions[0], derived_by=self._upstream(seen))
 
-    def _solutions(self, leaf: Leaf, o: Occurrence) -> tuple[Seen, list[Bindings]]:
-        """The event of a leaf's occurrence, and the solutions it may stand for."""
+    def _solutions(self, leaf: Leaf, o: Occurrence) -> tuple[VisibleEvent, list[Bindings]]:
+        """The event of a leaf's occurrence, and the solutions that project to it."""
         (event,) = o.events
-        seen = self.scene.seen(self.life, leaf.name, event)
-        assert seen is not None, "a leaf's occurrence is of an event it sees"
+        seen = self.log.visible_event(self.registration, leaf.name, event)
+        assert seen is not None, "a leaf's occurrence is of an event visible to it"
         names = {name for name, _ in o.bindings}
-        found = self.scene.solutions(self.life, leaf.name, seen)
-        return seen, [solution for solution in found if project(solution, names) == o.bindings]
+        solutions = self.log.solutions(self.registration, leaf.name, seen)
+        return seen, [solution for solution in solutions if project(solution, names) == o.bindings]
 
-    def _because(self, seen: Seen) -> Why | None:
-        if not isinstance(seen, Derived):
+    def _upstream(self, seen: VisibleEvent) -> Why | None:
+        if not isinstance(seen, DerivedEvent):
             return None
-        producer = self.scene.producer(seen.id)
-        assert producer is not None, "a derived event has a notification behind it"
-        return why(self.scene, producer[1].notification, checked=self.checked)
+        producer = self.log.producer(seen.id)
+        assert producer is not None, "a derived event has a notification"
+        return why(self.log, producer[1].notification, is_complete=self.is_complete)
 
 
-def _ordered(found: Iterable[Produced]) -> tuple[Produced, ...]:
-    """Each way once: final first, then in completion order."""
+def _ordered(results: Iterable[PatternResult]) -> tuple[PatternResult, ...]:
+    """Each result once: final first, then in completion order."""
 
-    def key(way: Produced) -> tuple[object, ...]:
-        sides = [completion_order(side) for side in (way.left, way.right) if side is not None]
-        return way.result.emitted, completion_order(way.result), sides
+    def key(result: PatternResult) -> tuple[object, ...]:
+        sides = [completion_order(side) for side in (result.left, result.right) if side is not None]
+        return result.occurrence.final_at, completion_order(result.occurrence), sides
 
-    return tuple(dict.fromkeys(sorted(found, key=key)))
+    return tuple(dict.fromkeys(sorted(results, key=key)))
 
 
 def _side(members: tuple[Occurrence, ...]) -> Occurrence:
     return members[0] if len(members) == 1 else merge(members, frozenset())
 
 
-def _span(o: Occurrence) -> Span:
-    return Span(o.start, o.end)
-
-
 def _relation(pattern: Pairing, a: Occurrence, b: Occurrence) -> Iterator[Fact]:
     if isinstance(pattern, Timed):
-        yield Relates(pattern.relation.value, _span(a), _span(b))
+        yield Relates(pattern.relation.value, a.interval, b.interval)
     elif isinstance(pattern, Alongside):
-        yield Relates("ALONGSIDE", _span(a), _span(b))
+        yield Relates("ALONGSIDE", a.interval, b.interval)
 
 
-def _picked(context: Context, made: Expansion) -> Picked:
-    assert made.choice is not None
-    taken = len(made.parts) - 1
-    return Picked(context.value, "right" if made.choice.x.is_right else "left", len(made.choice.candidates), taken)
+def _picked(context: Context, expansion: Expansion) -> Picked:
+    assert expansion.choice is not None
+    taken = len(expansion.operands) - 1
+    return Picked(
+        context.value,
+        "right" if expansion.choice.completed.is_right else "left",
+        len(expansion.choice.candidates),
+        taken,
+    )
 
 
 def _member_facts(members: tuple[Occurrence, ...], gap: int | None, bound: int | None) -> Iterator[Fact]:
     yield Counted(len(members), members[0].bindings)
     if gap is not None:
-        yield from (Gap(one.end, following.end, gap) for one, following in pairwise(members))
+        yield from (Gap(previous.end, following.end, gap) for previous, following in pairwise(members))
     if bound is not None:
         yield Fits(min(o.start for o in members), max(o.end for o in members), bound)

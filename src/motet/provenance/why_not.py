@@ -34,24 +34,23 @@ from motet.language.walk import PAIRING
 from motet.model.errors import UsageError
 from motet.model.intervals import relation
 from motet.model.notifications import Notification
-from motet.provenance.facts import Span
-from motet.provenance.leaf_explanation import failure
+from motet.provenance.leaf_explanation import match_failure
 from motet.provenance.obstacles import (
     Contradicted,
     Differs,
     FilterFalse,
     GapTooLong,
-    Hindrance,
     Late,
     NoPartner,
     NotFed,
+    Notified,
+    Obstacle,
     Partner,
     Pending,
     Prevents,
     Retracted,
     SameEvent,
     Taken,
-    Told,
     TooEarly,
     TooFar,
     TooFew,
@@ -59,26 +58,28 @@ from motet.provenance.obstacles import (
     Unrelated,
     Unsubscribed,
 )
-from motet.provenance.traced_log import AT_ONCE, Choice, Scene, Tracer, is_carried
-from motet.reference.contexts import Completed, Produced
-from motet.reference.finality import passed
+from motet.provenance.traced_log import IMMEDIATELY, PartnerChoice, TracedEvaluator, TracedLog, is_carried
+from motet.reference.contexts import CompletedOccurrence, PatternResult
+from motet.reference.finality import has_passed
 from motet.reference.iterations import fits
-from motet.reference.log import Life
+from motet.reference.log import Registration
 from motet.reference.occurrences import Occurrence, compatible, completion_order, hull, join, project
-from motet.reference.operators import Place, related, true
+from motet.reference.operators import Scope, condition_holds, relation_holds
 
-SHOWN_PREVENTED = 5
+MAX_PREVENTED = 5  # occurrences listed as prevented
+
+Nearness = tuple[int, ...]  # greater is nearer to a notification
 
 
 @dataclass(frozen=True)
-class Obstacle:
-    """What stops the event as one leaf; ``pattern`` is the operator, None at the leaf or before it."""
+class LocatedObstacle:
+    """The obstacle of an event as one leaf; ``pattern`` is the operator, None at the leaf or before it."""
 
     leaf: str | None
     pattern: Pattern | None
-    hindrance: Hindrance
+    obstacle: Obstacle
     nearness: Nearness
-    partners: int = 0  # how many were tried
+    partners: int = 0  # number of partners tried
 
 
 @dataclass(frozen=True)
@@ -88,183 +89,195 @@ class WhyNot:
     subscription: str
     event: str
     start: int  # of the event
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[LocatedObstacle, ...]
 
     @property
-    def nearest(self) -> Obstacle:
+    def nearest(self) -> LocatedObstacle:
         return self.obstacles[0]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A node on the way from a leaf to the root, and which of its operands the way comes from."""
+class PathStep:
+    """A node on the path from a leaf to the root, and the index of the operand the path passes through."""
 
     pattern: Pattern
-    place: Place
+    scope: Scope
     operand: int
 
 
-def why_not(scene: Scene, subscription: str, event: str) -> WhyNot:
-    """What stops an event of the scene from being told by a subscription of the scene."""
-    lives = [life for life in scene.lives if life.subscription.name == subscription]
-    if not lives:
-        raise UsageError(f"there is no subscription {subscription!r}", advice="`motet inspect` lists those of a lake.")
-    start = scene.start_of(event)
+def why_not(log: TracedLog, subscription: str, event: str) -> WhyNot:
+    """The obstacles that keep an event of a log from contributing to a notification of a subscription."""
+    registrations = [each for each in log.registrations if each.subscription.name == subscription]
+    if not registrations:
+        raise UsageError(
+            f"there is no subscription {subscription!r}", advice="`motet inspect` lists the subscriptions of a lake."
+        )
+    start = log.start_of(event)
     if start is None:
         raise UsageError(f"there is no event <{event}>", advice="Check the event's IRI.")
-    found = [_Obstacles(scene, life, scene.tracer(life), event).all() for life in lives]
-    best = max(found, key=lambda obstacles: obstacles[0].nearness)
+    answers = [_Obstacles(log, each, log.evaluator(each), event).all() for each in registrations]
+    best = max(answers, key=lambda obstacles: obstacles[0].nearness)
     return WhyNot(subscription, event, start, best)
 
 
 @dataclass(frozen=True)
 class _Obstacles:
-    scene: Scene
-    life: Life
-    tracer: Tracer
+    """Finds the obstacles of one event for one registration."""
+
+    log: TracedLog
+    registration: Registration
+    evaluator: TracedEvaluator
     event: str
 
-    def all(self) -> tuple[Obstacle, ...]:
-        unseen = self._unseen()
-        if unseen is not None:
-            return (Obstacle(None, None, unseen, (0,)),)
-        ways = self._ways(self.life.subscription.pattern, self.tracer.root(), ())
-        found = {(one.leaf, one.hindrance): one for leaf, way in ways for one in [self._obstacle(leaf, way)]}
-        return tuple(sorted(found.values(), key=lambda one: one.nearness, reverse=True))
+    def all(self) -> tuple[LocatedObstacle, ...]:
+        invisible = self._invisible()
+        if invisible is not None:
+            return (LocatedObstacle(None, None, invisible, (0,)),)
+        paths = self._paths(self.registration.subscription.pattern, self.evaluator.root_scope(), ())
+        located = [self._obstacle(leaf, path) for leaf, path in paths]
+        distinct = {(each.leaf, each.obstacle): each for each in located}
+        return tuple(sorted(distinct.values(), key=lambda each: each.nearness, reverse=True))
 
-    def _unseen(self) -> Hindrance | None:
-        """Why the subscription does not see the event at all; None when it does."""
-        record = self.scene.published(self.event)
-        if record is None:  # derived: each leaf sees it or not
+    def _invisible(self) -> Obstacle | None:
+        """Why the event is not visible to the subscription; None when it is."""
+        record = self.log.event_record(self.event)
+        if record is None:  # derived: visible or not to each leaf
             return None
         if record.late and record.frontier is not None:
             return Late(record.end, record.frontier)
-        if record.offset > self.life.ended:
+        if record.offset > self.registration.end_offset:
             return Unsubscribed(before_event=True)
-        if record.offset < self.life.offset:
-            since = self.life.subscription.since
+        if record.offset < self.registration.offset:
+            since = self.registration.subscription.since
             if since is None or record.start < since:
                 return TooEarly(record.start, since)
-            if self.scene.is_retracted(record.id, self.life.offset):
+            if self.log.is_retracted(record.id, self.registration.offset):
                 return Retracted()
         return None
 
-    def _ways(self, pattern: Pattern, place: Place, above: tuple[Step, ...]) -> Iterator[tuple[Leaf, list[Step]]]:
-        """Every leaf with the nodes above it, the nearest first; the leaf itself stands first, as a step."""
+    def _paths(
+        self, pattern: Pattern, scope: Scope, above: tuple[PathStep, ...]
+    ) -> Iterator[tuple[Leaf, list[PathStep]]]:
+        """Every leaf with its path to the root; the leaf itself is the first step."""
         if isinstance(pattern, Leaf):
-            yield pattern, [Step(pattern, place, 0), *reversed(above)]
-        for number, (operand, at) in enumerate(self.tracer.operands(pattern, place)):
-            yield from self._ways(operand, at, (*above, Step(pattern, place, number)))
+            yield pattern, [PathStep(pattern, scope, 0), *reversed(above)]
+        for index, (operand, inner) in enumerate(self.evaluator.operands(pattern, scope)):
+            yield from self._paths(operand, inner, (*above, PathStep(pattern, scope, index)))
 
-    def _obstacle(self, leaf: Leaf, way: list[Step]) -> Obstacle:
-        found = self._with_event(way[0])
-        if not found:
-            return self._unmatched(leaf)
-        for height, (below, step) in enumerate(pairwise(way)):
+    def _obstacle(self, leaf: Leaf, path: list[PathStep]) -> LocatedObstacle:
+        results = self._with_event(path[0])
+        if not results:
+            return self._leaf_obstacle(leaf)
+        for height, (below, step) in enumerate(pairwise(path)):
             if _is_absent(step):
-                prevented = tuple(map(partner, self._prevented(step, found)))[:SHOWN_PREVENTED]
-                return Obstacle(leaf.name, step.pattern, Prevents(_side(step), prevented), (2, len(prevented)))
+                prevented = tuple(map(partner, self._prevented(step, results)))[:MAX_PREVENTED]
+                return LocatedObstacle(leaf.name, step.pattern, Prevents(_side(step), prevented), (2, len(prevented)))
             survivors = self._with_event(step)
             if not survivors:
-                nearness, hindrance = self._stopped(step, below, found)
-                remaining = len(way) - 2 - height
-                partners = len(self._other_side(step))
-                return Obstacle(leaf.name, _named(step, way), hindrance, (3, -remaining, *nearness), partners)
-            found = survivors
-        return Obstacle(leaf.name, None, *self._at_root(found))
+                nearness, obstacle = self._operator_obstacle(step, below, results)
+                remaining = len(path) - 2 - height
+                partners = len(self._partners(step))
+                return LocatedObstacle(
+                    leaf.name, _written_operator(step, path), obstacle, (3, -remaining, *nearness), partners
+                )
+            results = survivors
+        return LocatedObstacle(leaf.name, None, *self._at_root(results))
 
-    def _with_event(self, step: Step) -> list[Produced]:
-        produced = self.tracer.produced(step.pattern, step.place)
-        return [found for found in produced if self.event in found.result.events]
+    def _with_event(self, step: PathStep) -> list[PatternResult]:
+        results = self.evaluator.results(step.pattern, step.scope)
+        return [result for result in results if self.event in result.occurrence.events]
 
-    def _unmatched(self, leaf: Leaf) -> Obstacle:
-        seen = self.scene.seen(self.life, leaf.name, self.event)
+    def _leaf_obstacle(self, leaf: Leaf) -> LocatedObstacle:
+        seen = self.log.visible_event(self.registration, leaf.name, self.event)
         if seen is None:
-            return Obstacle(leaf.name, None, NotFed(), (1, 0))
-        event = self.life.subscription.event(leaf.name)
-        met, hindrance = failure(event, seen.id, seen.triples, self.scene.knowledge(seen.offset))
-        return Obstacle(leaf.name, None, hindrance, (1, met))
+            return LocatedObstacle(leaf.name, None, NotFed(), (1, 0))
+        event = self.registration.subscription.event(leaf.name)
+        met, obstacle = match_failure(event, seen.id, seen.triples, self.log.background_at(seen.offset))
+        return LocatedObstacle(leaf.name, None, obstacle, (1, met))
 
-    def _at_root(self, found: list[Produced]) -> tuple[Hindrance, Nearness]:
-        """The event is part of the whole pattern: that is told, or waits, or the subscription ended first."""
-        in_force = [frontier for offset, frontier in self.scene.frontiers if offset < self.life.ended]
-        frontier = in_force[-1] if in_force else None
-        final = [o for o in (one.result for one in found) if o.emitted == AT_ONCE or passed(frontier, o.emitted)]
+    def _at_root(self, results: list[PatternResult]) -> tuple[Obstacle, Nearness]:
+        """The state of the whole occurrences with the event: emitted, pending, or unsubscribed too early."""
+        frontiers = [frontier for offset, frontier in self.log.frontiers if offset < self.registration.end_offset]
+        frontier = frontiers[-1] if frontiers else None
+        occurrences = [result.occurrence for result in results]
+        final = [o for o in occurrences if o.final_at == IMMEDIATELY or has_passed(frontier, o.final_at)]
         if final:
-            return Told(tuple(sorted({self._notification(o).id for o in final}))), (5,)
-        needed = min(one.result.emitted for one in found)
-        if passed(self.scene.frontier, needed):
+            return Notified(tuple(sorted({self._notification(o).id for o in final}))), (5,)
+        needed = min(o.final_at for o in occurrences)
+        if has_passed(self.log.frontier, needed):
             return Unsubscribed(before_event=False), (4,)
-        return Pending(self.scene.frontier, needed), (4,)
+        return Pending(self.log.frontier, needed), (4,)
 
     def _notification(self, o: Occurrence) -> Notification:
-        name, bindings = self.life.subscription.name, self.tracer.delivered(o)
+        name, bindings = self.registration.subscription.name, self.evaluator.delivered_bindings(o)
         return Notification(name, o.start, o.end, tuple(sorted(o.events)), bindings)
 
-    def _stopped(self, step: Step, below: Step, found: list[Produced]) -> tuple[Nearness, Hindrance]:
-        """What an operator that lets none of these through finds wrong with the one that comes nearest."""
-        pattern, place = step.pattern, step.place
-        results = [one.result for one in found]
+    def _operator_obstacle(
+        self, step: PathStep, below: PathStep, found: list[PatternResult]
+    ) -> tuple[Nearness, Obstacle]:
+        """Why an operator has no occurrence with any of these results; of several reasons the nearest."""
+        pattern, scope = step.pattern, step.scope
+        operands = [result.occurrence for result in found]
         match pattern:
             case And() | Timed() | Alongside():
-                made = (self.tracer.context, self.tracer.choices(pattern, place))
-                others = self._other_side(step)
-                return nearest_miss(pattern, place, results, others, made, own_is_right=step.operand == 1)
+                choices = (self.evaluator.context, self.evaluator.choices(pattern, scope))
+                partners = self._partners(step)
+                return nearest_pair(pattern, scope, operands, partners, choices, is_right=step.operand == 1)
             case Within(_, bound):
-                shortest = min(o.end - o.start for o in results)
+                shortest = min(o.end - o.start for o in operands)
                 return (bound - shortest,), TooLong(shortest, bound)
             case Filter(_, condition):
-                first = min(results, key=completion_order)
+                first = min(operands, key=completion_order)
                 return (0,), FilterFalse(condition.text, project(first.bindings, condition.variables))
             case Unless() | Without() | Xor():
                 return (0,), Contradicted(_side(step), partner(self._contradicting(step, found)[0]))
             case Times() | Run():
-                return uncounted(self.tracer, pattern, place, results)
+                return iteration_failure(self.evaluator, pattern, scope, operands)
             case Or() | No() | Leaf():
                 raise AssertionError(f"{below.pattern} always passes {pattern_text(pattern)}")
 
-    def _other_side(self, step: Step) -> list[Occurrence]:
-        """What a pairing operator could join the event with; nothing for other operators."""
+    def _partners(self, step: PathStep) -> list[Occurrence]:
+        """The occurrences of the other side of a pairing operator; none for other operators."""
         if not isinstance(step.pattern, PAIRING):
             return []
-        return self.tracer.occurrences(*self.tracer.operands(step.pattern, step.place)[1 - step.operand])
+        return self.evaluator.occurrences(*self.evaluator.operands(step.pattern, step.scope)[1 - step.operand])
 
-    def _contradicting(self, step: Step, found: list[Produced]) -> list[Occurrence]:
-        """The occurrences of the absent side that contradict some of these, in completion order."""
-        against = self.tracer.occurrences(*self.tracer.operands(step.pattern, step.place)[1 - step.operand])
-        return [b for b in against if any(contradicts(step.pattern, one, b) for one in found)]
+    def _contradicting(self, step: PathStep, found: list[PatternResult]) -> list[Occurrence]:
+        """The occurrences of the absent side that contradict some of these results, in completion order."""
+        negated = self.evaluator.occurrences(*self.evaluator.operands(step.pattern, step.scope)[1 - step.operand])
+        return [b for b in negated if any(contradicts(step.pattern, result, b) for result in found)]
 
-    def _prevented(self, step: Step, found: list[Produced]) -> list[Occurrence]:
-        """What the event, on the absent side, contradicts."""
+    def _prevented(self, step: PathStep, found: list[PatternResult]) -> list[Occurrence]:
+        """The occurrences that the event, on the absent side, contradicts."""
         if isinstance(step.pattern, No):
             return []
-        operand = self.tracer.operands(step.pattern, step.place)[0]
-        against = [one.result for one in found]
-        produced = self.tracer.produced(*operand)
-        return [one.result for one in produced if any(contradicts(step.pattern, one, b) for b in against)]
+        operand = self.evaluator.operands(step.pattern, step.scope)[0]
+        negated = [result.occurrence for result in found]
+        results = self.evaluator.results(*operand)
+        return [result.occurrence for result in results if any(contradicts(step.pattern, result, b) for b in negated)]
 
 
-def contradicts(pattern: Pattern, found: Produced, b: Occurrence) -> bool:
-    """Whether an occurrence of the absent side contradicts what the other side has produced."""
-    a = found.result
+def contradicts(pattern: Pattern, result: PatternResult, b: Occurrence) -> bool:
+    """Whether an occurrence of the absent side contradicts a result of the other side."""
+    a = result.occurrence
     match pattern:
         case Unless(window=window):
             return compatible(a, b) and a.end < b.start and b.end <= a.end + window
         case Xor(window=window):
             return compatible(a, b) and hull(a, b) <= window
         case Without():
-            left, right = found.left, found.right
+            left, right = result.left, result.right
             assert left is not None and right is not None, "WITHOUT stands over a pairing operator"
             return compatible(left, b) and compatible(b, right) and left.end < b.start and b.end < right.start
     return False
 
 
-def _is_absent(step: Step) -> bool:
+def _is_absent(step: PathStep) -> bool:
     return isinstance(step.pattern, No) or (isinstance(step.pattern, Unless | Without) and step.operand == 1)
 
 
-def _side(step: Step) -> str:
-    """The absent side of a guard, or the other side of XOR."""
+def _side(step: PathStep) -> str:
+    """The text of the absent side of UNLESS, WITHOUT and NO, and of the other side of XOR."""
     match step.pattern:
         case Unless(_, absent) | Without(_, absent):
             return pattern_text(absent)
@@ -275,44 +288,41 @@ def _side(step: Step) -> str:
     return pattern_text(step.pattern)
 
 
-def _named(step: Step, way: list[Step]) -> Pattern:
-    """The operator as it is written: with the WITHIN or FILTER it carries."""
-    above = way[way.index(step) + 1] if step is not way[-1] else None
+def _written_operator(step: PathStep, path: list[PathStep]) -> Pattern:
+    """The operator as written, with the WITHIN or FILTER it carries."""
+    above = path[path.index(step) + 1] if step is not path[-1] else None
     return above.pattern if above is not None and is_carried(above.pattern) else step.pattern
 
 
-Nearness = tuple[int, ...]
-
-
 def partner(o: Occurrence) -> Partner:
-    return Partner(tuple(sorted(o.events)), Span(o.start, o.end))
+    return Partner(tuple(sorted(o.events)), o.interval)
 
 
-def nearest_miss(
+def nearest_pair(
     pattern: Pairing,
-    place: Place,
-    own: Sequence[Occurrence],
-    others: Sequence[Occurrence],
-    made: tuple[Context, Sequence[Choice]],
+    scope: Scope,
+    occurrences: Sequence[Occurrence],
+    partners: Sequence[Occurrence],
+    choices: tuple[Context, Sequence[PartnerChoice]],
     *,
-    own_is_right: bool,
-) -> tuple[Nearness, Hindrance]:
-    """How near the best of all pairs came, and what kept it apart."""
-    if not others:
-        return (0,), NoPartner(pattern_text(pattern.left if own_is_right else pattern.right))
-    misses = [_miss(pattern, place, x, y, made, own_is_right) for x in own for y in others]
-    return max(misses, key=lambda miss: miss[0])
+    is_right: bool,
+) -> tuple[Nearness, Obstacle]:
+    """The nearest of all pairs of occurrences and partners, and why it is no pair."""
+    if not partners:
+        return (0,), NoPartner(pattern_text(pattern.left if is_right else pattern.right))
+    failures = [_pair_failure(pattern, scope, x, y, choices, is_right) for x in occurrences for y in partners]
+    return max(failures, key=lambda failure: failure[0])
 
 
-def _miss(
+def _pair_failure(
     pattern: Pairing,
-    place: Place,
+    scope: Scope,
     x: Occurrence,
     y: Occurrence,
-    made: tuple[Context, Sequence[Choice]],
-    own_is_right: bool,
-) -> tuple[Nearness, Hindrance]:
-    a, b = (y, x) if own_is_right else (x, y)
+    choices: tuple[Context, Sequence[PartnerChoice]],
+    is_right: bool,
+) -> tuple[Nearness, Obstacle]:
+    a, b = (y, x) if is_right else (x, y)
     apart, there = -hull(a, b), partner(y)
     if not a.events.isdisjoint(b.events):
         return (1, apart), SameEvent(there)
@@ -320,52 +330,59 @@ def _miss(
     differing = [(name, term, values[name]) for name, term in x.bindings if values.get(name, term) != term]
     if differing:
         return (2, -len(differing), apart), Differs(*differing[0], there)
-    if not related(pattern, a, b):
+    if not relation_holds(pattern, a, b):
         wanted = pattern.relation.value if isinstance(pattern, Timed) else "ALONGSIDE"
         return (3, apart), Unrelated(wanted, relation(a.interval, b.interval).value, there)
-    if place.bound is not None and hull(a, b) > place.bound:
-        return (4, apart), TooFar(hull(a, b), place.bound, there)
-    condition = place.condition
-    if condition is not None and not true(condition, join(a, b)):
+    if scope.bound is not None and hull(a, b) > scope.bound:
+        return (4, apart), TooFar(hull(a, b), scope.bound, there)
+    condition = scope.condition
+    if condition is not None and not condition_holds(condition, join(a, b)):
         return (5, apart), FilterFalse(condition.text, project(join(a, b).bindings, condition.variables), there)
-    return (6, apart), _taken(Completed(x, own_is_right), Completed(y, not own_is_right), *made)
+    sides = CompletedOccurrence(x, is_right), CompletedOccurrence(y, not is_right)
+    return (6, apart), _context_failure(*sides, *choices)
 
 
-def _taken(x: Completed, y: Completed, context: Context, made: Sequence[Choice]) -> Hindrance:
-    """Two that fit each other: when the later one completed, the earlier one was gone or not the one to take."""
-    earlier, later = sorted((x, y), key=lambda one: one.place)
-    choice = next(one for one in made if one.x == later)
+def _context_failure(
+    x: CompletedOccurrence, y: CompletedOccurrence, context: Context, choices: Sequence[PartnerChoice]
+) -> Obstacle:
+    """Why the context did not pair two occurrences that fit: when the later one completed, the earlier one was closed
+    or not chosen.
+    """
+    earlier, later = sorted((x, y), key=lambda side: side.order_key)
+    choice = next(each for each in choices if each.completed == later)
     there = partner(y.occurrence)
     if earlier in choice.candidates:
         return Taken(there, "passed over", _events(choice.chosen))
-    closing = next((one for one in made if earlier in one.closed), None)
+    closing = next((each for each in choices if earlier in each.closed), None)
     if closing is not None:
-        return Taken(there, "replaced" if context is Context.RECENT else "consumed", _events((closing.x,)))
-    own = next(one for one in made if one.x == earlier)
-    return Taken(there, "consumed", _events(own.chosen) or _events((later,)))
+        return Taken(there, "replaced" if context is Context.RECENT else "consumed", _events((closing.completed,)))
+    first = next(each for each in choices if each.completed == earlier)
+    return Taken(there, "consumed", _events(first.chosen) or _events((later,)))
 
 
-def _events(completed: Sequence[Completed]) -> tuple[str, ...]:
-    return tuple(sorted({event for one in completed for event in one.occurrence.events}))
+def _events(sides: Sequence[CompletedOccurrence]) -> tuple[str, ...]:
+    return tuple(sorted({event for side in sides for event in side.occurrence.events}))
 
 
-def uncounted(
-    tracer: Tracer, pattern: Times | Run, place: Place, results: list[Occurrence]
-) -> tuple[Nearness, Hindrance]:
-    """What kept the first of these, occurrences of the operand, from being counted."""
-    members = sorted((tracer.member(pattern, place, o) for o in results), key=completion_order)
-    fitting = [member for member in members if fits([member], place.bound)]
+def iteration_failure(
+    evaluator: TracedEvaluator, pattern: Times | Run, scope: Scope, occurrences: list[Occurrence]
+) -> tuple[Nearness, Obstacle]:
+    """Why the first of these occurrences of the operand is in no occurrence of the iteration."""
+    members = sorted((evaluator.as_member(pattern, scope, o) for o in occurrences), key=completion_order)
+    fitting = [member for member in members if fits([member], scope.bound)]
     if not fitting or isinstance(pattern, Run):
-        assert place.bound is not None, "every run has a member, and without a bound every occurrence is one"
-        return (0,), TooLong(min(o.end - o.start for o in members), place.bound)
-    key = next(key for key in tracer.keys(pattern, place) if fitting[0] in key)
-    slides = tracer.context in (Context.UNRESTRICTED, Context.RECENT)
-    stretch = _unbroken(key, fitting[0], pattern.gap) if slides else _count(key, fitting[0], pattern, place.bound)
-    return (len(stretch),), _broken(key, stretch, pattern, place.bound)
+        assert scope.bound is not None, "every run has a member, and without a bound every occurrence is one"
+        return (0,), TooLong(min(o.end - o.start for o in members), scope.bound)
+    key = next(key for key in evaluator.members_by_key(pattern, scope) if fitting[0] in key)
+    if evaluator.context in (Context.UNRESTRICTED, Context.RECENT):
+        member_run = _gapless_run(key, fitting[0], pattern.gap)
+    else:
+        member_run = _tumbling_group(key, fitting[0], pattern, scope.bound)
+    return (len(member_run),), _run_failure(key, member_run, pattern, scope.bound)
 
 
-def _unbroken(key: list[Occurrence], member: Occurrence, gap: int | None) -> list[Occurrence]:
-    """The members around one, as far as no gap is too long."""
+def _gapless_run(key: list[Occurrence], member: Occurrence, gap: int | None) -> list[Occurrence]:
+    """The members around a member without too long a gap."""
     first = last = key.index(member)
     while first > 0 and (gap is None or key[first].end - key[first - 1].end <= gap):
         first -= 1
@@ -374,34 +391,34 @@ def _unbroken(key: list[Occurrence], member: Occurrence, gap: int | None) -> lis
     return key[first : last + 1]
 
 
-def _count(key: list[Occurrence], member: Occurrence, pattern: Times, bound: int | None) -> list[Occurrence]:
-    """The count that a member took part in, as far as it got."""
-    reached: list[Occurrence] = []
+def _tumbling_group(key: list[Occurrence], member: Occurrence, pattern: Times, bound: int | None) -> list[Occurrence]:
+    """The longest group that a member was counted in."""
+    longest: list[Occurrence] = []
     counted: list[Occurrence] = []
-    for one in key:
-        close = not counted or pattern.gap is None or one.end - counted[-1].end <= pattern.gap
-        counted = [*counted, one] if close and fits([*counted, one], bound) else [one]
-        reached = counted if member in counted else reached
+    for following in key:
+        is_close = not counted or pattern.gap is None or following.end - counted[-1].end <= pattern.gap
+        counted = [*counted, following] if is_close and fits([*counted, following], bound) else [following]
+        longest = counted if member in counted else longest
         counted = [] if len(counted) == pattern.count else counted
-    return reached
+    return longest
 
 
-def _broken(key: list[Occurrence], stretch: list[Occurrence], pattern: Times, bound: int | None) -> Hindrance:
-    """Why a stretch of members is not counted: a long gap beside it, a bound, or there are no more."""
-    if len(stretch) >= pattern.count:
+def _run_failure(key: list[Occurrence], member_run: list[Occurrence], pattern: Times, bound: int | None) -> Obstacle:
+    """Why a run of members is no occurrence: a long gap beside it, the bound, or too few members."""
+    if len(member_run) >= pattern.count:
         assert bound is not None, "enough members without a long gap are counted"
-        windows = [stretch[first : first + pattern.count] for first in range(len(stretch) - pattern.count + 1)]
+        windows = [member_run[first : first + pattern.count] for first in range(len(member_run) - pattern.count + 1)]
         return TooLong(min(_length(window) for window in windows), bound)
     gap = pattern.gap
-    beside = [pair for pair in pairwise(key) if (pair[0] in stretch) != (pair[1] in stretch)]
+    beside = [pair for pair in pairwise(key) if (pair[0] in member_run) != (pair[1] in member_run)]
     long = [(b.end - a.end, a, b) for a, b in beside if gap is not None and b.end - a.end > gap]
     if long and gap is not None:
-        length, a, b = min(long, key=lambda one: one[0])
-        return GapTooLong(length, gap, partner(b if a in stretch else a))
-    following = key[key.index(stretch[-1]) + 1 :]
-    if following and bound is not None and not fits([*stretch, following[0]], bound):
-        return TooLong(_length([*stretch, following[0]]), bound)
-    return TooFew(len(stretch), pattern.count, stretch[0].bindings)
+        length, a, b = min(long, key=lambda gap: gap[0])
+        return GapTooLong(length, gap, partner(b if a in member_run else a))
+    following = key[key.index(member_run[-1]) + 1 :]
+    if following and bound is not None and not fits([*member_run, following[0]], bound):
+        return TooLong(_length([*member_run, following[0]]), bound)
+    return TooFew(len(member_run), pattern.count, member_run[0].bindings)
 
 
 def _length(members: list[Occurrence]) -> int:

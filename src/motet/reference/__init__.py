@@ -1,18 +1,18 @@
 """The reference engine: the language page transcribed as directly as Python allows, the oracle of every other engine.
 
-Slow and obvious on purpose: no indexes, nothing incremental, and nothing shared with the engines it judges. Each
-function quotes the rule it transcribes.
+Slow and obvious on purpose: no indexes, nothing incremental, and no code shared with the engines it is compared to.
+Each function quotes the rule it transcribes.
 
-    records      what a log consists of, the frontier, lateness
+    records      the records of a log, the frontier, lateness
     occurrences  occurrences, joins, completion order
-    visibility   which variables leave a sub-pattern
+    visibility   the variables visible outside a sub-pattern
     sparql       SPARQL over triples and over bindings
-    leaves       what a leaf matches in one event
-    contexts     which partners a pairing operator takes
+    leaves       the solutions of a leaf in one event
+    contexts     the partners a pairing operator chooses
     iterations   the members of an iteration
     operators    the occurrences of a pattern
-    finality     how far behind the frontier they are known
-    derivation   what CONSTRUCT makes of a notification
+    finality     lags: how far behind the frontier occurrences are final
+    derivation   the events derived by CONSTRUCT clauses
     log          the notifications of a whole log
 """
 
@@ -25,7 +25,7 @@ from motet.reference.records import (
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
-    stamp,
+    assign_frontiers,
 )
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "SubscribeRecord",
     "TickRecord",
     "UnsubscribeRecord",
+    "assign_frontiers",
     "evaluate",
     "evaluate_emissions",
-    "stamp",
 ]

@@ -1,12 +1,12 @@
-"""Which partners a pairing operator takes (language page, section 7).
+"""The partners a pairing operator chooses in each context (language page, section 7).
 
 > Both children's occurrences are merged by `(end, start, sorted event ids)`, then left before right, then bindings.
 > Each side keeps a list of *open* occurrences. When `x` completes, its candidates are the open occurrences `y` of the
 > other side for which `x ⋈ y` is defined, the relation holds (in its written direction), the hull fits the operator's
 > bound, if any, and its FILTER, if any, is true.
 
-What makes ``y`` a candidate is handed in as ``admits(left, right)``; here is only what each context does with
-candidates.
+Whether ``y`` is a candidate is decided by the argument ``admits(left, right)``; this module has only what each context
+does with candidates.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from itertools import groupby
 from motet.language.syntax import Context
 from motet.reference.occurrences import Bindings, Occurrence, join, merge, project
 
-Admits = Callable[[Occurrence, Occurrence], bool]
+PairTest = Callable[[Occurrence, Occurrence], bool]
 
 
 @dataclass(frozen=True)
-class Produced:
-    """What a pattern has produced: an occurrence and, when it is a pair, the two sides of the pair."""
+class PatternResult:
+    """An occurrence of a pattern and, when it is a pair, the two sides of the pair."""
 
-    result: Occurrence
+    occurrence: Occurrence
     left: Occurrence | None = None
     right: Occurrence | None = None
 
 
 @dataclass(frozen=True)
-class Completed:
-    """An occurrence of one side, at its place in the merged sequence."""
+class CompletedOccurrence:
+    """An occurrence of one side, with its position in the merged sequence."""
 
     occurrence: Occurrence
     is_right: bool
 
     @property
-    def place(self) -> tuple[int, int, list[str], bool, Bindings]:
+    def order_key(self) -> tuple[int, int, list[str], bool, Bindings]:
         o = self.occurrence
         return o.end, o.start, sorted(o.events), self.is_right, o.bindings
 
@@ -48,11 +48,11 @@ def pair(
     left: Iterable[Occurrence],
     right: Iterable[Occurrence],
     shared: frozenset[str],
-    admits: Admits,
-) -> list[Produced]:
+    admits: PairTest,
+) -> list[PatternResult]:
     """The pairs of two sides in a context; ``shared`` are the operator's shared variables."""
-    sides = [Completed(o, False) for o in left] + [Completed(o, True) for o in right]
-    merged = sorted(sides, key=lambda x: x.place)
+    sides = [CompletedOccurrence(o, False) for o in left] + [CompletedOccurrence(o, True) for o in right]
+    merged = sorted(sides, key=lambda x: x.order_key)
     match context:
         case Context.UNRESTRICTED:
             return _unrestricted(merged, admits)
@@ -66,104 +66,106 @@ def pair(
             return _cumulative(merged, admits)
 
 
-def _unrestricted(merged: Sequence[Completed], admits: Admits) -> list[Produced]:
+def _unrestricted(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
     """“pair with every candidate | all stay open, x opens”"""
-    opened: list[Completed] = []
-    produced = []
+    open_sides: list[CompletedOccurrence] = []
+    results = []
     for x in merged:
-        produced += [_joined(x, y) for y in _candidates(x, opened, admits)]
-        opened.append(x)
-    return produced
+        results += [_pair_result(x, y) for y in _candidates(x, open_sides, admits)]
+        open_sides.append(x)
+    return results
 
 
-def _recent(merged: Sequence[Completed], shared: frozenset[str], admits: Admits) -> list[Produced]:
+def _recent(merged: Sequence[CompletedOccurrence], shared: frozenset[str], admits: PairTest) -> list[PatternResult]:
     """“pair with the latest candidate, where each side keeps only its latest occurrence per value of the shared
     variables | x replaces its side's latest; nothing is consumed”
 
     “occurrences with the same interval and the same non-empty events are all paired before any of them opens.”
     """
-    opened: list[Completed] = []
-    produced = []
-    for together in _together(merged):
-        for x in together:
-            candidates = _candidates(x, opened, admits)
+    open_sides: list[CompletedOccurrence] = []
+    results = []
+    for ties in _tie_groups(merged):
+        for x in ties:
+            candidates = _candidates(x, open_sides, admits)
             if candidates:
-                produced.append(_joined(x, max(candidates, key=lambda y: y.place)))
-        for x in together:
-            opened = [y for y in opened if _slot(y, shared) != _slot(x, shared)] + [x]
-    return produced
+                results.append(_pair_result(x, max(candidates, key=lambda y: y.order_key)))
+        for x in ties:
+            open_sides = [y for y in open_sides if _recent_key(y, shared) != _recent_key(x, shared)] + [x]
+    return results
 
 
-def _chronicle(merged: Sequence[Completed], admits: Admits) -> list[Produced]:
+def _chronicle(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
     """“pair with the oldest candidate | both consumed; without a candidate, x opens”"""
-    opened: list[Completed] = []
-    produced = []
+    open_sides: list[CompletedOccurrence] = []
+    results = []
     for x in merged:
-        candidates = _candidates(x, opened, admits)
+        candidates = _candidates(x, open_sides, admits)
         if candidates:
-            oldest = min(candidates, key=lambda y: y.place)
-            produced.append(_joined(x, oldest))
-            opened.remove(oldest)
+            oldest = min(candidates, key=lambda y: y.order_key)
+            results.append(_pair_result(x, oldest))
+            open_sides.remove(oldest)
         else:
-            opened.append(x)
-    return produced
+            open_sides.append(x)
+    return results
 
 
-def _continuous(merged: Sequence[Completed], admits: Admits) -> list[Produced]:
+def _continuous(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
     """“pair with every candidate, one occurrence each | candidates consumed; x opens only if there was none”"""
-    opened: list[Completed] = []
-    produced = []
+    open_sides: list[CompletedOccurrence] = []
+    results = []
     for x in merged:
-        candidates = _candidates(x, opened, admits)
-        produced += [_joined(x, y) for y in candidates]
-        opened = [y for y in opened if y not in candidates] + ([] if candidates else [x])
-    return produced
+        candidates = _candidates(x, open_sides, admits)
+        results += [_pair_result(x, y) for y in candidates]
+        open_sides = [y for y in open_sides if y not in candidates] + ([] if candidates else [x])
+    return results
 
 
-def _cumulative(merged: Sequence[Completed], admits: Admits) -> list[Produced]:
+def _cumulative(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
     """“one occurrence joining x and all candidates | candidates consumed; x opens only if there was none”"""
-    opened: list[Completed] = []
-    produced = []
+    open_sides: list[CompletedOccurrence] = []
+    results = []
     for x in merged:
-        candidates = _candidates(x, opened, admits)
+        candidates = _candidates(x, open_sides, admits)
         if candidates:
-            produced.append(_gathered(x, candidates))
-        opened = [y for y in opened if y not in candidates] + ([] if candidates else [x])
-    return produced
+            results.append(_cumulative_result(x, candidates))
+        open_sides = [y for y in open_sides if y not in candidates] + ([] if candidates else [x])
+    return results
 
 
-def _candidates(x: Completed, opened: Iterable[Completed], admits: Admits) -> list[Completed]:
-    return [y for y in opened if y.is_right != x.is_right and admits(*_sides(x, y.occurrence))]
+def _candidates(
+    x: CompletedOccurrence, open_sides: Iterable[CompletedOccurrence], admits: PairTest
+) -> list[CompletedOccurrence]:
+    return [y for y in open_sides if y.is_right != x.is_right and admits(*_sides(x, y.occurrence))]
 
 
-def _sides(x: Completed, other: Occurrence) -> tuple[Occurrence, Occurrence]:
+def _sides(x: CompletedOccurrence, partner: Occurrence) -> tuple[Occurrence, Occurrence]:
     """x and an occurrence of the other side, left first."""
-    return (other, x.occurrence) if x.is_right else (x.occurrence, other)
+    return (partner, x.occurrence) if x.is_right else (x.occurrence, partner)
 
 
-def _joined(x: Completed, y: Completed) -> Produced:
-    return Produced(join(x.occurrence, y.occurrence), *_sides(x, y.occurrence))
+def _pair_result(x: CompletedOccurrence, y: CompletedOccurrence) -> PatternResult:
+    return PatternResult(join(x.occurrence, y.occurrence), *_sides(x, y.occurrence))
 
 
-def _gathered(x: Completed, candidates: Sequence[Completed]) -> Produced:
+def _cumulative_result(x: CompletedOccurrence, candidates: Sequence[CompletedOccurrence]) -> PatternResult:
     """“Cumulative keeps a variable when the members that bind it agree; members need not be disjoint or agree with each
     other; for WITHOUT a side has its members' hull and agreed bindings.”
     """
-    others = [y.occurrence for y in candidates]
-    members = frozenset(member for y in others for member in join(x.occurrence, y).members)
-    side = merge(others, frozenset(member for y in others for member in y.members))
-    return Produced(merge([x.occurrence, *others], members), *_sides(x, side))
+    partners = [y.occurrence for y in candidates]
+    members = frozenset(member for y in partners for member in join(x.occurrence, y).members)
+    side = merge(partners, frozenset(member for y in partners for member in y.members))
+    return PatternResult(merge([x.occurrence, *partners], members), *_sides(x, side))
 
 
-def _together(merged: Sequence[Completed]) -> list[list[Completed]]:
-    """Neighbours with the same interval and the same non-empty events; everything else on its own."""
-    groups: list[list[Completed]] = []
-    for (_, _, events), neighbours in groupby(merged, key=lambda x: x.place[:3]):
+def _tie_groups(merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOccurrence]]:
+    """Groups of neighbours with the same interval and the same non-empty events; all others form groups of one."""
+    groups: list[list[CompletedOccurrence]] = []
+    for (_, _, events), neighbours in groupby(merged, key=lambda x: x.order_key[:3]):
         same = list(neighbours)
         groups += [same] if events else [[x] for x in same]
     return groups
 
 
-def _slot(x: Completed, shared: frozenset[str]) -> tuple[bool, Bindings]:
-    """Where recent keeps one occurrence: a side and a value of the shared variables; unbound is a value of its own."""
+def _recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, Bindings]:
+    """The key under which recent keeps one occurrence: the side and the shared variables; unbound is a value, too."""
     return x.is_right, project(x.occurrence.bindings, shared)

@@ -1,5 +1,5 @@
-"""Derived events: what a CONSTRUCT clause makes of a notification, and which leaves it feeds (language page, section
-8).
+"""Derived events: the events that CONSTRUCT clauses make of a notification, and the leaves they feed (language page,
+section 8).
 
 > Each CONSTRUCT clause of a notification yields one new event […]. In cumulative and iterations a template is
 > instantiated for every member and the results are merged (many-to-one). […] a CONSTRUCT that feeds a leaf is an edge
@@ -9,8 +9,8 @@ In a template ``?this`` is the derived event itself, unless a leaf has a variabl
 with an unbound variable or a literal where none may stand is left out, and a blank node is a new one for every
 member; blank nodes are then named as those of a published event. A clause that yields no triple yields no event.
 
-A clause **feeds** a leaf when every triple that all matches of the leaf need (its class, and the triple patterns of its
-body outside OPTIONAL, UNION and FILTER) may be one of the template's triples or of their consequences, or of the
+A clause **feeds** a leaf when every triple that all matches of the leaf require (its class, and the triple patterns of
+its body outside OPTIONAL, UNION and FILTER) may be one of the template's triples or of their consequences, or of the
 background's. The template's variables stand for anything; the leaf's own name stands for the derived event.
 """
 
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from motet.language.syntax import Event, Template
 from motet.model.terms import RDF_TYPE, iri
-from motet.reference.leaves import Knowledge
+from motet.reference.leaves import BackgroundGraph
 from motet.reference.occurrences import Bindings
 from motet.reference.sparql import Triple, as_term
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 THIS = "this"
 
-_STAND_IN = "<urn:motet:variable:"
-_BETWEEN = "?"  # between two steps of a path
+_PLACEHOLDER = "<urn:motet:variable:"
+_PATH_NODE = "?"  # the node between two steps of a path
 _VARIABLE = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|<[^<>\s]*>)|[?$](\w+)", re.DOTALL)
 
 
@@ -55,21 +55,23 @@ def instantiate(template: Template, members: Iterable[Bindings], event: str) -> 
     frozenset({('<urn:e:1>', '<urn:in>', '<urn:r:1>')})
     """
     patterns = _template_triples(template)
-    found = set()
-    for number, member in enumerate(sorted(members)):
+    triples = set()
+    for index, member in enumerate(sorted(members)):
         values = {THIS: iri(event)} | dict(member)
         for pattern in patterns:
-            subject, predicate, value = (_filled(term, values, number) for term in pattern)
+            subject, predicate, value = (_instantiate_term(term, values, index) for term in pattern)
             if subject and predicate and value and not subject.startswith('"') and predicate.startswith("<"):
-                found.add((subject, predicate, value))
-    return _without_blank_nodes(found, event)
+                triples.add((subject, predicate, value))
+    return _skolemize(triples, event)
 
 
 @lru_cache(maxsize=4096)
-def feeds(template: Template, event: Event, knowledge: Knowledge) -> bool:
+def feeds(template: Template, event: Event, background: BackgroundGraph) -> bool:
     """Whether the events of a template may match a leaf."""
-    offered = knowledge.closed(frozenset(_template_triples(template)))
-    return all(any(_may_be(needed, triple, event.name) for triple in offered) for needed in _needed(event))
+    available = background.closure_with(frozenset(_template_triples(template)))
+    return all(
+        any(_may_match(required, triple, event.name) for triple in available) for required in _required_triples(event)
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -77,19 +79,19 @@ def _template_triples(template: Template) -> list[Triple]:
     """The template's triples, with an IRI standing in for each variable. Turtle loses no lexical form."""
     import pyoxigraph
 
-    text = _VARIABLE.sub(lambda match: match[1] or f"{_STAND_IN}{match[2]}>", template.text).strip()
+    text = _VARIABLE.sub(lambda match: match[1] or f"{_PLACEHOLDER}{match[2]}>", template.text).strip()
     turtle = text if not text or text.endswith(".") else f"{text} ."
     parsed = pyoxigraph.parse(turtle, format=pyoxigraph.RdfFormat.TURTLE)
     return [(str(quad.subject), str(quad.predicate), str(quad.object)) for quad in parsed]
 
 
-def _filled(term: str, values: dict[str, str], member: int) -> str | None:
+def _instantiate_term(term: str, values: dict[str, str], member: int) -> str | None:
     if term.startswith("_:"):
         return f"{term}x{member}"
-    return values.get(_variable(term)) if _is_stand_in(term) else term
+    return values.get(_variable_name(term)) if _is_placeholder(term) else term
 
 
-def _without_blank_nodes(triples: set[Triple], event: str) -> frozenset[Triple]:
+def _skolemize(triples: set[Triple], event: str) -> frozenset[Triple]:
     """“Blank nodes are replaced […] by IRIs derived from the graph IRI and their RDFC-1.0 canonical labels.”"""
     import pyoxigraph
 
@@ -106,61 +108,61 @@ def _without_blank_nodes(triples: set[Triple], event: str) -> frozenset[Triple]:
     return frozenset((named(quad.subject), named(quad.predicate), named(quad.object)) for quad in dataset)
 
 
-def _needed(event: Event) -> list[Triple]:
-    """The triple patterns every match of a leaf needs; a variable is written ``?name``, an open path as ``?``."""
-    needed = [(f"?{event.name}", RDF_TYPE, f"<{event.class_iri}>")] if event.class_iri else []
-    return needed + (_body_needs(event.body.text) if event.body else [])
+def _required_triples(event: Event) -> list[Triple]:
+    """The triple patterns every match of a leaf requires; a variable is written ``?name``, an open path as ``?``."""
+    required = [(f"?{event.name}", RDF_TYPE, f"<{event.class_iri}>")] if event.class_iri else []
+    return required + (_required_of_body(event.body.text) if event.body else [])
 
 
 @lru_cache(maxsize=4096)
-def _body_needs(body: str) -> list[Triple]:
+def _required_of_body(body: str) -> list[Triple]:
     from rdflib.plugins.sparql.algebra import translateQuery
     from rdflib.plugins.sparql.parser import parseQuery
 
     algebra = translateQuery(parseQuery(f"SELECT * WHERE {{ {body} }}")).algebra
-    return list(_required(algebra.p))
+    return list(_required_of_node(algebra.p))
 
 
-def _required(node: CompValue) -> Iterator[Triple]:
+def _required_of_node(node: CompValue) -> Iterator[Triple]:
     match node.name:
         case "BGP":
             for subject, predicate, value in node.triples:
-                yield from _links(as_term(subject), predicate, as_term(value))
+                yield from _path_triples(as_term(subject), predicate, as_term(value))
         case "Join":
-            yield from _required(node.p1)
-            yield from _required(node.p2)
+            yield from _required_of_node(node.p1)
+            yield from _required_of_node(node.p2)
         case "LeftJoin" | "Minus":
-            yield from _required(node.p1)
+            yield from _required_of_node(node.p1)
         case "Filter" | "Extend" | "Project":
-            yield from _required(node.p)
+            yield from _required_of_node(node.p)
 
 
-def _links(subject: str, predicate: object, value: str) -> Iterator[Triple]:
-    """A sequence and an inverse are the triple patterns they stand for; what other paths go by is open."""
+def _path_triples(subject: str, predicate: object, value: str) -> Iterator[Triple]:
+    """The triple patterns of a sequence or inverse; the predicate of any other path is open."""
     from rdflib.paths import InvPath, SequencePath
 
     if isinstance(predicate, InvPath):
-        yield from _links(value, predicate.arg, subject)
+        yield from _path_triples(value, predicate.arg, subject)
     elif isinstance(predicate, SequencePath):
-        places = [subject, *[_BETWEEN] * (len(predicate.args) - 1), value]
-        for step, (begin, end) in zip(predicate.args, pairwise(places), strict=True):
-            yield from _links(begin, step, end)
+        nodes = [subject, *[_PATH_NODE] * (len(predicate.args) - 1), value]
+        for step, (begin, end) in zip(predicate.args, pairwise(nodes), strict=True):
+            yield from _path_triples(begin, step, end)
     else:
         yield subject, as_term(predicate), value
 
 
-def _may_be(needed: Triple, offered: Triple, name: str) -> bool:
+def _may_match(required: Triple, available: Triple, name: str) -> bool:
     return all(
-        _is_stand_in(term) and _variable(term) == THIS
+        _is_placeholder(term) and _variable_name(term) == THIS
         if want == f"?{name}"
-        else want.startswith("?") or _is_stand_in(term) or term.startswith("_:") or want == term
-        for want, term in zip(needed, offered, strict=True)
+        else want.startswith("?") or _is_placeholder(term) or term.startswith("_:") or want == term
+        for want, term in zip(required, available, strict=True)
     )
 
 
-def _is_stand_in(term: str) -> bool:
-    return term.startswith(_STAND_IN)
+def _is_placeholder(term: str) -> bool:
+    return term.startswith(_PLACEHOLDER)
 
 
-def _variable(term: str) -> str:
-    return term[len(_STAND_IN) : -1]
+def _variable_name(term: str) -> str:
+    return term[len(_PLACEHOLDER) : -1]

@@ -1,14 +1,13 @@
-"""How far behind the frontier the occurrences of a pattern are known (language page, section 11).
+"""The lag of a pattern: how far behind the frontier its occurrences are final (language page, section 11).
 
 > An occurrence is final when the frontier has passed everything its definition looks at.
 
-An event is late when its end is below the frontier, so one that ends *at* the frontier may still come: to have passed
-an instant is to be greater than it. After a tick at the end of time nothing comes any more, so that frontier has
-passed everything, windows that reach beyond the end of time included.
+An event is late when its end is below the frontier, so an event that ends *at* the frontier may still be appended: the
+frontier has passed an instant when it is greater than it. After a tick at the end of time every event is late, so that
+frontier has passed everything, windows that reach beyond the end of time included.
 
-The **lag** of a pattern is the least L such that every occurrence of it that ends at or before t, and every one that
-will not exist, is known once the frontier has passed t + L. The operators add to it what they look at after an
-occurrence has ended:
+The **lag** of a pattern is the least L such that all its occurrences that end at or before t are decided once the
+frontier has passed t + L. Operators whose definition depends on what follows an occurrence add to it:
 
 | pattern | lag |
 |---|---|
@@ -43,9 +42,10 @@ from motet.language.syntax import (
 from motet.model.times import END_OF_TIME
 
 
-def passed(frontier: int | None, instant: int) -> bool:
-    """
-    >>> passed(5, 5), passed(6, 5), passed(END_OF_TIME, END_OF_TIME + 1)
+def has_passed(frontier: int | None, instant: int) -> bool:
+    """Whether the frontier has passed an instant.
+
+    >>> has_passed(5, 5), has_passed(6, 5), has_passed(END_OF_TIME, END_OF_TIME + 1)
     (False, True, True)
     """
     return frontier is not None and (frontier > instant or frontier >= END_OF_TIME)

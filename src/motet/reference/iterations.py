@@ -24,7 +24,7 @@ def sliding(members: Sequence[Occurrence], count: int, gap: int | None, bound: i
     members whose hull fits”.
     """
     windows = [list(members[first : first + count]) for first in range(len(members) - count + 1)]
-    return [window for window in windows if _close(window, gap) and fits(window, bound)]
+    return [window for window in windows if _gaps_fit(window, gap) and fits(window, bound)]
 
 
 def tumbling(members: Sequence[Occurrence], count: int, gap: int | None, bound: int | None) -> list[Group]:
@@ -35,7 +35,7 @@ def tumbling(members: Sequence[Occurrence], count: int, gap: int | None, bound: 
     counted: Group = []
     for member in members:
         longer = [*counted, member]
-        counted = longer if _close(longer, gap) and fits(longer, bound) else [member]
+        counted = longer if _gaps_fit(longer, gap) and fits(longer, bound) else [member]
         if len(counted) == count:
             groups.append(counted)
             counted = []
@@ -48,7 +48,7 @@ def runs(members: Sequence[Occurrence], gap: int, bound: int | None) -> list[Gro
     """
     groups: list[Group] = []
     for member in members:
-        if groups and _close([*groups[-1], member], gap) and fits([*groups[-1], member], bound):
+        if groups and _gaps_fit([*groups[-1], member], gap) and fits([*groups[-1], member], bound):
             groups[-1].append(member)
         else:
             groups.append([member])
@@ -60,5 +60,5 @@ def fits(group: Sequence[Occurrence], bound: int | None) -> bool:
     return bound is None or max(o.end for o in group) - min(o.start for o in group) <= bound
 
 
-def _close(group: Sequence[Occurrence], gap: int | None) -> bool:
+def _gaps_fit(group: Sequence[Occurrence], gap: int | None) -> bool:
     return gap is None or all(following.end - previous.end <= gap for previous, following in pairwise(group))

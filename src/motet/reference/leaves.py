@@ -1,4 +1,4 @@
-"""What a leaf matches in one event (language page, sections 2 and 3).
+"""The solutions of a leaf in one event (language page, sections 2 and 3).
 
 > A leaf pattern is evaluated over the event's own graph together with the background graph […], closed under the
 > ontology. […] A solution that also arises from the background graph alone does not count. An EVENT without class and
@@ -27,21 +27,23 @@ from motet.reference.visibility import body_variables
 
 
 @dataclass(frozen=True)
-class Knowledge:
-    """The ontology with its individuals, as far as it is known at a place in the log, and how far to reason."""
+class BackgroundGraph:
+    """The ontology with its individuals as of an offset of the log, and the entailment."""
 
     triples: frozenset[Triple]
     entailment: Entailment
 
-    def background(self) -> frozenset[Triple]:
+    def closure(self) -> frozenset[Triple]:
         return frozenset(_reasoner(self).background)
 
-    def closed(self, graph: frozenset[Triple]) -> frozenset[Triple]:
+    def closure_with(self, graph: frozenset[Triple]) -> frozenset[Triple]:
         """An event's graph together with the background graph, closed under the ontology."""
-        return _closed(self, graph)
+        return _closure_with(self, graph)
 
 
-def leaf_solutions(event: Event, event_iri: str, graph: frozenset[Triple], knowledge: Knowledge) -> frozenset[Bindings]:
+def leaf_solutions(
+    event: Event, event_iri: str, graph: frozenset[Triple], background: BackgroundGraph
+) -> frozenset[Bindings]:
     """The solutions of a leaf that count, over all variables of its body."""
     typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
     body = event.body.text if event.body else ""
@@ -50,11 +52,11 @@ def leaf_solutions(event: Event, event_iri: str, graph: frozenset[Triple], knowl
     group = f"VALUES ?{event.name} {{ <{event_iri}> }} {typed} {body}"
     variables = body_variables(event)
     try:
-        closed = knowledge.closed(graph)
+        closed = background.closure_with(graph)
     except LimitError:  # the event would entail more than the limits allow: only an EVENT without a pattern matches it
         return frozenset()
-    found = solutions(closed, group, variables)
-    return found - solutions(knowledge.background(), group, variables) if found else found
+    candidates = solutions(closed, group, variables)
+    return candidates - solutions(background.closure(), group, variables) if candidates else candidates
 
 
 def interval_bindings(event: Event, start: int, end: int) -> Bindings:
@@ -64,10 +66,10 @@ def interval_bindings(event: Event, start: int, end: int) -> Bindings:
 
 
 @lru_cache(maxsize=64)
-def _reasoner(knowledge: Knowledge) -> Reasoner:
-    return Reasoner(knowledge.triples, knowledge.entailment)
+def _reasoner(background: BackgroundGraph) -> Reasoner:
+    return Reasoner(background.triples, background.entailment)
 
 
 @lru_cache(maxsize=4096)
-def _closed(knowledge: Knowledge, graph: frozenset[Triple]) -> frozenset[Triple]:
-    return frozenset(_reasoner(knowledge).close(graph)) | knowledge.background() | graph
+def _closure_with(background: BackgroundGraph, graph: frozenset[Triple]) -> frozenset[Triple]:
+    return frozenset(_reasoner(background).close(graph)) | background.closure() | graph

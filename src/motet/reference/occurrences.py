@@ -1,8 +1,8 @@
-"""Occurrences and what can be done with two of them (language page, section 4).
+"""Occurrences, their joins and their completion order (language page, section 4).
 
-An occurrence is identified by its events, start, end and bindings. Two more fields ride along and are no part of its
-identity: ``emitted``, the offset of the log record that made it final, and ``members``, the solutions a CONSTRUCT
-template is instantiated for.
+An occurrence is identified by its events, start, end and bindings. Two more fields are not part of its identity:
+``final_at``, the offset of the log record that makes it final, and ``members``, the solutions for which a CONSTRUCT
+template is instantiated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Occurrence:
     start: int
     end: int
     bindings: Bindings
-    emitted: int = field(default=0, compare=False)
+    final_at: int = field(default=0, compare=False)
     members: frozenset[Bindings] = field(default=frozenset(), compare=False)
 
     @property
@@ -41,42 +41,42 @@ def completion_order(o: Occurrence) -> tuple[int, int, list[str], Bindings]:
     return o.end, o.start, sorted(o.events), o.bindings
 
 
-def agree(x: Bindings, y: Bindings) -> bool:
+def bindings_agree(x: Bindings, y: Bindings) -> bool:
     """“bindings agree on shared variables (RDF term equality […]; an unbound variable agrees with every value)”.
 
-    >>> agree((("a", "<urn:1>"), ("b", "<urn:2>")), (("b", "<urn:3>"),))
+    >>> bindings_agree((("a", "<urn:1>"), ("b", "<urn:2>")), (("b", "<urn:3>"),))
     False
     """
-    return all(term == other for name, term in x for same, other in y if name == same)
+    return all(left == right for name, left in x for same, right in y if name == same)
 
 
 def compatible(x: Occurrence, y: Occurrence) -> bool:
     """“**Compatible** means that the bindings agree; events need not be disjoint.”"""
-    return agree(x.bindings, y.bindings)
+    return bindings_agree(x.bindings, y.bindings)
 
 
 def joinable(x: Occurrence, y: Occurrence) -> bool:
     """“**Join** `x ⋈ y` is defined when their events are disjoint and their bindings agree on shared variables”"""
-    return x.events.isdisjoint(y.events) and agree(x.bindings, y.bindings)
+    return x.events.isdisjoint(y.events) and bindings_agree(x.bindings, y.bindings)
 
 
 def join(x: Occurrence, y: Occurrence) -> Occurrence:
     """“It has the union of events and bindings, `min` start, `max` end.”"""
-    members = frozenset(union(m, n) for m in x.members for n in y.members if agree(m, n))
+    members = frozenset(union(m, n) for m in x.members for n in y.members if bindings_agree(m, n))
     return merge([x, y], members)
 
 
-def merge(parts: Iterable[Occurrence], members: frozenset[Bindings]) -> Occurrence:
-    """All events, the hull, and each variable on whose value the parts that bind it agree."""
-    parts = list(parts)
-    pairs = {pair for part in parts for pair in part.bindings}
-    agreed = sorted((name, term) for name, term in pairs if all(term == other for same, other in pairs if same == name))
+def merge(occurrences: Iterable[Occurrence], members: frozenset[Bindings]) -> Occurrence:
+    """All events, the hull, and each variable on whose value the occurrences that bind it agree."""
+    occurrences = list(occurrences)
+    pairs = {pair for o in occurrences for pair in o.bindings}
+    agreed = sorted((name, term) for name, term in pairs if all(term == value for same, value in pairs if same == name))
     return Occurrence(
-        events=frozenset(event for part in parts for event in part.events),
-        start=min(part.start for part in parts),
-        end=max(part.end for part in parts),
+        events=frozenset(event for o in occurrences for event in o.events),
+        start=min(o.start for o in occurrences),
+        end=max(o.end for o in occurrences),
         bindings=tuple(agreed),
-        emitted=max(part.emitted for part in parts),
+        final_at=max(o.final_at for o in occurrences),
         members=members,
     )
 
@@ -94,20 +94,24 @@ def hull(x: Occurrence, y: Occurrence) -> int:
     return max(x.end, y.end) - min(x.start, y.start)
 
 
-def not_before(o: Occurrence, offset: int) -> Occurrence:
+def final_from(o: Occurrence, offset: int) -> Occurrence:
     """The same occurrence, final only with the record at ``offset``."""
-    return replace(o, emitted=max(o.emitted, offset))
+    return replace(o, final_at=max(o.final_at, offset))
 
 
 def distinct(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
-    """Each occurrence once, final as soon as the first way to produce it is final."""
+    """Each occurrence once, final as soon as its first derivation is final."""
 
-    def once(equals: Iterator[Occurrence]) -> Occurrence:
-        ways = list(equals)
-        if len(ways) == 1:
-            return ways[0]
-        first = min(way.emitted for way in ways)
-        members = frozenset(member for way in ways if way.emitted == first for member in way.members)
-        return replace(ways[0], emitted=first, members=members)
+    def merge_equal(equals: Iterator[Occurrence]) -> Occurrence:
+        derivations = list(equals)
+        if len(derivations) == 1:
+            return derivations[0]
+        first = min(derivation.final_at for derivation in derivations)
+        members = frozenset(
+            member for derivation in derivations if derivation.final_at == first for member in derivation.members
+        )
+        return replace(derivations[0], final_at=first, members=members)
 
-    return [once(equals) for _, equals in groupby(sorted(occurrences, key=completion_order), key=completion_order)]
+    return [
+        merge_equal(equals) for _, equals in groupby(sorted(occurrences, key=completion_order), key=completion_order)
+    ]

@@ -1,8 +1,8 @@
-"""The occurrences of a pattern (language page, section 5), one branch per row of the table.
+"""The occurrences of a pattern (language page, section 5), one branch per row of the table of operators.
 
-The context's part in pairing is in ``contexts``, the members of iterations in ``iterations``. Beside the occurrences
-themselves each branch says, with ``not_before``, up to where its definition looks: the record that moves the frontier
-past that instant is the one that makes the occurrence final.
+``contexts`` has the rules of the five contexts for pairs, ``iterations`` the members of iterations. Each branch also
+states, with ``final_from``, the last instant its definition depends on: the record that moves the frontier past that
+instant makes the occurrence final.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from motet.language.syntax import (
     Xor,
 )
 from motet.model.times import END_OF_TIME
-from motet.reference.contexts import Produced, pair
+from motet.reference.contexts import PatternResult, pair
 from motet.reference.iterations import fitting, runs, sliding, tumbling
 from motet.reference.occurrences import (
     NEVER,
@@ -39,11 +39,11 @@ from motet.reference.occurrences import (
     compatible,
     completion_order,
     distinct,
+    final_from,
     hull,
     join,
     joinable,
     merge,
-    not_before,
     project,
 )
 from motet.reference.sparql import holds
@@ -51,244 +51,285 @@ from motet.reference.visibility import Variables, Visibility
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a pattern stands inside its subscription."""
+class Scope:
+    """What a sub-pattern inherits from the patterns around it."""
 
     outside: Variables  # variables of the leaves and FILTERs outside it and of the delivery clause
     bound: int | None = None  # of the nearest enclosing WITHIN
     condition: Expression | None = None  # the FILTER directly over it
     inside_iteration: bool = False
 
-    def below(self, *beside: Variables, inside_iteration: bool = False) -> Place:
-        """The place of an operand; ``beside`` are the variables of the other operands.
+    def operand_scope(self, *siblings: Variables, inside_iteration: bool = False) -> Scope:
+        """The scope of an operand; ``siblings`` are the variables of the other operands.
 
         “Inheritance passes through every operator”, so the bound stays; a FILTER reaches only the operator it is on.
         """
-        outside = self.outside.union(*beside)
-        return Place(outside, self.bound, inside_iteration=inside_iteration or self.inside_iteration)
+        outside = self.outside.union(*siblings)
+        return Scope(outside, self.bound, inside_iteration=inside_iteration or self.inside_iteration)
 
 
 @dataclass(frozen=True)
 class Evaluator:
     """Evaluates the patterns of one subscription.
 
-    ``match`` gives the occurrences of a leaf, projected to its visible variables; ``known`` the offset of the record at
-    which every occurrence of some patterns that ends at or before an instant is known; ``observe`` is told what each
-    sub-pattern has produced.
+    ``leaf_occurrences`` returns the occurrences of a leaf, projected to its visible variables. ``decided_at`` returns
+    the offset of the record at which every occurrence of some patterns that ends at or before an instant is decided.
+    ``observe`` is called with the results of each sub-pattern.
     """
 
     visibility: Visibility
     context: Context
     since: int | None
-    match: Callable[[str, Variables], list[Occurrence]]
-    known: Callable[[int, int | None, tuple[Pattern, ...]], int]
-    observe: Callable[[Pattern, Sequence[Produced]], object] = lambda pattern, produced: None
+    leaf_occurrences: Callable[[str, Variables], list[Occurrence]]
+    decided_at: Callable[[int, int | None, tuple[Pattern, ...]], int]
+    observe: Callable[[Pattern, Sequence[PatternResult]], object] = lambda pattern, results: None
 
-    def occurrences(self, pattern: Pattern, place: Place) -> list[Occurrence]:
+    def occurrences(self, pattern: Pattern, scope: Scope) -> list[Occurrence]:
         """“A result stays if any of the pairs that produce it survives.”"""
-        return distinct(produced.result for produced in self.produced(pattern, place))
+        return distinct(result.occurrence for result in self.results(pattern, scope))
 
-    def produced(self, pattern: Pattern, place: Place) -> list[Produced]:
-        """The occurrences of a pattern; those of a pairing operator with the pairs they come from, for WITHOUT."""
-        produced = self._produced(pattern, place)
-        self.observe(pattern, produced)
-        return produced
+    def results(self, pattern: Pattern, scope: Scope) -> list[PatternResult]:
+        """The occurrences of a pattern; those of a pairing operator with both sides of each pair, for WITHOUT."""
+        results = self._results(pattern, scope)
+        self.observe(pattern, results)
+        return results
 
-    def _produced(self, pattern: Pattern, place: Place) -> list[Produced]:
+    def _results(self, pattern: Pattern, scope: Scope) -> list[PatternResult]:
         match pattern:
             case And() | Timed() | Alongside():
-                return self._paired(pattern, place)
+                return self._pairs(pattern, scope)
             case Within():
-                return self._within(pattern, place)
+                return self._within(pattern, scope)
             case Filter():
-                return self._filtered(pattern, place)
+                return self._filter(pattern, scope)
             case Unless():
-                return list(self._unless(pattern, place))
+                return list(self._unless(pattern, scope))
             case Without():
-                return list(self._without(pattern, place))
+                return list(self._without(pattern, scope))
             case Leaf(name):
-                inside = place.inside_iteration
-                found = self.match(name, self.visibility.leaf(name, place.outside, inside_iteration=inside))
+                inside = scope.inside_iteration
+                occurrences = self.leaf_occurrences(
+                    name, self.visibility.leaf(name, scope.outside, inside_iteration=inside)
+                )
             case Or():
-                found = self._either(pattern, place)
+                occurrences = self._or(pattern, scope)
             case Xor():
-                found = list(self._xor(pattern, place))
+                occurrences = list(self._xor(pattern, scope))
             case No():
-                found = self._no(pattern, place)
+                occurrences = self._no(pattern, scope)
             case Times():
-                found = self._times(pattern, place)
+                occurrences = self._times(pattern, scope)
             case Run():
-                found = self._runs(pattern, place)
-        return [Produced(occurrence) for occurrence in found]
+                occurrences = self._run(pattern, scope)
+        return [PatternResult(occurrence) for occurrence in occurrences]
 
-    def _paired(self, pattern: Pairing, place: Place) -> list[Produced]:
+    def _pairs(self, pattern: Pairing, scope: Scope) -> list[PatternResult]:
         """“`A AND B`: every `a ⋈ b`”, “`A <Allen> B`: every `a ⋈ b` where the relation of section 6 holds” and so on.
 
-        In the unrestricted context a pair is final with its parts. In the others it depends on everything merged before
-        the part that completed it, whose end is its own end.
+        In the unrestricted context a pair is final with its two sides. In the others it depends on everything merged
+        before the side that completed it, which ends when the pair ends.
         """
-        left, right = self._places(pattern, place)
-
-        def admits(a: Occurrence, b: Occurrence) -> bool:
-            return (
-                joinable(a, b)
-                and related(pattern, a, b)
-                and (place.bound is None or hull(a, b) <= place.bound)
-                and (place.condition is None or true(place.condition, join(a, b)))
-            )
-
-        produced = pair(
+        left, right = self.operands(pattern, scope)
+        results = pair(
             self.context,
-            self.occurrences(pattern.left, left),
-            self.occurrences(pattern.right, right),
-            self._shared(pattern, left, right),
-            admits,
+            self.occurrences(*left),
+            self.occurrences(*right),
+            self.shared_variables(pattern, scope),
+            lambda a, b: is_candidate_pair(pattern, scope, a, b),
         )
         if self.context is Context.UNRESTRICTED:
-            return produced
-        return [self._looking_to(found, found.result.end, place, pattern.left, pattern.right) for found in produced]
+            return results
+        return [
+            self._result_final_after(result, result.occurrence.end, scope, pattern.left, pattern.right)
+            for result in results
+        ]
 
-    def _shared(self, pattern: Pairing, left: Place, right: Place) -> Variables:
+    def shared_variables(self, pattern: Pairing, scope: Scope) -> Variables:
         """“Shared variables of an operator are those visible in both of its operands.”"""
-        inside = left.inside_iteration
-        return self.visibility.visible(pattern.left, left.outside, inside_iteration=inside) & self.visibility.visible(
-            pattern.right, right.outside, inside_iteration=inside
+        left, right = (
+            self.visibility.visible(operand, inner.outside, inside_iteration=inner.inside_iteration)
+            for operand, inner in self.operands(pattern, scope)
         )
+        return left & right
 
-    def _either(self, pattern: Or, place: Place) -> list[Occurrence]:
+    def _or(self, pattern: Or, scope: Scope) -> list[Occurrence]:
         """“every `a` and every `b` (variables of the other side unbound)”"""
-        left, right = self._places(pattern, place)
-        return self.occurrences(pattern.left, left) + self.occurrences(pattern.right, right)
+        left, right = self.operands(pattern, scope)
+        return self.occurrences(*left) + self.occurrences(*right)
 
-    def _xor(self, pattern: Xor, place: Place) -> Iterator[Occurrence]:
+    def _xor(self, pattern: Xor, scope: Scope) -> Iterator[Occurrence]:
         """“every `a` with no compatible `b` such that the hull of both is at most `d`, and every `b` likewise; […]
         one event on both sides counts as both”
 
-        Such a `b` ends at `a.start + d` at the latest; an `a` longer than `d` has none and looks at nothing.
+        Such a `b` ends at `a.start + d` at the latest; an `a` longer than `d` has none and depends on nothing.
         """
-        left, right = self._places(pattern, place)
-        many, others = self.occurrences(pattern.left, left), self.occurrences(pattern.right, right)
-        for own, opposite, other in ((many, others, pattern.right), (others, many, pattern.left)):
-            for a in own:
+        left, right = (self.occurrences(*operand) for operand in self.operands(pattern, scope))
+        for side, opposite, opposite_pattern in ((left, right, pattern.right), (right, left, pattern.left)):
+            for a in side:
                 if not any(compatible(a, b) and hull(a, b) <= pattern.window for b in opposite):
-                    looks = a.end - a.start <= pattern.window
-                    yield self._after(a, a.start + pattern.window, place, other) if looks else a
+                    depends = a.end - a.start <= pattern.window
+                    yield self._final_after(a, a.start + pattern.window, scope, opposite_pattern) if depends else a
 
-    def _within(self, pattern: Within, place: Place) -> list[Produced]:
+    def _within(self, pattern: Within, scope: Scope) -> list[PatternResult]:
         """“those with `end - start <= d`”
 
-        A pairing operator or iteration directly below “carries” the bound and one further below inherits it: both
-        find it as the nearest enclosing one.
+        A pairing operator or iteration directly below “carries” the bound, one further below inherits it: for both it
+        is the nearest enclosing bound.
         """
-        produced = self.produced(pattern.operand, replace(place.below(), bound=pattern.bound))
-        return [found for found in produced if found.result.end - found.result.start <= pattern.bound]
+        (operand,) = self.operands(pattern, scope)
+        results = self.results(*operand)
+        return [result for result in results if result.occurrence.end - result.occurrence.start <= pattern.bound]
 
-    def _filtered(self, pattern: Filter, place: Place) -> list[Produced]:
+    def _filter(self, pattern: Filter, scope: Scope) -> list[PatternResult]:
         """“A FILTER directly over a pairing operator is carried by it: it decides which candidates count (section 7).
         Elsewhere it filters.”
         """
-        inner = place.below(pattern.condition.variables)
+        (operand,) = self.operands(pattern, scope)
+        results = self.results(*operand)
         if isinstance(pattern.operand, And | Timed | Alongside):
-            return self.produced(pattern.operand, replace(inner, condition=pattern.condition))
-        return [found for found in self.produced(pattern.operand, inner) if true(pattern.condition, found.result)]
+            return results
+        return [result for result in results if condition_holds(pattern.condition, result.occurrence)]
 
-    def _unless(self, pattern: Unless, place: Place) -> Iterator[Produced]:
+    def _unless(self, pattern: Unless, scope: Scope) -> Iterator[PatternResult]:
         """“every `a` with no compatible `b` such that `a.end < b.start` and `b.end <= a.end + d`”"""
-        operand, absent = self._guarded_places(pattern, place)
-        others = self.occurrences(pattern.absent, absent)
-        for found in self.produced(pattern.operand, operand):
-            a, limit = found.result, found.result.end + pattern.window
-            if not any(compatible(a, b) and a.end < b.start and b.end <= limit for b in others):
-                yield self._looking_to(found, limit, place, pattern.absent)
+        operand, absent = self.operands(pattern, scope)
+        negated = self.occurrences(*absent)
+        for result in self.results(*operand):
+            a, limit = result.occurrence, result.occurrence.end + pattern.window
+            if not any(compatible(a, b) and a.end < b.start and b.end <= limit for b in negated):
+                yield self._result_final_after(result, limit, scope, pattern.absent)
 
-    def _without(self, pattern: Without, place: Place) -> Iterator[Produced]:
+    def _without(self, pattern: Without, scope: Scope) -> Iterator[PatternResult]:
         """“every pair with no `b` compatible with both and `a.end < b.start` and `b.end < c.start`”; “pairs whose
         left part does not end before the right one starts pass”.
         """
-        operand, absent = self._guarded_places(pattern, place)
-        others = self.occurrences(pattern.absent, absent)
-        for found in self.produced(pattern.operand, operand):
-            a, c = found.left, found.right
+        operand, absent = self.operands(pattern, scope)
+        negated = self.occurrences(*absent)
+        for result in self.results(*operand):
+            a, c = result.left, result.right
             assert a is not None and c is not None, "WITHOUT stands over a pairing operator"
             if not a.end < c.start:
-                yield found
-            elif not any(compatible(a, b) and compatible(b, c) and a.end < b.start and b.end < c.start for b in others):
-                yield self._looking_to(found, c.start - 1, place, pattern.absent)
+                yield result
+            elif not any(
+                compatible(a, b) and compatible(b, c) and a.end < b.start and b.end < c.start for b in negated
+            ):
+                yield self._result_final_after(result, c.start - 1, scope, pattern.absent)
 
-    def _no(self, pattern: No, place: Place) -> list[Occurrence]:
+    def _no(self, pattern: No, scope: Scope) -> list[Occurrence]:
         """“`(∅, p, p+d, ∅)` for each start point `p` with no `a` such that `p < a.start` and `a.end <= p + d`; start
         points: `SINCE` if given, and every `a.end`”
 
         An absence that would end after the end of time never completes.
         """
-        many = self.occurrences(pattern.operand, place.below())
-        points = {a.end for a in many} | ({self.since} if self.since is not None else set())
+        (operand,) = self.operands(pattern, scope)
+        negated = self.occurrences(*operand)
+        points = {a.end for a in negated} | ({self.since} if self.since is not None else set())
         return [
-            self._after(
+            self._final_after(
                 Occurrence(frozenset(), p, p + pattern.duration, (), members=frozenset({()})),
                 p + pattern.duration,
-                place,
+                scope,
                 pattern.operand,
             )
             for p in sorted(points)
             if p + pattern.duration <= END_OF_TIME
-            and not any(p < a.start and a.end <= p + pattern.duration for a in many)
+            and not any(p < a.start and a.end <= p + pattern.duration for a in negated)
         ]
 
-    def _times(self, pattern: Times, place: Place) -> list[Occurrence]:
+    def _times(self, pattern: Times, scope: Scope) -> list[Occurrence]:
         """“`n` successive `a` in completion order, per value of the variables visible outside; tumbling in chronicle,
         continuous and cumulative, sliding otherwise”
 
-        What stands between or before the members ends no later than the last one.
+        Occurrences between or before the members end no later than the last member.
         """
-        group = sliding if self.context in (Context.UNRESTRICTED, Context.RECENT) else tumbling
         return [
-            self._after(whole(members), members[-1].end, place, pattern.operand)
-            for key in self._keys(pattern, place)
-            for members in group(key, pattern.count, pattern.gap, place.bound)
+            self._final_after(iteration_occurrence(members), members[-1].end, scope, pattern.operand)
+            for key_members in self.members_by_key(pattern, scope)
+            for members in self.member_groups(pattern, key_members, scope)
         ]
 
-    def _runs(self, pattern: Run, place: Place) -> list[Occurrence]:
+    def _run(self, pattern: Run, scope: Scope) -> list[Occurrence]:
         """“each maximal run of successive `a` in completion order with `next.end - previous.end <= d`, at least one”
 
-        A member that prolongs the run ends within the gap, and within the bound from the run's start.
+        A member that extends the run ends within the gap, and within the bound from the run's start.
         """
         return [
-            self._after(run, _last_chance(run, members[-1].end + pattern.gap, place.bound), place, pattern.operand)
-            for key in self._keys(pattern, place)
-            for members in runs(key, pattern.gap, place.bound)
-            for run in [whole(members)]
+            self._final_after(run, _run_limit(run, members[-1].end + pattern.gap, scope.bound), scope, pattern.operand)
+            for key_members in self.members_by_key(pattern, scope)
+            for members in self.member_groups(pattern, key_members, scope)
+            for run in [iteration_occurrence(members)]
         ]
 
-    def _keys(self, pattern: Times | Run, place: Place) -> list[list[Occurrence]]:
+    def members_by_key(self, pattern: Times | Run, scope: Scope) -> list[list[Occurrence]]:
         """“Members are first projected to the variables visible outside and made distinct; they need not be disjoint.
         As a key, unbound is a value of its own.”
         """
-        visible = self.visibility.visible(pattern, place.outside, inside_iteration=True)
-        found = self.occurrences(pattern.operand, place.below(inside_iteration=True))
-        members = distinct(replace(member, bindings=project(member.bindings, visible)) for member in found)
+        (operand,) = self.operands(pattern, scope)
+        members = distinct(self.as_member(pattern, scope, o) for o in self.occurrences(*operand))
         by_key = sorted(members, key=lambda member: member.bindings)
         keys = [sorted(same, key=completion_order) for _, same in groupby(by_key, key=lambda member: member.bindings)]
-        return [fitting(key, place.bound) for key in keys]
+        return [fitting(key, scope.bound) for key in keys]
 
-    def _places(self, pattern: Pairing | Or | Xor, place: Place) -> tuple[Place, Place]:
+    def as_member(self, pattern: Times | Run, scope: Scope, o: Occurrence) -> Occurrence:
+        """An occurrence of an iteration's operand, projected to the variables visible outside the iteration."""
+        visible = self.visibility.visible(pattern, scope.outside, inside_iteration=True)
+        return replace(o, bindings=project(o.bindings, visible))
+
+    def member_groups(self, pattern: Times | Run, members: list[Occurrence], scope: Scope) -> list[list[Occurrence]]:
+        """The members of one key, grouped into the occurrences of the iteration."""
+        if isinstance(pattern, Run):
+            return runs(members, pattern.gap, scope.bound)
+        group = sliding if self.context in (Context.UNRESTRICTED, Context.RECENT) else tumbling
+        return group(members, pattern.count, pattern.gap, scope.bound)
+
+    def operands(self, pattern: Pattern, scope: Scope) -> list[tuple[Pattern, Scope]]:  # noqa: PLR0911  (a table)
+        """The operands with their scopes, left to right; of UNLESS and WITHOUT the absent operand is the second."""
         occurring = self.visibility.occurring
-        return place.below(occurring(pattern.right)), place.below(occurring(pattern.left))
+        match pattern:
+            case And() | Timed() | Alongside() | Or() | Xor():
+                left, right = pattern.left, pattern.right
+                return [(left, scope.operand_scope(occurring(right))), (right, scope.operand_scope(occurring(left)))]
+            case Unless(operand, absent) | Without(operand, absent):
+                return [
+                    (operand, scope.operand_scope(occurring(absent))),
+                    (absent, scope.operand_scope(occurring(operand))),
+                ]
+            case Within(operand, bound):
+                return [(operand, replace(scope.operand_scope(), bound=bound))]
+            case Filter(operand, condition):
+                carried = condition if isinstance(operand, And | Timed | Alongside) else None
+                return [(operand, replace(scope.operand_scope(condition.variables), condition=carried))]
+            case No(operand):
+                return [(operand, scope.operand_scope())]
+            case Times(operand) | Run(operand):
+                return [(operand, scope.operand_scope(inside_iteration=True))]
+            case Leaf():
+                return []
 
-    def _guarded_places(self, pattern: Unless | Without, place: Place) -> tuple[Place, Place]:
-        occurring = self.visibility.occurring
-        return place.below(occurring(pattern.absent)), place.below(occurring(pattern.operand))
+    def _final_after(self, o: Occurrence, instant: int, scope: Scope, *patterns: Pattern) -> Occurrence:
+        """Final only when all occurrences of the patterns that end at or before the instant are decided."""
+        return o if o.final_at == NEVER else final_from(o, self.decided_at(instant, scope.bound, patterns))
 
-    def _after(self, o: Occurrence, instant: int, place: Place, *looked_at: Pattern) -> Occurrence:
-        """Final only when all occurrences of the patterns looked at that end at or before the instant are known."""
-        return o if o.emitted == NEVER else not_before(o, self.known(instant, place.bound, looked_at))
-
-    def _looking_to(self, found: Produced, instant: int, place: Place, *looked_at: Pattern) -> Produced:
-        return replace(found, result=self._after(found.result, instant, place, *looked_at))
+    def _result_final_after(
+        self, result: PatternResult, instant: int, scope: Scope, *patterns: Pattern
+    ) -> PatternResult:
+        return replace(result, occurrence=self._final_after(result.occurrence, instant, scope, *patterns))
 
 
-def related(pattern: Pairing, a: Occurrence, b: Occurrence) -> bool:
-    """The condition a pairing operator puts on the two intervals, in its written direction."""
+def is_candidate_pair(pattern: Pairing, scope: Scope, a: Occurrence, b: Occurrence) -> bool:
+    """“`x ⋈ y` is defined, the relation holds (in its written direction), the hull fits the operator's bound, if any,
+    and its FILTER, if any, is true”
+    """
+    return (
+        joinable(a, b)
+        and relation_holds(pattern, a, b)
+        and (scope.bound is None or hull(a, b) <= scope.bound)
+        and (scope.condition is None or condition_holds(scope.condition, join(a, b)))
+    )
+
+
+def relation_holds(pattern: Pairing, a: Occurrence, b: Occurrence) -> bool:
+    """Whether two intervals have the relation of a pairing operator, in its written direction."""
     match pattern:
         case And():
             return True
@@ -298,15 +339,15 @@ def related(pattern: Pairing, a: Occurrence, b: Occurrence) -> bool:
             return relation.holds(a.interval, b.interval)
 
 
-def true(condition: Expression, o: Occurrence) -> bool:
+def condition_holds(condition: Expression, o: Occurrence) -> bool:
     return holds(condition.text, project(o.bindings, condition.variables), condition.variables)
 
 
-def whole(members: Iterable[Occurrence]) -> Occurrence:
+def iteration_occurrence(members: Iterable[Occurrence]) -> Occurrence:
     """The occurrence of an iteration: all events, the hull, the key's bindings."""
     members = list(members)
-    return merge(members, frozenset(member for part in members for member in part.members))
+    return merge(members, frozenset(solution for member in members for solution in member.members))
 
 
-def _last_chance(run: Occurrence, gap_ends: int, bound: int | None) -> int:
+def _run_limit(run: Occurrence, gap_ends: int, bound: int | None) -> int:
     return gap_ends if bound is None else min(gap_ends, run.start + bound)

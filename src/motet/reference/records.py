@@ -1,4 +1,4 @@
-"""The records of a log and the frontier that runs along them (language page, section 11).
+"""The records of a log and the frontier after each of them (language page, section 11).
 
 > The **frontier** at an offset is the greatest of: earlier ticks, and earlier events' `end` minus the log's allowed
 > lateness. A record stores the frontier in force when it was committed. An event whose `end` is below it is **late**:
@@ -23,7 +23,7 @@ class EventRecord:
     end: int
     triples: frozenset[Triple]
     frontier: int | None = None
-    late: bool | None = None  # None: not stamped yet
+    late: bool | None = None  # None: not decided yet
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class RetractRecord:
 Record = EventRecord | TickRecord | SubscribeRecord | UnsubscribeRecord | BackgroundRecord | RetractRecord
 
 
-def stamp(records: Sequence[Record], lateness: int | None) -> list[Record]:
+def assign_frontiers(records: Sequence[Record], lateness: int | None) -> list[Record]:
     """The records in log order, each event once and with its frontier and lateness; None is unlimited lateness.
 
     “publishing the same IRI again is the same event and is accepted once: the first accepted content wins.”
 
     >>> first, second = (EventRecord(i, f"urn:e:{i}", 9 - i, 9 - i, frozenset()) for i in (1, 2))
-    >>> [(event.frontier, event.late) for event in stamp([first, second], 0)]
+    >>> [(event.frontier, event.late) for event in assign_frontiers([first, second], 0)]
     [(None, False), (8, True)]
     """
-    stamped: list[Record] = []
+    result: list[Record] = []
     accepted: set[str] = set()
     frontier = None
     for record in sorted(records, key=lambda record: record.offset):
@@ -77,26 +77,26 @@ def stamp(records: Sequence[Record], lateness: int | None) -> list[Record]:
             if record.id in accepted:
                 continue
             accepted.add(record.id)
-            stamped.append(record if record.late is not None else _stamped(record, frontier))
+            result.append(record if record.late is not None else _with_frontier(record, frontier))
         else:
-            stamped.append(record)
-        frontier = moved(frontier, stamped[-1], lateness)
-    return stamped
+            result.append(record)
+        frontier = frontier_after(frontier, result[-1], lateness)
+    return result
 
 
-def moved(frontier: int | None, record: Record, lateness: int | None) -> int | None:
-    """The frontier after a record; None before anything has moved it."""
-    marks = [frontier]
+def frontier_after(frontier: int | None, record: Record, lateness: int | None) -> int | None:
+    """The frontier after a record; None while no record has moved it."""
+    instants = [frontier]
     match record:
         case TickRecord():
-            marks.append(record.instant)
+            instants.append(record.instant)
         case EventRecord():
-            marks.append(record.frontier)
-            marks.append(record.end - lateness if lateness is not None else None)
-    return max((mark for mark in marks if mark is not None), default=None)
+            instants.append(record.frontier)
+            instants.append(record.end - lateness if lateness is not None else None)
+    return max((instant for instant in instants if instant is not None), default=None)
 
 
-def _stamped(event: EventRecord, frontier: int | None) -> EventRecord:
+def _with_frontier(event: EventRecord, frontier: int | None) -> EventRecord:
     """After a tick at the end of time everything is late."""
     late = frontier is not None and (event.end < frontier or frontier >= END_OF_TIME)
     return replace(event, frontier=frontier, late=late)

@@ -1,10 +1,9 @@
 """SPARQL for the reference engine: solutions of a group over triples, and conditions over bindings.
 
-pyoxigraph evaluates, except where its store would change what it is given: it keeps the value of a number, boolean or
-date and loses the lexical form (`"01"^^xsd:integer` becomes `1`), so a constant would match what is another RDF term.
-Whenever a literal in the data or the query is not in the form the store gives back, rdflib evaluates instead, held to
-what pyoxigraph does: comparisons, IN among them, are pyoxigraph's, and what is computed is written as its store writes
-it.
+pyoxigraph evaluates, except where its store would change a literal: it keeps the value of a number, boolean or date and
+loses the lexical form (`"01"^^xsd:integer` becomes `1`), so a constant would match another RDF term. Whenever a literal
+in the data or the query is not in the form the store returns, rdflib evaluates instead, adapted to pyoxigraph:
+comparisons, IN among them, are evaluated by pyoxigraph, and computed literals have the form its store returns.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ def solutions(triples: frozenset[Triple], group: str, variables: frozenset[str])
     frozenset({(('o', '"01"^^<urn:t>'),)})
     """
     query = f"SELECT DISTINCT {' '.join(sorted(f'?{name}' for name in variables))} WHERE {{ {group} }}"
-    if _faithful(triples, query):
-        return _oxigraph_select(triples, query)
-    return _rdflib_select(triples, query)
+    if _is_lossless(triples, query):
+        return _select_by_oxigraph(triples, query)
+    return _select_by_rdflib(triples, query)
 
 
 @lru_cache(maxsize=65536)
@@ -56,12 +55,12 @@ def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool
     row = " ".join(values.get(name, "UNDEF") for name in names)
     header = " ".join(f"?{name}" for name in names)
     query = f"ASK {{ VALUES ( {header} ) {{ ( {row} ) }} FILTER( {condition} ) }}"
-    if _faithful(frozenset(), query):
+    if _is_lossless(frozenset(), query):
         return bool(_store(frozenset()).query(query))
-    return _rdflib_ask(query)
+    return _ask_rdflib(query)
 
 
-def _oxigraph_select(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
+def _select_by_oxigraph(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
     import pyoxigraph
 
     results = _store(triples).query(query)
@@ -74,7 +73,7 @@ def _oxigraph_select(triples: frozenset[Triple], query: str) -> frozenset[Bindin
 
 @lru_cache(maxsize=512)
 def _store(triples: frozenset[Triple]) -> pyoxigraph.Store:
-    """A store of these triples, which is only read: every leaf is asked of the same few events."""
+    """A store of these triples, which is only read: every leaf is evaluated on the same events."""
     import pyoxigraph
 
     store = pyoxigraph.Store()
@@ -83,9 +82,9 @@ def _store(triples: frozenset[Triple]) -> pyoxigraph.Store:
     return store
 
 
-def _faithful(triples: frozenset[Triple], query: str) -> bool:
-    """Whether the store gives back every literal of the data and of the query as it was given."""
-    return all(_stored(literal) == literal for literal in _literals(triples, query))
+def _is_lossless(triples: frozenset[Triple], query: str) -> bool:
+    """Whether the store returns every literal of the data and of the query unchanged."""
+    return all(_store_form(literal) == literal for literal in _literals(triples, query))
 
 
 def _literals(triples: frozenset[Triple], query: str) -> frozenset[str]:
@@ -100,13 +99,13 @@ def _literals_of(triples: frozenset[Triple]) -> frozenset[str]:
 
 @lru_cache(maxsize=16384)
 def _literals_in(query: str) -> frozenset[str]:
-    found = {match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query)}
-    return frozenset(_parsed(literal) for literal in found if literal)
+    tokens = {match[1] + (match[2] or "") if match[1] else match[4] for match in _TOKEN.finditer(query)}
+    return frozenset(_parsed(literal) for literal in tokens if literal)
 
 
 @lru_cache(maxsize=4096)
 def _parsed(literal: str) -> str:
-    """A literal as it stands in a query or in Turtle, as a term."""
+    """A literal of a query or of Turtle as a term."""
     import pyoxigraph
 
     (given,) = pyoxigraph.parse(f"<urn:s> <urn:p> {literal} .", format=pyoxigraph.RdfFormat.TURTLE)
@@ -114,8 +113,8 @@ def _parsed(literal: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _stored(literal: str) -> str:
-    """What the store gives back for a literal."""
+def _store_form(literal: str) -> str:
+    """The form in which the store returns a literal."""
     import pyoxigraph
 
     subject = pyoxigraph.NamedNode("urn:s")
@@ -125,25 +124,25 @@ def _stored(literal: str) -> str:
     return str(stored.object)
 
 
-def _rdflib_select(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
-    """What is neither in the data nor in the query has been computed, and is written as the store writes it."""
-    given = _literals(triples, query)
+def _select_by_rdflib(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
+    """A literal that is neither in the data nor in the query has been computed: it gets the form the store returns."""
+    literals = _literals(triples, query)
 
-    def written(term: str) -> str:
-        return term if terms.is_iri(term) or term in given else _stored(term)
+    def store_form(term: str) -> str:
+        return term if terms.is_iri(term) or term in literals else _store_form(term)
 
     return frozenset(
-        tuple(sorted((str(name), written(as_term(term))) for name, term in row.asdict().items()))
+        tuple(sorted((str(name), store_form(as_term(term))) for name, term in row.asdict().items()))
         for row in _rdflib_query(triples, query)
     )
 
 
-def _rdflib_ask(query: str) -> bool:
+def _ask_rdflib(query: str) -> bool:
     return bool(_rdflib_query((), query).askAnswer)
 
 
 def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
-    """Evaluated at once, since the lexical forms are kept only while the switch is off."""
+    """Evaluates eagerly: lexical forms are kept only while normalization is off."""
     import rdflib
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
@@ -162,14 +161,16 @@ def _rdflib_query(triples: Iterable[Triple], query: str) -> rdflib.query.Result:
 
 @lru_cache(maxsize=16384)
 def _algebra(query: str) -> rdflib.plugins.sparql.sparql.Query:
-    """A query as rdflib evaluates it; to be read while the switch is off."""
+    """A query in rdflib's algebra; to be translated while normalization is off."""
     from rdflib.plugins.sparql.algebra import translateQuery, traverse
     from rdflib.plugins.sparql.parser import parseQuery
 
-    return translateQuery(traverse(parseQuery(_TOKEN.sub(_plain, query)), visitPost=_with_our_comparisons))
+    return translateQuery(
+        traverse(parseQuery(_TOKEN.sub(_without_xsd_string, query)), visitPost=_with_oxigraph_comparisons)
+    )
 
 
-def _with_our_comparisons(node: CompValue) -> CompValue | None:
+def _with_oxigraph_comparisons(node: CompValue) -> CompValue | None:
     """A comparison evaluated by pyoxigraph; `x IN (a, b)` is `x = a || x = b`. None leaves a node as it is."""
     from rdflib.namespace import RDF
     from rdflib.plugins.sparql import operators
@@ -178,9 +179,11 @@ def _with_our_comparisons(node: CompValue) -> CompValue | None:
     if getattr(node, "name", None) != "RelationalExpression" or node.op is None or node.other == RDF.nil:
         return None
     if node.op not in ("IN", "NOT IN"):
-        return Expr("RelationalExpression", _compared, expr=node.expr, op=node.op, other=node.other)
+        return Expr("RelationalExpression", _compare_terms, expr=node.expr, op=node.op, other=node.other)
     sign = "=" if node.op == "IN" else "!="
-    first, *others = (Expr("RelationalExpression", _compared, expr=node.expr, op=sign, other=v) for v in node.other)
+    first, *others = (
+        Expr("RelationalExpression", _compare_terms, expr=node.expr, op=sign, other=v) for v in node.other
+    )
     if not others:
         return first
     if sign == "=":
@@ -188,7 +191,7 @@ def _with_our_comparisons(node: CompValue) -> CompValue | None:
     return Expr("ConditionalAndExpression", operators.ConditionalAndExpression, expr=first, other=others)
 
 
-def _compared(node: CompValue, _: object) -> rdflib.Literal:
+def _compare_terms(node: CompValue, _: object) -> rdflib.Literal:
     import rdflib
     from rdflib.plugins.sparql.sparql import SPARQLError
 
@@ -209,8 +212,8 @@ def _comparison(left: str, sign: str, right: str) -> bool | None:
     return None if row["answer"] is None else row["answer"].value == "true"
 
 
-def _plain(token: re.Match[str]) -> str:
-    """rdflib takes a string with the datatype xsd:string for another term than one without."""
+def _without_xsd_string(token: re.Match[str]) -> str:
+    """Remove the datatype xsd:string: rdflib treats a string with it and one without as different terms."""
     return token[1] if token[2] == f"^^<{terms.XSD}string>" else token[0]
 
 

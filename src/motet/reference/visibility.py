@@ -1,4 +1,4 @@
-"""Which variables are visible outside a sub-pattern (language page, section 4).
+"""The variables visible outside a sub-pattern (language page, section 4).
 
 > A variable is **visible** outside a sub-pattern if it occurs in a leaf or FILTER outside it, or in the delivery
 > clause, or is the name of an event that is not iterated; `SELECT *` makes every variable visible except outside an
@@ -37,7 +37,7 @@ Variables = frozenset[str]
 
 
 def body_variables(event: Event) -> Variables:
-    """The event's own name and what its body can bind."""
+    """The event's name and the variables its body can bind."""
     return frozenset({event.name}) | (event.body.variables if event.body else frozenset())
 
 
@@ -48,16 +48,16 @@ def leaf_variables(event: Event) -> Variables:
 
 @dataclass(frozen=True)
 class Visibility:
-    """The rule above, for the patterns of one subscription."""
+    """The rule of section 4 for the patterns of one subscription."""
 
     subscription: Subscription
 
     @property
-    def everything(self) -> bool:
+    def selects_all(self) -> bool:
         """SELECT *"""
         return self.subscription.delivery == Select(None)
 
-    def delivered(self) -> Variables:
+    def delivery_variables(self) -> Variables:
         """The variables of the delivery clause.
 
         The name of an iterated event in a template is not one value but one per member, so it is left out here.
@@ -67,7 +67,7 @@ class Visibility:
                 return frozenset(variables)
             case Construct(templates):
                 names = frozenset(name for template in templates for name in template.variables)
-                return names - iterated(self.subscription.pattern)
+                return names - iterated_names(self.subscription.pattern)
             case _:
                 return frozenset()
 
@@ -84,8 +84,8 @@ class Visibility:
     def leaf(self, name: str, outside: Variables, *, inside_iteration: bool) -> Variables:
         """The visible variables of a leaf."""
         variables = leaf_variables(self.subscription.event(name))
-        own = frozenset() if inside_iteration else frozenset({name})
-        return variables if self.everything else variables & (outside | own)
+        unprojected = frozenset() if inside_iteration else frozenset({name})
+        return variables if self.selects_all else variables & (outside | unprojected)
 
     def visible(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
         """The variables an occurrence of the pattern may bind and that are visible outside it."""
@@ -93,25 +93,25 @@ class Visibility:
             return self.leaf(pattern.name, outside, inside_iteration=inside_iteration)
         if isinstance(pattern, Times | Run):
             return self.visible(pattern.operand, outside, inside_iteration=True) & outside
-        bound = self._bound_by_parts(pattern, outside, inside_iteration=inside_iteration)
-        own = frozenset() if inside_iteration else names(pattern) - iterated(pattern)
-        return bound if self.everything else bound & (outside | own)
+        bound = self._bound_by_operands(pattern, outside, inside_iteration=inside_iteration)
+        unprojected = frozenset() if inside_iteration else event_names(pattern) - iterated_names(pattern)
+        return bound if self.selects_all else bound & (outside | unprojected)
 
-    def _bound_by_parts(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
-        """What the parts of an operator show to it; outside of a part is what is outside of all, and the other part."""
+    def _bound_by_operands(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
+        """The variables visible outside the operands; outside of one are the operator's outside and the other."""
         match pattern:
             case Within(operand):
-                parts = [(operand, outside)]
+                operands = [(operand, outside)]
             case Filter(operand, condition):
-                parts = [(operand, outside | condition.variables)]
+                operands = [(operand, outside | condition.variables)]
             case Unless(operand, absent) | Without(operand, absent):
-                parts = [(operand, outside | self.occurring(absent))]
+                operands = [(operand, outside | self.occurring(absent))]
             case And(left, right) | Alongside(left, right) | Or(left, right) | Xor(left, right) | Timed(_, left, right):
-                parts = [(left, outside | self.occurring(right)), (right, outside | self.occurring(left))]
+                operands = [(left, outside | self.occurring(right)), (right, outside | self.occurring(left))]
             case _:  # NO binds nothing
-                parts = []
-        shown = (self.visible(part, beside, inside_iteration=inside_iteration) for part, beside in parts)
-        return frozenset().union(*shown)
+                operands = []
+        visible = (self.visible(operand, around, inside_iteration=inside_iteration) for operand, around in operands)
+        return frozenset().union(*visible)
 
 
 def children(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -126,15 +126,15 @@ def children(pattern: Pattern) -> tuple[Pattern, ...]:
             return (operand,)
 
 
-def names(pattern: Pattern) -> Variables:
+def event_names(pattern: Pattern) -> Variables:
     """The event names in a pattern."""
     if isinstance(pattern, Leaf):
         return frozenset({pattern.name})
-    return frozenset().union(*(names(child) for child in children(pattern)))
+    return frozenset().union(*(event_names(child) for child in children(pattern)))
 
 
-def iterated(pattern: Pattern) -> Variables:
+def iterated_names(pattern: Pattern) -> Variables:
     """The names of the events that are inside an iteration."""
     if isinstance(pattern, Times | Run):
-        return names(pattern)
-    return frozenset().union(*(iterated(child) for child in children(pattern)))
+        return event_names(pattern)
+    return frozenset().union(*(iterated_names(child) for child in children(pattern)))

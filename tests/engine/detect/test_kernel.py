@@ -126,7 +126,7 @@ def test_a_circle_is_refused_before_it_is_registered() -> None:
     one = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> }"
     two = "SUBSCRIPTION two EVENT b : <urn:B> WHEN b CONSTRUCT { ?this a <urn:A> }"
     kernel.advance(batch(control(0, "subscribe", "one", one)))
-    with pytest.raises(UsageError, match="one, two feed each other in a circle"):
+    with pytest.raises(UsageError, match="one, two feed each other in a cycle"):
         kernel.check(parse(two))
 
 

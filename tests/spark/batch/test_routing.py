@@ -68,7 +68,7 @@ def test_who_feeds_whom_stays_together() -> None:
 def test_circles_are_refused_before_anything_runs() -> None:
     """Two subscriptions that feed each other are an error of the request, not of a task."""
     text = "SUBSCRIPTION {0} EVENT a : <urn:{1}> WHEN a CONSTRUCT {{ ?this a <urn:{2}> }} "
-    with pytest.raises(UsageError, match="feed each other in a circle"):
+    with pytest.raises(UsageError, match="feed each other in a cycle"):
         divided(text.format("one", "A", "B") + text.format("two", "B", "A"))
 
 
