@@ -21,13 +21,13 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import NO_FRONTIER, Frontier, clamp_frontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
 from motet.engine.detect.output import merge_notifications, root_output
-from motet.engine.detect.saving import Saved
 from motet.engine.lives import Life, Past, parsed
 from motet.engine.match.verify import is_single
 from motet.engine.memory import Memory
 from motet.engine.reading import Course, Extract, Part, parts
 from motet.engine.saving_memory import lives_of, resume, saved
 from motet.engine.sharing import Sharing
+from motet.engine.state.snapshot import StateSnapshot
 from motet.engine.telling import Telling, add
 from motet.engine.work import Work
 from motet.language.syntax import Construct, Events, Subscription
@@ -326,9 +326,9 @@ class Kernel:
     @classmethod
     def load(cls, data: bytes, *, history: History | None = None) -> Kernel:
         """A kernel that goes on from another one's dump; one that cannot be used is refused."""
-        return cls.resumed(Saved.of(data), history=history)
+        return cls.resumed(StateSnapshot.from_bytes(data), history=history)
 
-    def saved(self) -> Saved:
+    def saved(self) -> StateSnapshot:
         """The state as data."""
         self._put_to_work()
         return saved(self._memory, self._shared, self._backgrounds, self._lateness)
@@ -336,7 +336,7 @@ class Kernel:
     @classmethod
     def resumed(
         cls,
-        state: Saved,
+        state: StateSnapshot,
         *,
         history: History | None = None,
         buckets: Buckets | None = None,
@@ -345,9 +345,9 @@ class Kernel:
     ) -> Kernel:
         """A kernel that goes on from a saved state; what was built for one ``like`` it is used again."""
         kernel = cls(
-            lateness=state.facts["lateness"],
+            lateness=state.header["lateness"],
             background=state.graphs["given"],
-            entailment=state.facts["entailment"],
+            entailment=state.header["entailment"],
             history=history,
             buckets=buckets,
             bucket=bucket,
@@ -355,7 +355,7 @@ class Kernel:
         )
         if like:
             kernel._work.compile_as(like._work)
-        kernel._backgrounds = Backgrounds.of(state.graphs, state.facts["entailment"])
+        kernel._backgrounds = Backgrounds.of(state.graphs, state.header["entailment"])
         resume(state, kernel._memory, kernel._shared)
         for life in lives_of(state):
             kernel._begin(life)

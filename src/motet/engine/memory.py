@@ -10,10 +10,10 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.frontier import NO_FRONTIER
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.saving import table_name
-from motet.engine.detect.saving_format import refused
-from motet.engine.detect.saving_kernel import in_working_order
 from motet.engine.lives import Life, Past
+from motet.engine.state.format import state_error
+from motet.engine.state.restore import restore_order
+from motet.engine.state.snapshot import table_name
 
 Digests = Mapping[int, str]  # by node
 
@@ -53,10 +53,10 @@ class Memory:
     def take(self, tables: Mapping[str, Occurrences], digests: Digests, names: Dictionary) -> None:
         """Go on from these tables; they have to be those of this very plan."""
         if set(tables) != set(self.tables(digests)):
-            raise refused("belongs to another plan of the same subscriptions")
+            raise state_error("belongs to another plan of the same subscriptions")
         for id_, running in self.detector.operator_nodes.items():
             own = {name: tables[table_name(digests[id_], name)] for name in running.tables()}
-            running.restore({name: in_working_order(running, name, table, names) for name, table in own.items()})
+            running.restore({name: restore_order(running, name, table, names) for name, table in own.items()})
         for name, distinct in self.delivered().items():
             distinct.emitted_before = tables[table_name(name, _DELIVERED)]
 

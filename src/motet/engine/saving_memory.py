@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from motet.engine.backgrounds import Backgrounds
-from motet.engine.detect.saving import Saved
-from motet.engine.detect.saving_kernel import fill, saved_rows
-from motet.engine.detect.saving_rows import canonical
 from motet.engine.lives import Life, facts_of, life_of
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
+from motet.engine.state.restore import fill_dictionary, state_rows
+from motet.engine.state.rows import canonical_rows
+from motet.engine.state.snapshot import StateSnapshot
 
 
-def saved(memory: Memory, sharing: Sharing, backgrounds: Backgrounds, lateness: int | None) -> Saved:
+def saved(memory: Memory, sharing: Sharing, backgrounds: Backgrounds, lateness: int | None) -> StateSnapshot:
     """The state; equal ones are equal bytes, whatever was planned before."""
     facts = {
         "lateness": lateness,
@@ -27,23 +27,23 @@ def saved(memory: Memory, sharing: Sharing, backgrounds: Backgrounds, lateness: 
         "shown": {name: dict(sorted(life.shown.items())) for name, life in memory.lives.items() if life.shown},
     }
     lives = {name: facts_of(life) for name, life in memory.lives.items()}
-    rows = canonical(saved_rows(memory.tables(sharing.builder.digests), sharing.names))
-    return Saved(facts, lives, dict(memory.retracted), backgrounds.graphs(), rows)
+    rows = canonical_rows(state_rows(memory.tables(sharing.builder.digests), sharing.names))
+    return StateSnapshot(facts, lives, dict(memory.retracted), backgrounds.graphs(), rows)
 
 
-def resume(state: Saved, memory: Memory, sharing: Sharing) -> None:
+def resume(state: StateSnapshot, memory: Memory, sharing: Sharing) -> None:
     """Let an empty memory know what a state says but for the lives and the tables, which go by what is planned."""
-    facts = state.facts
+    facts = state.header
     memory.frontier, memory.last, memory.has_events = facts["frontier"], facts["last"], facts["has events"]
-    memory.deriving, memory.retracted = set(facts["deriving"]), dict(state.retracted)
+    memory.deriving, memory.retracted = set(facts["deriving"]), dict(state.retractions)
     sharing.derived = facts["derived"]
-    fill(sharing.names, state.rows, with_triples=facts["with triples"])
+    fill_dictionary(sharing.names, state.rows, with_triples=facts["with triples"])
 
 
-def lives_of(state: Saved) -> Iterator[Life]:
+def lives_of(state: StateSnapshot) -> Iterator[Life]:
     """The subscriptions in force, in the order they were registered."""
-    shown = state.facts.get("shown", {})
-    for name, facts in sorted(state.lives.items(), key=lambda one: one[1]["offset"]):
+    shown = state.header.get("shown", {})
+    for name, facts in sorted(state.subscriptions.items(), key=lambda one: one[1]["offset"]):
         life = life_of(name, facts)
         life.shown = dict(shown.get(name, {}))
         yield life

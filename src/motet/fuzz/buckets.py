@@ -38,9 +38,9 @@ class BucketsEngine:
 
     def _lines(self, case: Case) -> list[str]:
         from motet.engine.buckets import Buckets, feeding_each_other
-        from motet.engine.detect.saving import Saved
         from motet.engine.kernel import Kernel
         from motet.engine.reading import Course
+        from motet.engine.state.snapshot import StateSnapshot
         from motet.spark.stream.backfill import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
@@ -70,7 +70,7 @@ class BucketsEngine:
             for number, kernel in enumerate(kernels):
                 mine = np.isin(course.offsets, routed[routed[:, 0] == number, 1]) | course.is_control
                 told.append(kernel.advance(piece.filter(pa.array(mine)), course))
-                saved = Saved.of(kernel.dump())
+                saved = StateSnapshot.from_bytes(kernel.dump())
                 history = partial(past, number)
                 kernels[number] = Kernel.resumed(saved, history=history, buckets=buckets, bucket=number)
         found = [(places[offset], one) for batch in told for one, offset in notification_rows(batch)]

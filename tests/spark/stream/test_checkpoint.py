@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from motet.engine.detect.saving_format import VERSION
+from motet.engine.state.format import VERSION
 from motet.model.errors import EngineError, MotetError, UsageError
 from motet.spark.stream.checkpoint import (
     BUCKETS,

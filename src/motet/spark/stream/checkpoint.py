@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from motet.engine.detect.saving_format import VERSION
+from motet.engine.state.format import VERSION
 from motet.model.errors import EngineError, UsageError
 from motet.spark.session import cores
 
 BUCKETS, BUCKETS_A_CORE = 64, 4  # more than can be busy at once, so that they even out; in a cluster, room to grow
 FOLDER = "checkpoint"  # in a lake
 METADATA_FILE = "motet.json"
-FORMAT = 1  # of what the pipeline itself keeps in the state, and of the offsets of its source
+FORMAT = 2  # of what the pipeline itself keeps in the state, and of the offsets of its source
 
 _LOGS = ("offsets", "commits")
 _VOID = b"-"  # a source that has said nothing yet

@@ -11,8 +11,8 @@ from dataclasses import astuple, dataclass
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from motet.engine.detect.saving import Saved, apply, delta
 from motet.engine.kernel import Kernel
+from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 
 PLACE = "reached long, base long, deltas long, changed long, mark string"
 DELTAS = 24  # of one base at most
@@ -36,7 +36,7 @@ class CachedProcessor:
 
     header: StateHeader
     kernel: Kernel
-    saved: Saved
+    saved: StateSnapshot
 
 
 class StateStore:
@@ -50,15 +50,15 @@ class StateStore:
     def header(self) -> StateHeader:
         return StateHeader(*(self._place.get() or ()))
 
-    def saved(self, place: StateHeader) -> Saved:
+    def saved(self, place: StateHeader) -> StateSnapshot:
         """What a kernel goes on from; there must be a base."""
         (base,) = self._base.get() or (b"",)
-        return apply(base, [data for (data,) in self._deltas.get()] if place.deltas else [])
+        return apply_deltas(base, [data for (data,) in self._deltas.get()] if place.deltas else [])
 
     def persist(self, running: CachedProcessor, reached: int, mark: str) -> CachedProcessor:
         """Write what has changed; everything, when the changes have become more than what they change."""
         saved, before = running.kernel.saved(), running.header
-        change = delta(running.saved, saved) if before.base_bytes else b""
+        change = make_delta(running.saved, saved) if before.base_bytes else b""
         if not before.base_bytes or before.deltas >= DELTAS or before.delta_bytes + len(change) > before.base_bytes:
             place = StateHeader(reached, len(saved.data), 0, 0, mark)
             self._base.update((saved.data,))

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from motet.engine.detect.columns import NO_OFFSET
 from motet.engine.detect.occurrences import Occurrences, member_array
-from motet.engine.detect.saving import Saved, apply, delta
-from motet.engine.detect.saving_rows import EventText, Rows, canonical, in_one_numbering, together
 from motet.engine.kernel import Kernel
+from motet.engine.state.format import VERSION
+from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows, with_common_terms
+from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 from motet.fuzz.case import Case
 from motet.fuzz.compare import random_cases
 from motet.fuzz.kernel import log_of
@@ -51,7 +52,7 @@ def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
         yield records.slice(begin, end - begin)
 
 
-def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[Saved]]:
+def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:
     """What a kernel that is saved and loaded at each cut tells, with the places in the case's log."""
     records, places = log_of(case)
     kernel = kernel_of(case, records)
@@ -79,8 +80,8 @@ def test_a_base_and_its_deltas_are_the_full_state(seed: int) -> None:
     """Whatever happened between two states, the delta between them turns one into the other, to the byte."""
     for number, case in enumerate(cases(seed + 100)):
         _, states = told(case, True, number)
-        deltas = [delta(one, other) for one, other in pairwise(states)]
-        assert apply(states[0].data, deltas).data == states[-1].data
+        deltas = [make_delta(one, other) for one, other in pairwise(states)]
+        assert apply_deltas(states[0].data, deltas).data == states[-1].data
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -155,7 +156,7 @@ def test_a_delta_is_as_large_as_the_change_not_as_the_state() -> None:
         kernel = with_open(count)
         state = kernel.saved()
         kernel.advance(events(range(count + 1, count + 11)))
-        sizes.append(len(delta(state, kernel.saved())))
+        sizes.append(len(make_delta(state, kernel.saved())))
         bases.append(len(state.data))
     assert sizes[1] < 1.2 * sizes[0]
     assert bases[1] > 50 * bases[0]
@@ -168,10 +169,10 @@ def test_a_delta_belongs_to_its_base() -> None:
     kernel.advance(events(range(4, 6)))
     second = kernel.saved()
     kernel.advance(events(range(6, 8)))
-    later = delta(second, kernel.saved())
+    later = make_delta(second, kernel.saved())
     with pytest.raises(EngineError, match="does not follow"):
-        apply(first, [later])
-    assert apply(first, [delta(first, second), later]).data == kernel.dump()
+        apply_deltas(first, [later])
+    assert apply_deltas(first, [make_delta(first, second), later]).data == kernel.dump()
 
 
 def test_damaged_state_is_refused() -> None:
@@ -189,7 +190,7 @@ def test_state_of_another_version_is_refused() -> None:
     """A format this program does not know is named."""
     data = bytearray(with_open(1).dump())
     data[12] += 1
-    with pytest.raises(EngineError, match="has version 2, this program reads version 1"):
+    with pytest.raises(EngineError, match=f"has version {VERSION + 1}, this program reads version {VERSION}"):
         Kernel.load(bytes(data))
 
 
@@ -197,7 +198,7 @@ def test_a_delta_is_no_base() -> None:
     """The two are told apart."""
     state = with_open(1).saved()
     with pytest.raises(EngineError, match="is a delta where a base is needed"):
-        Kernel.load(delta(state, state))
+        Kernel.load(make_delta(state, state))
 
 
 def test_state_does_not_depend_on_what_was_planned_before() -> None:
@@ -217,7 +218,7 @@ numbers = st.integers(0, 3)
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> Rows:
+def rows(draw: st.DrawFn) -> StateRows:
     """Small tables with repetitions, unbound values, members and rows without events."""
     terms = draw(st.lists(st.sampled_from("abcdef"), min_size=4, max_size=4, unique=True))
     count = draw(st.integers(0, 6))
@@ -234,29 +235,29 @@ def rows(draw: st.DrawFn) -> Rows:
     flat = np.array([number for one in lists for number in one], np.int64)
     matrix[:, 3] = np.where(np.diff(starts) == 0, NO_OFFSET, matrix[:, 3])
     table = Occurrences(np.column_stack([matrix, values]).T, starts, flat, members)
-    events = {number: EventText(f"urn:{number}", (("<s>", "<p>", str(number)),)) for number in range(4)}
-    return Rows(terms, events, {"table": table})
+    events = {number: EventContent(f"urn:{number}", (("<s>", "<p>", str(number)),)) for number in range(4)}
+    return StateRows(terms, events, {"table": table})
 
 
-def state_of(found: Rows) -> Saved:
-    return Saved({}, {}, {}, {}, canonical(found))
+def state_of(found: StateRows) -> StateSnapshot:
+    return StateSnapshot({}, {}, {}, {}, canonical_rows(found))
 
 
 @settings(max_examples=200, deadline=None)
 @given(rows())
-def test_what_is_written_is_read(found: Rows) -> None:
+def test_what_is_written_is_read(found: StateRows) -> None:
     """Tables come back with everything in them."""
     state = state_of(found)
-    assert Saved.of(state.data).data == state.data
+    assert StateSnapshot.from_bytes(state.data).data == state.data
 
 
 @settings(max_examples=200, deadline=None)
 @given(rows(), rows())
-def test_rows_that_repeat_are_counted(one: Rows, other: Rows) -> None:
+def test_rows_that_repeat_are_counted(one: StateRows, other: StateRows) -> None:
     """A delta knows how often a row is there, not only whether it is."""
     with_members = {table.members is not None for found in (one, other) for table in found.tables.values()}
     if len(with_members) == 2:
         return
-    before_, after = state_of(one), state_of(together(in_one_numbering([one, other])))
-    assert apply(before_, [delta(before_, after)]).data == after.data
-    assert apply(after, [delta(after, before_)]).data == before_.data
+    before_, after = state_of(one), state_of(concatenate_rows(with_common_terms([one, other])))
+    assert apply_deltas(before_, [make_delta(before_, after)]).data == after.data
+    assert apply_deltas(after, [make_delta(after, before_)]).data == before_.data

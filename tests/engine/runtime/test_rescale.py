@@ -15,10 +15,10 @@ from motet.engine.buckets import bucket_of
 from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.saving import Saved
-from motet.engine.detect.saving_rows import EventText, Rows, canonical
 from motet.engine.kernel import Kernel
-from motet.engine.saving_buckets import merge, split
+from motet.engine.runtime.rescale import merge, split
+from motet.engine.state.rows import EventContent, StateRows, canonical_rows
+from motet.engine.state.snapshot import StateSnapshot
 from motet.model.errors import EngineError
 from motet.model.schemas import RECORDS
 from motet.model.tables import notification_rows
@@ -93,12 +93,12 @@ def last_of(records: pa.RecordBatch) -> tuple[int, int]:
 def in_buckets(kernel: Kernel, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Kernel]:
     """What is told when some records are read in buckets, and the kernel that goes on afterwards."""
     told: list[tuple[str, int]] = []
-    states: list[Saved] = []
+    states: list[StateSnapshot] = []
     for bucket, state in enumerate(split(kernel.saved(), BUCKETS)):
         part = Kernel.load(state.data)
         told += lines(part.advance(of_bucket(records, bucket)))
         told += lines(part.advance(tick(*last_of(records))))
-        states.append(Saved.of(part.dump()))
+        states.append(StateSnapshot.from_bytes(part.dump()))
     return told, Kernel.resumed(merge(states))
 
 
@@ -150,11 +150,11 @@ def test_derived_events_of_different_buckets_are_told_apart() -> None:
     """Each bucket numbers its own; together, equal ids have equal numbers and different ones have different numbers."""
     facts = {"frontier": 0, "last": 0, "has events": True, "derived": 2}
 
-    def state(*ids: str) -> Saved:
-        events = {DERIVED_BIT + number: EventText(id_) for number, id_ in enumerate(ids)}
+    def state(*ids: str) -> StateSnapshot:
+        events = {DERIVED_BIT + number: EventContent(id_) for number, id_ in enumerate(ids)}
         row = [0, 0, 0, 0, 0, 0, (DERIVED_BIT + 1) | EVENT_BIT]
         table = Occurrences(np.array([row]).T, np.array([0, 2]), np.array([DERIVED_BIT, DERIVED_BIT + 1]))
-        return Saved(facts, {}, {}, {}, canonical(Rows((), events, {"open": table})))
+        return StateSnapshot(facts, {}, {}, {}, canonical_rows(StateRows((), events, {"open": table})))
 
     merged = merge([state("urn:x", "urn:y"), state("urn:z", "urn:x")])
     table, events = merged.rows.tables["open"], merged.rows.events
@@ -162,7 +162,7 @@ def test_derived_events_of_different_buckets_are_told_apart() -> None:
     lists = [[events[number].id for number in numbers] for numbers in table.events.reshape(2, 2).tolist()]
     found = sorted((value, sorted(ids)) for value, ids in zip(shown, lists, strict=True))
     assert found == [("urn:x", ["urn:x", "urn:z"]), ("urn:y", ["urn:x", "urn:y"])]
-    assert (table.events.tolist(), merged.facts["derived"]) == ([*_sorted_pairs(table.events)], 3)
+    assert (table.events.tolist(), merged.header["derived"]) == ([*_sorted_pairs(table.events)], 3)
 
 
 def _sorted_pairs(numbers: Ints) -> Ints:
