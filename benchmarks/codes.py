@@ -22,8 +22,8 @@ import numpy as np
 
 from motet.model.errors import LimitError
 from motet.ontology.codes import digit, interval, prime
-from motet.ontology.codes.interface import Codes, Nodes
-from motet.ontology.codes.kernels import inside_each
+from motet.ontology.codes.class_codes import ClassCodes, Nodes
+from motet.ontology.codes.interval_kernels import inside_each
 from motet.ontology.hierarchy import Hierarchy, hierarchy_from_parents
 
 SEED = 20261115
@@ -31,7 +31,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 PAIRS = 1_000_000
 #: Fewer pairs where each one costs a step of Python or a division of long numbers.
 FEW = 100_000
-ENCODERS: dict[str, Callable[[Hierarchy], Codes]] = {
+ENCODERS: dict[str, Callable[[Hierarchy], ClassCodes]] = {
     "interval": interval.encode,
     "digit": digit.encode,
     "prime": prime.encode,
@@ -90,7 +90,7 @@ def _measured(
     shape: str,
     classes: int,
     name: str,
-    encode: Callable[[], Codes],
+    encode: Callable[[], ClassCodes],
     pairs: tuple[Nodes, Nodes],
     truth: list[bool],
 ) -> Result:
@@ -104,7 +104,7 @@ def _measured(
     upper, lower = (nodes[:count] for nodes in pairs)
     assert codes.subsumes(upper, lower)[:FEW].tolist() == truth, f"{name} codes disagree with the closure"
     asked = _best(lambda: codes.subsumes(upper, lower))
-    most = codes.cover.most if isinstance(codes, interval.IntervalCodes | digit.DigitCodes) else None
+    most = codes.cover.max_intervals if isinstance(codes, interval.IntervalCodes | digit.DigitCodes) else None
     return Result(shape, classes, name, round(seconds, 4), codes.bits, most, round(count / asked))
 
 

@@ -25,8 +25,8 @@ from typing import Any
 import rdflib
 
 from motet.ontology.entailment import Reasoner
-from motet.ontology.read import parse
-from motet.ontology.vocabulary import Triple
+from motet.ontology.load import parse_ontology
+from motet.ontology.owl_names import Triple
 
 SEED = 20261115
 PREFIXES = """
@@ -208,8 +208,8 @@ def probe(close: Close, ontologies: Mapping[str, tuple[str, str]]) -> list[str]:
     """The constructs whose consequences are missing."""
     missing = []
     for name, (stated, expected) in ontologies.items():
-        found = close(parse((PREFIXES + stated).encode()).triples)
-        if not found.issuperset(parse((PREFIXES.partition(":A a")[0] + expected).encode()).triples):
+        found = close(parse_ontology((PREFIXES + stated).encode()).triples)
+        if not found.issuperset(parse_ontology((PREFIXES.partition(":A a")[0] + expected).encode()).triples):
             missing.append(name)
     return missing
 
@@ -231,8 +231,8 @@ def hierarchy(classes: int) -> list[Triple]:
 def event_seconds() -> float:
     """What closing one event costs when the ontology has been closed before, as in matching."""
     ontology, event = (PREFIXES + PROBE["a defined topic class"][0]).rsplit(":e a :B", 1)
-    reasoner = Reasoner(parse(ontology.encode()).triples)
-    own = parse((PREFIXES.partition(":A a")[0] + ":e a :B" + event).encode()).triples
+    reasoner = Reasoner(parse_ontology(ontology.encode()).triples)
+    own = parse_ontology((PREFIXES.partition(":A a")[0] + ":e a :B" + event).encode()).triples
     return _seconds(lambda: [reasoner.close(own) for _ in range(1000)]) / 1000
 
 
@@ -266,7 +266,7 @@ def measure(name: str, close: Close, generated: list[Triple]) -> Result:
     held = probe(close, UNFOUNDED)
     unfounded = [name for name in UNFOUNDED if name not in held]
     seconds = _seconds(lambda: close(generated))
-    small = parse((PREFIXES + PROBE["a defined topic class"][0]).encode()).triples
+    small = parse_ontology((PREFIXES + PROBE["a defined topic class"][0]).encode()).triples
     event = event_seconds() if close is motet_closure else _seconds(lambda: close(small))
     return Result(name, len(PROBE) - len(missing), missing, beyond, unfounded, round(seconds, 3), round(event, 6))
 

@@ -61,7 +61,7 @@ def test_check_names_the_axioms_of_each_problem(tmp_path: Path, capsys: pytest.C
     found = said(capsys)
     assert isinstance(found, dict)
     assert found["missing_imports"] == [
-        {"about": "urn:units", "message": f"{path} imports <urn:units>, which is not at hand", "axioms": []}
+        {"about": "urn:units", "message": f"{path} imports <urn:units>, which is missing", "axioms": []}
     ]
     apart = "<urn:x:Cat> owl:disjointWith <urn:x:Dog>"
     assert [problem["axioms"] for problem in found["contradictions"]] == [

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from motet.ontology import vocabulary as v
-from motet.ontology.vocabulary import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
+from motet.ontology import owl_names as v
+from motet.ontology.owl_names import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
 
 
 def owl_rl(ontology: Iterable[Triple], event: Iterable[Triple]) -> set[Triple]:
-    """All that follows from the ontology and the event, class expressions left out."""
+    """The OWL RL closure of ontology and event, without class expressions."""
     axioms = _schema_fixpoint(set(ontology))
     known = set(ontology) | set(event)
     known |= {(s, p, o) for s, p, o in axioms if p in (SUBCLASS, SUBPROPERTY) and s != o}
@@ -25,7 +25,7 @@ def owl_rl(ontology: Iterable[Triple], event: Iterable[Triple]) -> set[Triple]:
 
 
 def rdfs(ontology: Iterable[Triple], event: Iterable[Triple]) -> set[Triple]:
-    """All that follows from the four RDFS axioms."""
+    """The RDFS closure of ontology and event."""
     names = (SUBCLASS, SUBPROPERTY, v.DOMAIN, v.RANGE)
     stated = set(ontology)
     axioms = _transitive({t for t in stated if t[1] in names})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from motet.ontology.read import parse
-from motet.ontology.vocabulary import Triple
+from motet.ontology.load import parse_ontology
+from motet.ontology.owl_names import Triple
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -14,7 +14,7 @@ PREFIXES = """
 
 
 def triples(turtle: str) -> tuple[Triple, ...]:
-    return parse((PREFIXES + turtle).encode()).triples
+    return parse_ontology((PREFIXES + turtle).encode()).triples
 
 
 CLASSES = [f":C{i}" for i in range(5)]

@@ -1,4 +1,4 @@
-"""The reasoner against named examples of each rule and against a textbook fixpoint."""
+"""The reasoner compared with examples of each rule and with a naive closure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.ontology import random_ontologies
 
 from motet.model.errors import LimitError
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.ontology.vocabulary import Triple
+from motet.ontology.owl_names import Triple
 
 triples, owl_axiom, merging = random_ontologies.triples, random_ontologies.owl_axiom, random_ontologies.merging
 
 
 def derived(ontology: str, event: str, mode: Entailment = Entailment.OWL_RL) -> set[Triple]:
-    """What the reasoner adds to the event's own triples."""
+    """The triples that the reasoner infers from an event."""
     own = triples(event)
     return Reasoner(triples(ontology), mode).close(own) - set(own)
 
@@ -158,8 +158,8 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_rule_derives_what_its_table_says(name: str) -> None:
-    """Each OWL 2 RL rule that can fire on one event derives exactly what the profile's tables say."""
+def test_each_rule_infers_what_the_profile_defines(name: str) -> None:
+    """Each OWL 2 RL rule that can fire on one event infers exactly what the tables of the profile define."""
     ontology, event, expected = RULES[name]
     assert derived(ontology, event) == set(triples(expected))
 
@@ -169,68 +169,68 @@ TEXTBOOK = [name for name in RULES if "datatype" not in name and "at least" not 
 
 
 @pytest.mark.parametrize("name", TEXTBOOK)
-def test_the_textbook_agrees_on_each_rule(name: str) -> None:
-    """The fixpoint used as second opinion derives the same as the named examples, so that it tests what it should."""
+def test_the_naive_closure_agrees_on_each_rule(name: str) -> None:
+    """The naive closure, used as the oracle below, infers the triples of the named examples."""
     ontology, event, _ = RULES[name]
     reasoner = Reasoner(triples(ontology))
     assert reasoner.background | reasoner.close(triples(event)) == naive.owl_rl(triples(ontology), triples(event))
 
 
-def test_rdfs_knows_four_axioms_only() -> None:
-    """In mode rdfs, equivalence, inverses and owl:sameAs say nothing; subclass, subproperty, domain and range do."""
+def test_rdfs_uses_four_kinds_of_axioms() -> None:
+    """In mode rdfs, equivalence, inverses and owl:sameAs have no effect; subclass, subproperty, domain and range do."""
     ontology = """:A rdfs:subClassOf :B . :B owl:equivalentClass :C . :p rdfs:subPropertyOf :q ; owl:inverseOf :r .
                   :q rdfs:domain :D ; rdfs:range :E . :f owl:sameAs :g ."""
     found = derived(ontology, ":e a :A ; :p :f .", Entailment.RDFS)
     assert found == set(triples(":e a :B, :D ; :q :f . :f a :E ."))
 
 
-def test_without_entailment_nothing_follows() -> None:
-    """In mode none, an event is what it says, and the background what the files say."""
+def test_mode_none_infers_nothing() -> None:
+    """In mode none, the closures of event and background are their stated triples."""
     reasoner = Reasoner(triples(":A rdfs:subClassOf :B . :b a :A ."), Entailment.NONE)
     assert reasoner.close(triples(":e a :A .")) == set(triples(":e a :A ."))
     assert reasoner.background == set(triples(":A rdfs:subClassOf :B . :b a :A ."))
 
 
 def test_an_event_does_not_add_axioms() -> None:
-    """A publisher cannot change what classes mean: an axiom in an event is a triple like any other."""
+    """An axiom in an event is an ordinary triple: a publisher cannot change the meaning of classes."""
     assert derived(":A rdfs:subClassOf :B .", ":B rdfs:subClassOf :C . :e a :A .") == set(triples(":e a :B ."))
 
 
-def test_what_the_background_says_is_not_derived_again() -> None:
-    """A consequence that the closed background has already is no consequence of the event."""
+def test_triples_of_the_background_are_not_inferred_again() -> None:
+    """The closure of an event does not contain triples of the closed background."""
     assert derived(":p rdfs:range :A . :b a :A .", ":e :p :b .") == set()
 
 
-def test_no_result_mentions_a_class_expression() -> None:
-    """Blank nodes of class expressions stay inside the reasoner."""
+def test_results_have_no_class_expressions() -> None:
+    """No result contains a blank node of a class expression."""
     reasoner = Reasoner(triples(":A rdfs:subClassOf [ owl:onProperty :p ; owl:someValuesFrom :B ] . :b a :A ."))
     found = reasoner.background | reasoner.close(triples(":e a :A ."))
     assert [t for t in found if any(term.startswith("_") for term in t)] == []
 
 
-def test_a_hierarchy_alone_takes_the_short_way() -> None:
-    """Only an ontology with more than subclass, subproperty, domain and range needs the general rules."""
+def test_a_hierarchy_needs_no_rules() -> None:
+    """An ontology of subclasses, subproperties, domains and ranges only is closed without the rules."""
     plain = Reasoner(triples(":A rdfs:subClassOf :B . :p rdfs:domain :A . :a :p 1 ."))
     rich = Reasoner(triples(":p a owl:TransitiveProperty ."))
-    assert (plain.only_hierarchy, rich.only_hierarchy) == (True, False)
+    assert (plain.is_hierarchy_only, rich.is_hierarchy_only) == (True, False)
 
 
-def test_an_event_may_say_that_two_are_one() -> None:
-    """owl:sameAs in an event joins its individuals, also when the ontology is a mere hierarchy."""
+def test_an_event_may_state_same_as() -> None:
+    """owl:sameAs in an event merges its individuals, even if the ontology is only a hierarchy."""
     found = derived(":A rdfs:subClassOf :B .", ":a owl:sameAs :b . :a a :A .")
     assert found == set(triples(":a a :B ; owl:sameAs :a . :b a :A, :B ; owl:sameAs :a, :b ."))
 
 
 def test_too_many_consequences_are_refused() -> None:
-    """An event whose closure grows past the limit is refused, with the reason, instead of stopping everything."""
+    """An event whose closure exceeds the limit raises LimitError."""
     reasoner = Reasoner(triples(":p a owl:TransitiveProperty ."), limit=100)
     chain = "".join(f":n{i} :p :n{i + 1} ." for i in range(50))
-    with pytest.raises(LimitError, match="more than 650 triples hold"):
+    with pytest.raises(LimitError, match="more than 650 triples are inferred"):
         reasoner.close(triples(chain))
 
 
-def test_a_reasoner_travels() -> None:
-    """A reasoner can be pickled, as workers need, and answers the same afterwards."""
+def test_a_reasoner_can_be_pickled() -> None:
+    """A pickled reasoner, as workers use it, gives the same closures."""
     reasoner = Reasoner(triples(RULES["a defined topic class"][0]))
     event = triples(RULES["a defined topic class"][1])
     assert pickle.loads(pickle.dumps(reasoner)).close(event) == reasoner.close(event)  # noqa: S301  (our own bytes)
@@ -238,7 +238,7 @@ def test_a_reasoner_travels() -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(owl_axiom, max_size=6), st.lists(merging, max_size=3), st.lists(merging, min_size=1, max_size=4))
-def test_owl_rl_is_what_the_textbook_says(axioms: list[str], background: list[str], event: list[str]) -> None:
+def test_owl_rl_agrees_with_the_naive_closure(axioms: list[str], background: list[str], event: list[str]) -> None:
     """Background and event closure together are the full materialisation of both, for any ontology and event."""
     ontology, own = triples("".join(axioms + background)), triples("".join(event))
     reasoner = Reasoner(ontology)
@@ -247,7 +247,7 @@ def test_owl_rl_is_what_the_textbook_says(axioms: list[str], background: list[st
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(owl_axiom, max_size=6), st.lists(merging, max_size=3), st.lists(merging, min_size=1, max_size=4))
-def test_rdfs_is_what_the_textbook_says(axioms: list[str], background: list[str], event: list[str]) -> None:
+def test_rdfs_agrees_with_the_naive_closure(axioms: list[str], background: list[str], event: list[str]) -> None:
     """In mode rdfs too, background and event closure together are the full materialisation of both."""
     ontology, own = triples("".join(axioms + background)), triples("".join(event))
     reasoner = Reasoner(ontology, Entailment.RDFS)

@@ -1,13 +1,13 @@
-"""Which axioms are blamed, and which are never asked about."""
+"""Minimal explanations, and the triples that the search ignores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from motet.model.terms import RDFS
-from motet.ontology import vocabulary as v
+from motet.ontology import owl_names as v
 from motet.ontology.explain import explain
-from motet.ontology.vocabulary import Triple
+from motet.ontology.owl_names import Triple
 
 CHAIN = [(f"<urn:c{n}>", v.SUBCLASS, f"<urn:c{n + 1}>") for n in range(3)]
 NOISE: list[Triple] = [
@@ -18,8 +18,8 @@ NOISE: list[Triple] = [
 ]
 
 
-def test_what_says_nothing_is_not_asked_about() -> None:
-    """Labels and sources connect everything with everything; the search passes them by and finds the smallest part."""
+def test_annotations_are_not_tested() -> None:
+    """The search ignores labels and sources, which connect all axioms, and finds a minimal set."""
     largest = 0
 
     def holds(triples: Iterable[Triple]) -> bool:
@@ -34,8 +34,8 @@ def test_what_says_nothing_is_not_asked_about() -> None:
     assert largest == 3
 
 
-def test_a_property_that_axioms_speak_of_is_asked_about() -> None:
-    """An assertion counts as soon as any axiom mentions its property, and so does what only a literal connects."""
+def test_assertions_of_properties_in_axioms_are_tested() -> None:
+    """An assertion is tested if an axiom mentions its property, even if only a literal connects it."""
     stated = [
         ("<urn:p>", v.TYPE, v.INVERSE_FUNCTIONAL),
         ("<urn:a>", "<urn:p>", '"1"'),
@@ -47,5 +47,5 @@ def test_a_property_that_axioms_speak_of_is_asked_about() -> None:
 
 
 def test_what_does_not_hold_has_no_explanation() -> None:
-    """Nothing is blamed for what does not follow."""
+    """The explanation of a consequence that does not hold is empty."""
     assert explain(CHAIN, lambda _: False, ["<urn:c0>"]) == ()

@@ -5,15 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motet.ontology.explain import explain_first_inconsistency, explain_unsatisfiable
 from motet.ontology.hierarchy import (
     Hierarchy,
     classify,
-    explain_inconsistency,
-    explain_unsatisfiable,
     hierarchy_from_parents,
 )
-from motet.ontology.load import Ontology
-from motet.ontology.read import parse
+from motet.ontology.load import Ontology, parse_ontology
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -22,7 +20,7 @@ PREFIXES = """
 
 
 def ontology(turtle: str) -> Ontology:
-    return Ontology(parse((PREFIXES + turtle).encode()).triples)
+    return Ontology(parse_ontology((PREFIXES + turtle).encode()).triples)
 
 
 def short(hierarchy: Hierarchy) -> dict[str, set[str]]:
@@ -32,21 +30,21 @@ def short(hierarchy: Hierarchy) -> dict[str, set[str]]:
 
 
 def test_only_direct_parents_are_parents() -> None:
-    """A superclass that is also a superclass of a superclass is no direct parent."""
+    """A superclass that is also a superclass of a superclass is not a direct parent."""
     found = classify(ontology(":A rdfs:subClassOf :B, :C . :B rdfs:subClassOf :C ."))
     assert short(found) == {"C": set(), "B": {"C"}, "A": {"B"}}
 
 
 def test_equivalent_classes_are_one_node() -> None:
-    """Classes that lie below each other are one node, however that was said."""
+    """Classes that subsume each other are one node, whichever axioms imply it."""
     found = classify(
         ontology(":A rdfs:subClassOf :B . :B rdfs:subClassOf :C . :C rdfs:subClassOf :A . :D owl:equivalentClass :A .")
     )
     assert short(found) == {"A=B=C=D": set()}
 
 
-def test_defined_classes_find_their_place() -> None:
-    """A class whose axioms satisfy another's definition lies below it, as its members would."""
+def test_defined_classes_are_classified() -> None:
+    """A class whose axioms satisfy the definition of another is its subclass."""
     found = classify(
         ontology(
             """:Action owl:equivalentClass
@@ -64,15 +62,15 @@ UNSATISFIABLE = """
 """
 
 
-def test_unsatisfiable_classes_are_marked_and_keep_their_place() -> None:
-    """A class that can have no member is marked; the classes above it are what its axioms say."""
+def test_unsatisfiable_classes_are_marked() -> None:
+    """An unsatisfiable class is marked, and its superclasses are those of its axioms."""
     found = classify(ontology(UNSATISFIABLE))
     assert found.unsatisfiable == {"<urn:x:CatDog>"}
     assert short(found)["CatDog"] == {"Cat", "Hound"}
 
 
-def test_the_axioms_to_blame_are_named() -> None:
-    """The explanation holds exactly the axioms without which the class could have members."""
+def test_unsatisfiable_classes_are_explained() -> None:
+    """The explanation contains exactly the axioms that make the class unsatisfiable."""
     assert explain_unsatisfiable(ontology(UNSATISFIABLE), "<urn:x:CatDog>") == (
         "<urn:x:Cat> owl:disjointWith <urn:x:Dog>",
         "<urn:x:CatDog> rdfs:subClassOf <urn:x:Cat>",
@@ -83,24 +81,24 @@ def test_the_axioms_to_blame_are_named() -> None:
 
 
 def test_an_inconsistent_ontology_is_explained_through_its_expressions() -> None:
-    """Facts and class expressions that contradict each other are shown whole, in one line each."""
+    """Inconsistent triples and class expressions are shown completely, in one line each."""
     bad = ontology(
         """:A rdfs:subClassOf [ owl:onProperty :p ; owl:allValuesFrom :B ] . :B owl:disjointWith :C .
            :x a :A ; :p :y . :y a :C ; :q :z . :D rdfs:subClassOf :A ."""
     )
-    assert explain_inconsistency(bad) == (
+    assert explain_first_inconsistency(bad) == (
         "<urn:x:A> rdfs:subClassOf [ owl:allValuesFrom <urn:x:B> ; owl:onProperty <urn:x:p> ]",
         "<urn:x:B> owl:disjointWith <urn:x:C>",
         "<urn:x:x> <urn:x:p> <urn:x:y>",
         "<urn:x:x> rdf:type <urn:x:A>",
         "<urn:x:y> rdf:type <urn:x:C>",
     )
-    assert explain_inconsistency(ontology(UNSATISFIABLE)) == ()
+    assert explain_first_inconsistency(ontology(UNSATISFIABLE)) == ()
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25))
-def test_the_hierarchy_is_the_closure_of_what_was_said(pairs: list[tuple[int, int]]) -> None:
-    """For any subclass statements, cycles included, one class subsumes another iff a path leads there."""
+def test_the_hierarchy_is_the_closure_of_the_axioms(pairs: list[tuple[int, int]]) -> None:
+    """For any subclass axioms, cycles included, one class subsumes another iff there is a path between them."""
     parents = {f"c{i}": [f"c{b}" for a, b in pairs if a == i] for i in range(10)}
     reach = {i: {i} for i in range(10)}
     for _ in range(10):

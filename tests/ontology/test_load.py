@@ -1,4 +1,4 @@
-"""Reading ontology files: formats, imports, blank nodes, and errors that name the place."""
+"""Reading ontology files: formats, imports, blank nodes, and errors with positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from motet.model.errors import DecodeError, LimitError, UsageError
 from motet.model.terms import OWL, RDF, RDFS
-from motet.ontology import vocabulary as v
+from motet.ontology import owl_names as v
 from motet.ontology.load import Ontology, load
 
 TURTLE = f"<urn:Dog> <{RDFS}subClassOf> <urn:Animal> .\n"
@@ -40,13 +40,13 @@ def write(path: Path, text: str) -> Path:
         ("a.jsonld", JSON_LD),
     ],
 )
-def test_every_format_says_the_same(tmp_path: Path, name: str, text: str) -> None:
-    """Turtle, N-Triples, RDF/XML and JSON-LD are told apart by suffix and give the same triples."""
+def test_every_format_gives_the_same_triples(tmp_path: Path, name: str, text: str) -> None:
+    """Turtle, N-Triples, RDF/XML and JSON-LD are selected by suffix and give the same triples."""
     assert load([write(tmp_path / name, text)]).triples == DOG_IS_ANIMAL
 
 
-def test_packed_files_are_unpacked(tmp_path: Path) -> None:
-    """The suffixes .gz and .zst after the format's own are unpacked while reading."""
+def test_compressed_files_are_read(tmp_path: Path) -> None:
+    """Files with the additional suffix .gz or .zst are decompressed."""
     (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(TURTLE.encode()))
     with pa.CompressedOutputStream(str(tmp_path / "a.ttl.zst"), "zstd") as packed:
         packed.write(TURTLE.encode())
@@ -64,7 +64,7 @@ def test_a_syntax_error_names_file_line_and_column(tmp_path: Path) -> None:
 def test_a_remote_context_is_refused(tmp_path: Path) -> None:
     """A JSON-LD context that would have to be fetched is an error that says what to do."""
     path = write(tmp_path / "a.jsonld", '{"@context": "https://example.org/c.jsonld", "@id": "urn:a"}')
-    with pytest.raises(DecodeError, match="Motet fetches nothing\n  write the context into the file"):
+    with pytest.raises(DecodeError, match="contexts are not fetched\n  write the context into the file"):
         load([path])
 
 
@@ -77,25 +77,25 @@ def test_a_remote_context_is_refused(tmp_path: Path) -> None:
         ("a.jsonld", "[" * 100_000, "the JSON is nested deeper than"),
     ],
 )
-def test_what_could_hurt_the_parser_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
-    """Exploding entities, triple terms and endless nesting are refused before the parser sees them, with the file."""
+def test_unsafe_documents_are_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    """Expanding entities, triple terms and deep nesting are refused before parsing, with the name of the file."""
     with pytest.raises(DecodeError, match=f"{name}: .*{reason}"):
         load([write(tmp_path / name, text)])
 
 
 def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
-    """The size limit counts unpacked bytes."""
+    """The size limit counts bytes after decompression."""
     (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(b"#" * 10_000))
-    with pytest.raises(LimitError, match="more than 1000 bytes unpacked"):
-        load([tmp_path / "a.ttl.gz"], size_limit=1000)
+    with pytest.raises(LimitError, match="more than 1000 bytes after decompression"):
+        load([tmp_path / "a.ttl.gz"], max_file_bytes=1000)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
-    [("a.pdf", b"", r"\.pdf is not an ontology format"), ("b.ttl.gz", b"junk", "cannot be read")],
+    [("a.pdf", b"", r"\.pdf is not the suffix of an ontology format"), ("b.ttl.gz", b"junk", "cannot be read")],
 )
-def test_what_is_no_ontology_is_said_so(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    """An unknown suffix and a broken archive are the caller's mistakes, told as such."""
+def test_other_files_are_usage_errors(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """An unknown suffix and a damaged archive are usage errors."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=message):
         load([tmp_path / name])
@@ -118,7 +118,7 @@ def test_imports_are_taken_from_the_given_files(tmp_path: Path) -> None:
 
 
 def test_imports_are_taken_from_the_catalogue(tmp_path: Path) -> None:
-    """An import is satisfied by the catalogue's file, whose own imports are followed too."""
+    """An import is satisfied by the catalogue's file, whose imports are resolved too."""
     main = write(tmp_path / "main.ttl", f"<urn:main> a <{OWL}Ontology> ; <{OWL}imports> <urn:a> .")
     a = write(tmp_path / "a.ttl", f"<urn:a> a <{OWL}Ontology> ; <{OWL}imports> <urn:b>, <urn:a> .")
     b = write(tmp_path / "b.ttl", f"<urn:b> a <{OWL}Ontology> ; <{OWL}imports> <urn:a> .")
@@ -126,23 +126,23 @@ def test_imports_are_taken_from_the_catalogue(tmp_path: Path) -> None:
 
 
 def test_a_missing_import_is_named(tmp_path: Path) -> None:
-    """An import that is not at hand is an error that names it and its importer, unless it is to be ignored."""
+    """A missing import is an error that names it and its importer, unless missing imports are ignored."""
     main = write(tmp_path / "main.ttl", f"<urn:main> a <{OWL}Ontology> ; <{OWL}imports> <urn:pets> .")
     with pytest.raises(UsageError) as caught:
         load([main])
-    assert f"{main} imports <urn:pets>, which is not among the given files\n  pass the file too" in str(caught.value)
+    assert f"{main} imports <urn:pets>, which is not among the given files\n  pass the file" in str(caught.value)
     assert load([main], ignore_missing_imports=True).sources == (str(main),)
 
 
-def test_blank_nodes_of_two_files_stay_apart(tmp_path: Path) -> None:
-    """The same label in two files is two class expressions; the same file twice, in any order, says it once."""
+def test_blank_nodes_of_two_files_differ(tmp_path: Path) -> None:
+    """The same label in two files is two class expressions; the same file twice gives each triple once."""
     a, b = (write(tmp_path / f"{name}.ttl", f"_:x <{OWL}onProperty> <urn:{name}> .") for name in "ab")
     assert len({s for s, _, _ in load([a, b]).triples}) == 2
     assert load([b, a, b]) == load([a, b])
 
 
-def test_individuals_without_a_name_get_one(tmp_path: Path) -> None:
-    """A blank node that is an individual becomes an IRI that depends on the file's content, not on its place."""
+def test_blank_individuals_become_iris(tmp_path: Path) -> None:
+    """A blank node that is an individual becomes an IRI that depends on the content of the file, not on its path."""
     text = f"<urn:a> <urn:knows> [ a <urn:Person> ] . <urn:A> <{RDFS}subClassOf> [ <{OWL}onProperty> <urn:p> ] ."
     first, second = (load([write(tmp_path / name, text)]) for name in ("a.ttl", "b.ttl"))
     person = next(s for s, _, o in first.triples if o == "<urn:Person>")
@@ -150,8 +150,8 @@ def test_individuals_without_a_name_get_one(tmp_path: Path) -> None:
     assert first == second
 
 
-def test_classes_and_the_classes_below(tmp_path: Path) -> None:
-    """Declared, related and equivalent classes are classes; what lies below is found through expressions too."""
+def test_classes_and_subclasses(tmp_path: Path) -> None:
+    """Declared, related and equivalent classes are classes; subclasses are found through class expressions too."""
     text = f"""<urn:A> <{OWL}equivalentClass> [ <{OWL}intersectionOf> ( <urn:B> <urn:C> ) ] .
         <urn:B> a <{OWL}Class> . <urn:D> <{RDFS}subClassOf> <urn:A> ."""
     ontology = load([write(tmp_path / "a.ttl", text)])
@@ -161,13 +161,13 @@ def test_classes_and_the_classes_below(tmp_path: Path) -> None:
 
 
 def test_a_changed_background_is_a_new_ontology() -> None:
-    """Adding and removing triples leaves the ontology as it was and gives another."""
+    """Adding and removing triples returns a new ontology and does not change the old one."""
     old = Ontology((("<urn:a>", v.TYPE, "<urn:A>"),))
-    new = old.changed(add=[("<urn:b>", v.TYPE, "<urn:A>")], remove=old.triples)
+    new = old.with_changes(add=[("<urn:b>", v.TYPE, "<urn:A>")], remove=old.triples)
     assert (old.triples, new.triples) == ((("<urn:a>", v.TYPE, "<urn:A>"),), (("<urn:b>", v.TYPE, "<urn:A>"),))
 
 
-def test_an_ontology_travels() -> None:
+def test_an_ontology_can_be_pickled() -> None:
     """An ontology can be pickled, as workers need."""
     ontology = Ontology(DOG_IS_ANIMAL)
     assert pickle.loads(pickle.dumps(ontology)) == ontology  # noqa: S301  (our own bytes)

@@ -17,9 +17,8 @@ from motet.codec.formats import Format
 from motet.ontology.codes import digit, interval, prime
 from motet.ontology.entailment import Reasoner
 from motet.ontology.hierarchy import classify
-from motet.ontology.load import Ontology
-from motet.ontology.read import parse
-from motet.ontology.vocabulary import TYPE
+from motet.ontology.load import Ontology, parse_ontology
+from motet.ontology.owl_names import TYPE
 
 PACKAGES = Path(os.environ.get("MOTET_ONTOLOGIES", Path(__file__).parents[2] / ".cache" / "ontologies"))
 VOCABULARIES = "package/ontologies/"
@@ -50,10 +49,10 @@ def content(member: str) -> bytes:
 @pytest.mark.skipif(not PACKAGES.is_dir(), reason="`make ontologies` downloads them")
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_codes_agree_with_the_reasoner_on_published_ontologies(name: str) -> None:
-    """For every pair of classes, every code says what the reasoner says of an individual of the one class."""
+    """For every pair of classes, every code agrees with the reasoner on an individual of one of them."""
     member, classes, unsatisfiable, most = PUBLISHED[name]
     syntax = Format.TURTLE if member.endswith(".ttl") else Format.N_QUADS
-    ontology = Ontology(tuple(sorted(set(parse(content(member), syntax).triples))))
+    ontology = Ontology(tuple(sorted(set(parse_ontology(content(member), syntax).triples))))
     reasoner = Reasoner(ontology.triples)
     hierarchy = classify(ontology, reasoner=reasoner)
     names = sorted(hierarchy.node_of)
@@ -66,4 +65,4 @@ def test_codes_agree_with_the_reasoner_on_published_ontologies(name: str) -> Non
     intervals = interval.encode(hierarchy)
     for codes in (intervals, prime.encode(hierarchy), digit.encode(hierarchy)):
         assert (codes.subsumes(nodes[:, None], nodes[None, :]) == truth).all()
-    assert (len(names), len(hierarchy.unsatisfiable), intervals.cover.most) == (classes, unsatisfiable, most)
+    assert (len(names), len(hierarchy.unsatisfiable), intervals.cover.max_intervals) == (classes, unsatisfiable, most)

@@ -1,19 +1,18 @@
-"""Topics of described individuals, after the paper's own example."""
+"""Topics of described individuals, with the example of the paper."""
 
 from __future__ import annotations
 
 from motet.ontology.entailment import Reasoner
 from motet.ontology.hierarchy import classify
-from motet.ontology.load import Ontology
-from motet.ontology.read import parse
-from motet.ontology.topics import described, most_specific, subscription_for, topics
+from motet.ontology.load import Ontology, parse_ontology
+from motet.ontology.topics import described_individuals, find_topics, most_specific, subscription_for
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 """
 FILMS = Ontology(
-    parse(
+    parse_ontology(
         (
             PREFIXES
             + """
@@ -25,30 +24,32 @@ FILMS = Ontology(
         ).encode()
     ).triples
 )
-DESCRIPTION = parse((PREFIXES + ':it a :Film ; :genre :chase ; :language "en" . :chase :by :me .').encode()).triples
+DESCRIPTION = parse_ontology(
+    (PREFIXES + ':it a :Film ; :genre :chase ; :language "en" . :chase :by :me .').encode()
+).triples
 
 
-def test_a_description_finds_its_topics() -> None:
+def test_topics_of_a_description() -> None:
     """A film with an action genre in English is an action film, a film, a video and something English."""
-    found = topics(Reasoner(FILMS.triples), classify(FILMS), DESCRIPTION, "<urn:x:it>")
+    found = find_topics(Reasoner(FILMS.triples), classify(FILMS), DESCRIPTION, "<urn:x:it>")
     assert found == ("<urn:x:Action>", "<urn:x:Film>", "<urn:x:English>", "<urn:x:Fast>", "<urn:x:Video>")
 
 
-def test_the_most_specific_topics_are_those_with_none_below() -> None:
-    """Film and Video say nothing that Action does not say already."""
+def test_the_most_specific_topics_have_no_subclass_among_them() -> None:
+    """Film and Video are omitted because Action is their subclass."""
     hierarchy = classify(FILMS)
-    found = topics(Reasoner(FILMS.triples), hierarchy, DESCRIPTION, "<urn:x:it>")
+    found = find_topics(Reasoner(FILMS.triples), hierarchy, DESCRIPTION, "<urn:x:it>")
     assert most_specific(hierarchy, found) == ("<urn:x:Action>", "<urn:x:English>")
 
 
-def test_a_description_is_about_what_it_does_not_refer_to() -> None:
-    """What is described is the subject that is nobody's value; in a circle, everyone is."""
-    assert described(DESCRIPTION) == ("<urn:x:it>",)
-    assert described([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<a>")]) == ("<a>", "<b>")
+def test_described_individuals_are_not_objects() -> None:
+    """The described individuals are the subjects that are not objects; in a cycle, all subjects are."""
+    assert described_individuals(DESCRIPTION) == ("<urn:x:it>",)
+    assert described_individuals([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<a>")]) == ("<a>", "<b>")
 
 
-def test_a_topic_offers_its_subscription() -> None:
-    """The subscription's name is made from the topic's, with what a name may not hold replaced."""
+def test_a_subscription_is_named_after_its_topic() -> None:
+    """The name of the subscription is that of the topic, with invalid characters replaced."""
     assert subscription_for("<urn:x:été/>").splitlines() == [
         "SUBSCRIPTION topic-t",
         "  EVENT item : <urn:x:été/>",

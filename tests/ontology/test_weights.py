@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.model.errors import UsageError
-from motet.ontology.hierarchy import hierarchy_from_parents
+from motet.ontology.hierarchy import NO_PARENT, hierarchy_from_parents
 from motet.ontology.weights import (
-    NONE,
     WeightedTree,
     assign,
     broker_weight,
@@ -24,7 +23,7 @@ from motet.ontology.weights import (
 @st.composite
 def trees(draw: st.DrawFn) -> WeightedTree:
     size = draw(st.integers(1, 25))
-    parents = tuple(draw(st.integers(NONE, node - 1)) if node else NONE for node in range(size))
+    parents = tuple(draw(st.integers(NO_PARENT, node - 1)) if node else NO_PARENT for node in range(size))
     weights = tuple(float(draw(st.integers(0, 50))) for _ in range(size))
     return WeightedTree(tuple((node,) for node in range(size)), parents, weights)
 
@@ -34,8 +33,8 @@ def children(tree: WeightedTree, parent: int) -> set[int]:
 
 
 @given(trees(), st.integers(1, 30))
-def test_each_class_is_carried_once(tree: WeightedTree, brokers: int) -> None:
-    """Combining loses no class, repeats none, and leaves as many nodes as there are brokers, or classes if fewer."""
+def test_each_class_is_in_one_node(tree: WeightedTree, brokers: int) -> None:
+    """Combining keeps each class once, and leaves as many nodes as brokers, or as classes if these are fewer."""
     combined = combine(tree, brokers)
     assert sorted(node for found in combined.members for node in found) == list(range(len(tree.weights)))
     assert len(combined.members) == min(brokers, len(tree.weights))
@@ -43,36 +42,36 @@ def test_each_class_is_carried_once(tree: WeightedTree, brokers: int) -> None:
 
 @given(trees(), st.integers(1, 30))
 def test_weights_add_up(tree: WeightedTree, brokers: int) -> None:
-    """A combined node weighs what its classes weigh together."""
+    """The weight of a combined node is the sum of the weights of its classes."""
     combined = combine(tree, brokers)
     assert combined.weights == tuple(sum(tree.weights[node] for node in found) for found in combined.members)
 
 
 @given(trees(), st.integers(1, 30))
 def test_a_combined_tree_is_a_tree_over_the_same_edges(tree: WeightedTree, brokers: int) -> None:
-    """Every class's parent is in the same combined node or in the one above, and there is no circle."""
+    """Every class's parent is in the same combined node or in its parent, and there is no cycle."""
     combined = combine(tree, brokers)
     home = {node: place for place, found in enumerate(combined.members) for node in found}
-    home[NONE] = NONE
+    home[NO_PARENT] = NO_PARENT
     for node, parent in enumerate(tree.parents):
         assert home[parent] in (home[node], combined.parents[home[node]])
-    assert sum(total for place, total in enumerate(combined.totals) if combined.parents[place] == NONE) == sum(
+    assert sum(total for place, total in enumerate(combined.totals) if combined.parents[place] == NO_PARENT) == sum(
         tree.weights
     )
 
 
 @given(trees())
 def test_the_lightest_are_combined_first(tree: WeightedTree) -> None:
-    """One step combines, of all childless siblings and only children, those that weigh least together."""
+    """One step combines, of all childless siblings and only children, those with the least total weight."""
     if len(tree.weights) < 2:
         return
     prices = []
-    for parent in range(NONE, len(tree.weights)):
+    for parent in range(NO_PARENT, len(tree.weights)):
         below = children(tree, parent)
         leaves = sorted(tree.weights[node] for node in below if not children(tree, node))
         if len(leaves) > 1:
             prices.append(leaves[0] + leaves[1])
-        elif parent != NONE and len(below) == len(leaves) == 1:
+        elif parent != NO_PARENT and len(below) == len(leaves) == 1:
             prices.append(leaves[0] + tree.weights[parent])
     combined = combine(tree, len(tree.weights) - 1)
     together = [weight for weight, found in zip(combined.weights, combined.members, strict=True) if len(found) == 2]
@@ -80,8 +79,8 @@ def test_the_lightest_are_combined_first(tree: WeightedTree) -> None:
 
 
 @given(trees(), st.lists(st.floats(0, 100), min_size=25, max_size=40))
-def test_the_heaviest_class_goes_to_the_heaviest_broker(tree: WeightedTree, brokers: list[float]) -> None:
-    """Sorted by weight, nodes and brokers pair off one to one."""
+def test_the_heaviest_node_is_assigned_to_the_heaviest_broker(tree: WeightedTree, brokers: list[float]) -> None:
+    """Nodes and brokers are paired in the order of their weights."""
     placed = assign(tree, brokers)
     order = sorted(placed, key=lambda node: -tree.weights[node])
     heavy = sorted(brokers, reverse=True)[: len(order)]
@@ -94,10 +93,10 @@ def test_the_heaviest_class_goes_to_the_heaviest_broker(tree: WeightedTree, brok
 
 def test_too_few_brokers_are_refused() -> None:
     """Assigning needs a broker per node; combining needs at least one."""
-    tree = WeightedTree(((0,), (1,)), (NONE, 0), (1.0, 1.0))
+    tree = WeightedTree(((0,), (1,)), (NO_PARENT, 0), (1.0, 1.0))
     with pytest.raises(UsageError, match="2 nodes for 1 brokers"):
         assign(tree, [1.0])
-    with pytest.raises(UsageError, match="0 brokers"):
+    with pytest.raises(UsageError, match="number of brokers is 0"):
         combine(tree, 0)
 
 
@@ -107,7 +106,7 @@ def test_too_few_brokers_are_refused() -> None:
     st.floats(0, 1),
 )
 def test_class_weights_are_shares(events: dict[str, int], subscriptions: dict[str, int], share: float) -> None:
-    """Weights add up to one, none is zero, and more events never weigh less; names the ontology lacks count nothing."""
+    """Weights add up to one, none is zero, more events never lower a weight, and unknown names are ignored."""
     hierarchy = hierarchy_from_parents({"b": ["a"], "c": ["a"], "d": ["b", "c"]})
     weights = class_weights(hierarchy, events, subscriptions, event_share=share)
     assert math.isclose(sum(weights), 1)
@@ -120,10 +119,10 @@ def test_a_class_with_two_parents_is_in_the_tree_once() -> None:
     """The weighted tree has every node of a hierarchy once, below one of its parents."""
     hierarchy = hierarchy_from_parents({"b": ["a"], "c": ["a"], "d": ["b", "c"]})
     tree = weighted_tree(hierarchy, [1, 2, 3, 4])
-    assert (tree.members, tree.parents) == (((0,), (1,), (2,), (3,)), (NONE, 0, 0, 1))
+    assert (tree.members, tree.parents) == (((0,), (1,), (2,), (3,)), (NO_PARENT, 0, 0, 1))
     assert tree.totals == (10.0, 6.0, 3.0, 4.0)
 
 
-def test_a_broker_weighs_what_the_paper_says() -> None:
-    """Bandwidth, computing ability and time online, each with its factor."""
+def test_broker_weight_is_the_formula_of_the_paper() -> None:
+    """The weight is the sum of bandwidth, compute and online time, each times its factor."""
     assert broker_weight(10, 2, 5, factors=(1, 10, 0.5)) == 32.5

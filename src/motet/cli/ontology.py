@@ -66,10 +66,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from motet.ontology.report import examine
+    from motet.ontology.explain import check_ontology
 
     ontology = _load(args, ignore_missing_imports=True)
-    report = examine(dataclasses.replace(ontology, missing={}) if args.ignore_missing_imports else ontology)
+    report = check_ontology(dataclasses.replace(ontology, missing={}) if args.ignore_missing_imports else ontology)
     facts = dataclasses.asdict(report)
     if args.json:
         output.print_json(facts | {"ok": not report.problems})
@@ -82,7 +82,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from motet.ontology.picture import as_svg, as_text, labels_of
+    from motet.ontology.drawing import as_svg, as_text, labels_of
 
     ontology, hierarchy = _classified(args)
     labels = labels_of(ontology.triples, args.labels) if args.labels else None
@@ -119,11 +119,11 @@ def _classify(args: argparse.Namespace) -> int:
 
 
 def _codes(args: argparse.Namespace) -> int:
-    from motet.ontology.codes.spell import spell
+    from motet.ontology.codes.listing import list_codes
 
     _, hierarchy = _classified(args)
     names = _names(args, hierarchy)
-    facts, rows = spell(hierarchy, args.code)
+    facts, rows = list_codes(hierarchy, args.code)
     spelt = {names[name]: rows[node] for name, node in sorted(hierarchy.node_of.items())}
     if args.json:
         output.print_json(facts | {"classes": spelt})
@@ -135,13 +135,13 @@ def _codes(args: argparse.Namespace) -> int:
 
 def _topics(args: argparse.Namespace) -> int:
     from motet.ontology.entailment import Reasoner
-    from motet.ontology.read import read
-    from motet.ontology.topics import event_for, most_specific, subscription_for, topics
+    from motet.ontology.load import read_ontology_file
+    from motet.ontology.topics import event_for, find_topics, most_specific, subscription_for
 
     ontology, hierarchy = _classified(args)
-    description = read(Path(args.description)).triples
+    description = read_ontology_file(Path(args.description)).triples
     individual = _individual(args, description)
-    found = topics(Reasoner(ontology.triples), hierarchy, description, individual)
+    found = find_topics(Reasoner(ontology.triples), hierarchy, description, individual)
     specific = most_specific(hierarchy, found)
     if not specific:
         output.complain(f"the ontology says nothing about what {individual} is")
@@ -159,9 +159,9 @@ def _topics(args: argparse.Namespace) -> int:
 
 def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str], ...]) -> str:
     from motet.model.terms import iri
-    from motet.ontology.topics import described
+    from motet.ontology.topics import described_individuals
 
-    roots = described(description)
+    roots = described_individuals(description)
     if args.individual is None and len(roots) == 1:
         return roots[0]
     if args.individual is not None and any(iri(args.individual) in (s, o) for s, _, o in description):
@@ -174,8 +174,7 @@ def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str
 
 
 def _load(args: argparse.Namespace, *, ignore_missing_imports: bool) -> Ontology:
-    from motet.ontology.catalogue import read_catalogue
-    from motet.ontology.load import load
+    from motet.ontology.load import load, read_catalogue
 
     catalogue = read_catalogue(args.catalogue) if args.catalogue else None
     return load(args.files, catalogue=catalogue, ignore_missing_imports=ignore_missing_imports)
@@ -190,7 +189,7 @@ def _classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
 
 def _names(args: argparse.Namespace, hierarchy: Hierarchy) -> dict[str, str]:
     """Whole IRIs for programs, the part that tells classes apart for people."""
-    from motet.ontology.picture import unique_names
+    from motet.ontology.drawing import unique_names
 
     return {name: name[1:-1] for name in hierarchy.node_of} if args.json else unique_names(hierarchy.node_of)
 

@@ -54,11 +54,11 @@ def _from_text(paths: Sequence[str], syntax: str) -> tuple[Subscription, ...]:
 
 def _from_rdf(paths: Sequence[str]) -> tuple[Subscription, ...]:
     from motet.language.rdf import from_rdf
-    from motet.ontology.read import read
+    from motet.ontology.load import read_ontology_file
 
     found: dict[str, Subscription] = {}
     for path in paths:
-        for triples in _apart(read(Path(path)).triples, path):
+        for triples in _apart(read_ontology_file(Path(path)).triples, path):
             subscription = from_rdf(triples)
             if subscription.name in found:
                 message = f"{path}: there is another subscription {subscription.name!r}"

@@ -11,7 +11,7 @@ from motet.codec.formats import format_of_content_type
 from motet.model.errors import UsageError
 from motet.model.tables import Triple
 from motet.ontology.axioms import owl_axioms
-from motet.ontology.read import parse
+from motet.ontology.load import parse_ontology
 
 #: RDF in a format that has a content type, or triples of canonical N-Triples terms.
 Data = str | bytes | Iterable[Triple]
@@ -44,7 +44,7 @@ class Background:
 def _triples(data: Data, content_type: str) -> Graph:
     if isinstance(data, str | bytes):
         content = data.encode() if isinstance(data, str) else data
-        return frozenset(parse(content, format_of_content_type(content_type), source="background").triples)
+        return frozenset(parse_ontology(content, format_of_content_type(content_type), source="background").triples)
     return frozenset(map(_checked, data))
 
 

@@ -19,9 +19,8 @@ from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.times import END_OF_TIME
-from motet.ontology.catalogue import read_catalogue
 from motet.ontology.entailment import Entailment
-from motet.ontology.load import load
+from motet.ontology.load import load, read_catalogue
 
 if TYPE_CHECKING:
     from motet.reference import Record

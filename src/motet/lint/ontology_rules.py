@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from motet.language.syntax import Event
 from motet.lint.findings import Found, Severity
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
-from motet.ontology.clashes import Clashes
+from motet.ontology.drawing import short_name
 from motet.ontology.entailment import Reasoner
+from motet.ontology.inconsistencies import InconsistencyChecker
 from motet.ontology.load import Ontology
-from motet.ontology.picture import short_name
 from motet.sparql.algebra import (
     Alternative,
     Bgp,
@@ -47,7 +47,7 @@ class Vocabulary:
 
     def __init__(self, ontology: Ontology) -> None:
         self._ontology = ontology
-        self._clashes = Clashes(Reasoner(ontology.triples))
+        self._clashes = InconsistencyChecker(Reasoner(ontology.triples))
 
     def found(self, event: Event, text: str) -> Iterator[Found]:
         """
@@ -59,7 +59,7 @@ class Vocabulary:
         triples = required_triples(event)
         unknown = list(self._unknown(event, triples, text))
         yield from unknown
-        clashes = () if unknown else self._clashes.in_event(_instance(triples))
+        clashes = () if unknown else self._clashes.check_event(_instance(triples))
         if clashes:
             message = f"no event that agrees with the ontology matches '{event.name}': {_spoken(str(clashes[0]))}"
             advice = "ask for one of them only, or correct the ontology; `motet ontology check` explains its own errors"

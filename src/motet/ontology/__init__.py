@@ -1,1 +1,1 @@
-"""Ontologies: reading them, the classes they define, the codes that classes carry, and what follows from an event."""
+"""Ontologies: loading, classification, reasoning over events, consistency checks and class codes."""

@@ -1,7 +1,7 @@
-"""Which axioms do the triples of an ontology state?
+"""Reads the axioms of an ontology from its triples.
 
-Reads lists and restrictions out of the RDF encoding of OWL. What follows from the axioms is not decided here: see
-``schema`` for the hierarchies and ``rules`` for individuals.
+It decodes lists and restrictions of the RDF encoding of OWL. What axioms imply is computed by ``schema`` for the
+hierarchies and by ``rules`` for individuals.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TypeVar
 
 from motet.model.errors import UsageError
 from motet.model.terms import literal_parts
-from motet.ontology import vocabulary as v
-from motet.ontology.vocabulary import Triple
+from motet.ontology import owl_names as v
+from motet.ontology.owl_names import Triple
 
 Pair = tuple[str, str]
-Listed = tuple[str, tuple[str, ...]]
+ListAxiom = tuple[str, tuple[str, ...]]
 Restriction = tuple[str, str, str]
-#: class, property, number, filler
-Limited = tuple[str, str, int, str]
-Item = TypeVar("Item", Pair, Restriction, Limited)
+#: class, property, cardinality, filler
+Cardinality = tuple[str, str, int, str]
+Item = TypeVar("Item", Pair, Restriction, Cardinality)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axioms:
-    """Everything the reasoner reads from an ontology. Each tuple is sorted, so that work is done in one order."""
+    """The axioms of an ontology. Each tuple is sorted, so that results do not depend on the order of triples."""
 
     subclasses: tuple[Pair, ...] = ()
     subproperties: tuple[Pair, ...] = ()
@@ -38,25 +38,25 @@ class Axioms:
     transitive: tuple[str, ...] = ()
     functional: tuple[str, ...] = ()
     inverse_functional: tuple[str, ...] = ()
-    chains: tuple[Listed, ...] = ()
-    keys: tuple[Listed, ...] = ()
-    intersections: tuple[Listed, ...] = ()
-    enumerations: tuple[Listed, ...] = ()
+    chains: tuple[ListAxiom, ...] = ()
+    keys: tuple[ListAxiom, ...] = ()
+    intersections: tuple[ListAxiom, ...] = ()
+    enumerations: tuple[ListAxiom, ...] = ()
     some: tuple[Restriction, ...] = ()
     only: tuple[Restriction, ...] = ()
     value: tuple[Restriction, ...] = ()
-    at_most: tuple[Limited, ...] = ()
+    at_most: tuple[Cardinality, ...] = ()
     asymmetric: tuple[str, ...] = ()
     irreflexive: tuple[str, ...] = ()
     disjoint_classes: tuple[Pair, ...] = ()
     disjoint_properties: tuple[Pair, ...] = ()
     complements: tuple[Pair, ...] = ()
     different: tuple[Pair, ...] = ()
-    denied: tuple[Triple, ...] = ()
+    negative_assertions: tuple[Triple, ...] = ()
 
 
 def rdfs_axioms(triples: Iterable[Triple]) -> Axioms:
-    """The four kinds of axiom that RDFS knows."""
+    """The axioms of RDFS: subclasses, subproperties, domains and ranges."""
     graph = _Graph(triples)
     return Axioms(
         subclasses=graph.pairs(v.SUBCLASS),
@@ -67,19 +67,19 @@ def rdfs_axioms(triples: Iterable[Triple]) -> Axioms:
 
 
 def owl_axioms(triples: Iterable[Triple]) -> Axioms:
-    """The axioms that the OWL 2 RL rules read; ``min 1`` and ``exactly 1`` count for what they say in that profile."""
+    """The axioms that the OWL 2 RL rules use; ``min 1`` counts as ``some``, and ``exactly`` as ``max``."""
     graph = _Graph(triples)
     unions = graph.lists(v.UNION) + graph.lists(v.DISJOINT_UNION)
     return Axioms(
         subclasses=_sorted(
             [
                 *graph.pairs(v.SUBCLASS),
-                *_both_ways(graph.pairs(v.EQUIVALENT_CLASS)),
-                *((whole, part) for whole, parts in graph.lists(v.INTERSECTION) for part in parts),
-                *((part, whole) for whole, parts in unions for part in parts),
+                *_symmetric_pairs(graph.pairs(v.EQUIVALENT_CLASS)),
+                *((c, operand) for c, operands in graph.lists(v.INTERSECTION) for operand in operands),
+                *((operand, c) for c, operands in unions for operand in operands),
             ]
         ),
-        subproperties=_sorted([*graph.pairs(v.SUBPROPERTY), *_both_ways(graph.pairs(v.EQUIVALENT_PROPERTY))]),
+        subproperties=_sorted([*graph.pairs(v.SUBPROPERTY), *_symmetric_pairs(graph.pairs(v.EQUIVALENT_PROPERTY))]),
         domains=graph.pairs(v.DOMAIN),
         ranges=graph.pairs(v.RANGE),
         classes=graph.typed(v.OWL_CLASS),
@@ -102,7 +102,7 @@ def owl_axioms(triples: Iterable[Triple]) -> Axioms:
             [
                 *graph.pairs(v.DISJOINT),
                 *_all_pairs(graph.members_of(v.ALL_DISJOINT)),
-                *_all_pairs(parts for _, parts in graph.lists(v.DISJOINT_UNION)),
+                *_all_pairs(operands for _, operands in graph.lists(v.DISJOINT_UNION)),
             ]
         ),
         disjoint_properties=_sorted(
@@ -110,12 +110,12 @@ def owl_axioms(triples: Iterable[Triple]) -> Axioms:
         ),
         complements=graph.pairs(v.COMPLEMENT),
         different=_sorted([*graph.pairs(v.DIFFERENT), *_all_pairs(graph.members_of(v.ALL_DIFFERENT))]),
-        denied=_denied(graph),
+        negative_assertions=_negative_assertions(graph),
     )
 
 
 class _Graph:
-    """The triples by predicate, and the readings of OWL's encoding that need no more than that."""
+    """Triples by predicate, with decoders of the RDF encoding of OWL."""
 
     def __init__(self, triples: Iterable[Triple]) -> None:
         self._by_predicate: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -126,8 +126,8 @@ class _Graph:
         return self._by_predicate.get(predicate) or {}
 
     def pairs(self, predicate: str) -> tuple[Pair, ...]:
-        found = self._of(predicate)
-        return _sorted((s, o) for s, objects in found.items() for o in objects if not v.is_literal(o))
+        objects_by_subject = self._of(predicate)
+        return _sorted((s, o) for s, objects in objects_by_subject.items() for o in objects if not v.is_literal(o))
 
     def typed(self, kind: str) -> tuple[str, ...]:
         return tuple(sorted(s for s, kinds in self._of(v.TYPE).items() if kind in kinds))
@@ -135,9 +135,9 @@ class _Graph:
     def objects(self, subject: str, predicate: str) -> list[str]:
         return self._of(predicate).get(subject, [])
 
-    def lists(self, predicate: str) -> tuple[Listed, ...]:
-        found = self._of(predicate)
-        return tuple(sorted((s, self._items(head, s)) for s, heads in found.items() for head in heads))
+    def lists(self, predicate: str) -> tuple[ListAxiom, ...]:
+        heads_by_subject = self._of(predicate)
+        return tuple(sorted((s, self._items(head, s)) for s, heads in heads_by_subject.items() for head in heads))
 
     def members_of(self, kind: str) -> Iterator[tuple[str, ...]]:
         for node in self.typed(kind):
@@ -146,49 +146,52 @@ class _Graph:
                     yield self._items(head, node)
 
     def restrictions(self, kind: str) -> tuple[Restriction, ...]:
-        found = self._of(kind)
+        fillers_by_class = self._of(kind)
         return _sorted(
-            (c, p, filler) for c, fillers in found.items() for p in self.objects(c, v.ON_PROPERTY) for filler in fillers
+            (c, p, filler)
+            for c, fillers in fillers_by_class.items()
+            for p in self.objects(c, v.ON_PROPERTY)
+            for filler in fillers
         )
 
-    def limited(self, kind: str) -> Iterator[Limited]:
+    def cardinalities(self, kind: str) -> Iterator[Cardinality]:
         """Cardinality restrictions; an unqualified one counts owl:Thing."""
-        for c, p, number in self.restrictions(kind):
+        for c, p, cardinality in self.restrictions(kind):
             fillers = self.objects(c, v.ON_CLASS) or self.objects(c, v.ON_DATA_RANGE) or [v.THING]
             for filler in fillers:
-                yield c, p, _whole_number(number, c), filler
+                yield c, p, _whole_number(cardinality, c), filler
 
-    def _items(self, head: str, owner: str) -> tuple[str, ...]:
+    def _items(self, head: str, subject: str) -> tuple[str, ...]:
         items: list[str] = []
-        seen: set[str] = set()
+        visited: set[str] = set()
         while head != v.NIL:
             first, rest = self.objects(head, v.FIRST), self.objects(head, v.REST)
-            if len(first) != 1 or len(rest) != 1 or head in seen:
+            if len(first) != 1 or len(rest) != 1 or head in visited:
                 raise UsageError(
-                    f"the list {head} in an axiom about {owner} is broken: it has {len(first)} rdf:first and "
-                    f"{len(rest)} rdf:rest" + (" and runs in a circle" if head in seen else ""),
+                    f"the list {head} in an axiom about {subject} is invalid: it has {len(first)} rdf:first and "
+                    f"{len(rest)} rdf:rest" + (" and is cyclic" if head in visited else ""),
                     advice="write the list with ( … ) in Turtle or give each cell one rdf:first and one rdf:rest",
                 )
-            seen.add(head)
+            visited.add(head)
             items.append(first[0])
             head = rest[0]
         return tuple(items)
 
 
 def _at_least_one(graph: _Graph) -> Iterator[Restriction]:
-    """``min 1`` says the same as ``some``."""
+    """Restrictions ``min 1``, which are equivalent to ``some``."""
     for kind in (v.MIN, v.MIN_QUALIFIED):
-        for c, p, number, filler in graph.limited(kind):
-            if number == 1:
+        for c, p, cardinality, filler in graph.cardinalities(kind):
+            if cardinality == 1:
                 yield c, p, filler
 
 
-def _at_most(graph: _Graph) -> tuple[Limited, ...]:
+def _at_most(graph: _Graph) -> tuple[Cardinality, ...]:
     kinds = (v.MAX, v.MAX_QUALIFIED, v.EXACTLY, v.EXACTLY_QUALIFIED)
-    return _sorted(limit for kind in kinds for limit in graph.limited(kind) if limit[2] <= 1)
+    return _sorted(axiom for kind in kinds for axiom in graph.cardinalities(kind) if axiom[2] <= 1)
 
 
-def _denied(graph: _Graph) -> tuple[Triple, ...]:
+def _negative_assertions(graph: _Graph) -> tuple[Triple, ...]:
     return _sorted(
         (s, p, o)
         for node in graph.typed(v.NEGATIVE)
@@ -198,7 +201,7 @@ def _denied(graph: _Graph) -> tuple[Triple, ...]:
     )
 
 
-def _both_ways(pairs: Iterable[Pair]) -> Iterator[Pair]:
+def _symmetric_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
     for a, b in pairs:
         yield a, b
         yield b, a
@@ -209,11 +212,11 @@ def _all_pairs(groups: Iterable[tuple[str, ...]]) -> Iterator[Pair]:
         yield from ((a, b) for index, a in enumerate(group) for b in group[index + 1 :])
 
 
-def _whole_number(term: str, owner: str) -> int:
+def _whole_number(term: str, class_name: str) -> int:
     text = literal_parts(term)[0] if v.is_literal(term) else term
     if not text.isascii() or not text.isdigit():
         raise UsageError(
-            f"the cardinality {term} of {owner} is not a whole number", advice='write "1"^^xsd:nonNegativeInteger'
+            f"the cardinality {term} of {class_name} is not a whole number", advice='write "1"^^xsd:nonNegativeInteger'
         )
     return int(text)
 

@@ -1,15 +1,15 @@
-"""What is true of an event, given the ontology?
+"""Computes the closure of an event under an ontology.
 
-A ``Reasoner`` closes the background (the triples that come with the ontology) once. For each event it returns what the
-event adds to that closure. Axioms are what the ontology states; a triple of an event never becomes an axiom, so a
-publisher cannot change what classes mean. Blank nodes of class expressions stay inside: no result mentions one.
+A ``Reasoner`` closes the background (the triples of the ontology and its individuals) once. For each event it returns
+the triples the event adds to that closure. Only the ontology states axioms: a triple of an event never becomes one, so
+that a publisher cannot change the meaning of classes. No result contains a blank node of a class expression.
 
-- ``none``: the event as it is.
+- ``none``: the event unchanged.
 - ``rdfs``: subclass, subproperty, domain, range (rdfs2, 3, 5, 7, 9, 11).
-- ``owl-rl``: the OWL 2 RL rules as ``schema`` and ``rules`` list them.
+- ``owl-rl``: the OWL 2 RL rules of ``schema`` and ``rules``.
 
-Literals never become subjects. Members of declared classes belong to owl:Thing, others to nothing unsaid. A
-contradiction does not stop matching; ask ``clashes`` about it.
+Literals never become subjects. Only members of declared classes belong to owl:Thing. An inconsistency does not stop
+matching; ``inconsistencies`` finds it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from motet.model.errors import LimitError
-from motet.ontology import vocabulary as v
+from motet.ontology import owl_names as v
 from motet.ontology.axioms import Axioms, owl_axioms, rdfs_axioms
-from motet.ontology.facts import Facts
-from motet.ontology.reach import Reach, mentions_type
+from motet.ontology.consequences import ConsequenceBound, uses_type_as_property
+from motet.ontology.layered_triples import LayeredTriples
+from motet.ontology.owl_names import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
 from motet.ontology.rules import Rules, compile_rules, enumerated
-from motet.ontology.schema import Above, Properties, Schema, close_schema
-from motet.ontology.vocabulary import SAME, SUBCLASS, SUBPROPERTY, TYPE, Triple
+from motet.ontology.schema import Ancestors, PropertyTable, Schema, close_schema
 
-#: Triples that may follow from one event: so many, and so many more for each of its own. Merging individuals is cubic,
-#: and at this limit the worst small event costs under a second.
-DERIVED_LIMIT = 5_000
-DERIVED_PER_TRIPLE = 10
+#: Maximum number of triples inferred from one event, and the addition for each of its triples. Merging individuals is
+#: cubic; with this limit the worst small event takes less than a second.
+INFERRED_LIMIT = 5_000
+INFERRED_PER_TRIPLE = 10
 
 
 class Entailment(enum.StrEnum):
@@ -40,7 +40,7 @@ class Entailment(enum.StrEnum):
 
 
 class Reasoner:
-    """The consequences of an ontology for one event at a time.
+    """Computes closures of events under one ontology.
 
     >>> dog, animal = "<urn:Dog>", "<urn:Animal>"
     >>> reasoner = Reasoner([(dog, SUBCLASS, animal)])
@@ -49,7 +49,7 @@ class Reasoner:
     """
 
     def __init__(
-        self, triples: Iterable[Triple], mode: Entailment = Entailment.OWL_RL, *, limit: int = DERIVED_LIMIT
+        self, triples: Iterable[Triple], mode: Entailment = Entailment.OWL_RL, *, limit: int = INFERRED_LIMIT
     ) -> None:
         stated = frozenset(triples)
         self.mode = mode
@@ -57,130 +57,134 @@ class Reasoner:
         self.axioms = _axioms(stated, mode)
         self.schema: Schema = close_schema(self.axioms)
         self._rules: Rules = compile_rules(self.axioms) if mode is Entailment.OWL_RL else Rules()
-        self._is_odd = _is_odd(self.schema)
+        self._type_has_hierarchy = _type_has_hierarchy(self.schema)
         self._background = self._close_background(stated)
-        self._merges = mode is Entailment.OWL_RL and self._background.has_same
-        merges = self._merges or (mode is Entailment.OWL_RL and _implies_same(self.schema))
-        self._only_hierarchy = not (self._rules or merges or self._is_odd)
+        self._background_has_same_as = mode is Entailment.OWL_RL and self._background.has_same_as
+        may_merge = self._background_has_same_as or (mode is Entailment.OWL_RL and _implies_same(self.schema))
+        self._only_hierarchy = not (self._rules or may_merge or self._type_has_hierarchy)
         self._superclasses, self._properties = self._tables()
 
     @property
-    def only_hierarchy(self) -> bool:
-        """Whether subclass, subproperty, domain and range are all there is, so that triples follow one by one."""
+    def is_hierarchy_only(self) -> bool:
+        """Whether the ontology has only subclasses, subproperties, domains and ranges: each triple is closed alone."""
         return self._only_hierarchy
 
     @cached_property
-    def reach(self) -> Reach | None:
-        """What single triples of an event can lead to; None when anything can follow from any."""
-        if self._is_odd or self._merges or mentions_type(self.axioms):
+    def consequence_bound(self) -> ConsequenceBound | None:
+        """The bound on the consequences of single triples; None if any triple may follow from any other."""
+        if self._type_has_hierarchy or self._background_has_same_as or uses_type_as_property(self.axioms):
             return None
-        return Reach(self.axioms, self.schema, self._background)
+        return ConsequenceBound(self.axioms, self.schema, self._background)
 
     @cached_property
     def background(self) -> frozenset[Triple]:
         """The closed background, without the blank nodes of class expressions."""
-        return frozenset(t for t in self._background.triples if _is_plain(t))
+        return frozenset(t for t in self._background.triples if _has_no_blank(t))
 
     def close(self, event: Iterable[Triple]) -> set[Triple]:
-        """The event's triples and everything that follows from them and is not in the closed background."""
-        own = set(event)
-        found = _expand(own, self._superclasses, self._properties)
-        if not self._only_hierarchy or (self.mode is Entailment.OWL_RL and any(t[1] == SAME for t in own)):
-            found = self._close_generally(own, found)
-        return own | found.difference(self._background.triples)
+        """The event's triples and the triples inferred from them, without those of the closed background."""
+        stated = set(event)
+        expanded = _expand(stated, self._superclasses, self._properties)
+        if not self._only_hierarchy or (self.mode is Entailment.OWL_RL and any(t[1] == SAME for t in stated)):
+            expanded = self._close_by_rules(stated, expanded)
+        return stated | expanded.difference(self._background.triples)
 
     @property
-    def closed_background(self) -> Facts:
-        """The closed background with its look-ups, class expressions included. Not to be changed."""
+    def closed_background(self) -> LayeredTriples:
+        """The closed background with lookups, class expressions included. It must not be changed."""
         return self._background
 
-    def layer(self, event: Iterable[Triple]) -> Facts:
-        """What the event adds, class expressions included: for those who look for contradictions or members."""
-        own = set(event)
-        return self._layer_of(own, self._expanded(own))
+    def close_layered(self, event: Iterable[Triple]) -> LayeredTriples:
+        """The closure of an event as a layer on the background, class expressions included."""
+        stated = set(event)
+        return self._layer_of(stated, self._expanded(stated))
 
-    def _close_generally(self, own: set[Triple], expanded: set[Triple]) -> set[Triple]:
-        if self._is_odd:
-            expanded = self._expanded(own)
-        if self._merges or any(map(self._rules.sets_off, expanded)):
-            expanded = self._layer_of(own, expanded).triples
-        return {t for t in expanded if _is_plain(t)}
+    def _close_by_rules(self, stated: set[Triple], expanded: set[Triple]) -> set[Triple]:
+        if self._type_has_hierarchy:
+            expanded = self._expanded(stated)
+        if self._background_has_same_as or any(map(self._rules.may_fire, expanded)):
+            expanded = self._layer_of(stated, expanded).triples
+        return {t for t in expanded if _has_no_blank(t)}
 
-    def _layer_of(self, own: set[Triple], expanded: set[Triple]) -> Facts:
-        facts = Facts(expanded.difference(self._background.triples), self._background)
-        self._saturate(facts, self.limit + (1 + DERIVED_PER_TRIPLE) * len(own))
-        return facts
+    def _layer_of(self, stated: set[Triple], expanded: set[Triple]) -> LayeredTriples:
+        layer = LayeredTriples(expanded.difference(self._background.triples), self._background)
+        self._saturate(layer, self.limit + (1 + INFERRED_PER_TRIPLE) * len(stated))
+        return layer
 
-    def _close_background(self, stated: frozenset[Triple]) -> Facts:
+    def _close_background(self, stated: frozenset[Triple]) -> LayeredTriples:
         members = (t for t in enumerated(self.axioms) if not v.is_literal(t[0]))
-        facts = Facts(self._expanded(stated.union(members, _hierarchy(self.schema))))
-        self._saturate(facts, None)
-        return facts
+        background = LayeredTriples(self._expanded(stated.union(members, _hierarchy(self.schema))))
+        self._saturate(background, None)
+        return background
 
     def _expanded(self, triples: Iterable[Triple]) -> set[Triple]:
-        """All that the hierarchy says, class expressions included."""
-        found = _expand(triples, self.schema.superclasses, self.schema.properties)
-        while self._is_odd and len(more := _expand(found, self.schema.superclasses, self.schema.properties)) > len(
-            found
-        ):
-            found = more
-        return found
+        """The closure under the hierarchy, class expressions included."""
+        expanded = _expand(triples, self.schema.superclasses, self.schema.properties)
+        while self._type_has_hierarchy:
+            more = _expand(expanded, self.schema.superclasses, self.schema.properties)
+            if len(more) == len(expanded):
+                break
+            expanded = more
+        return expanded
 
-    def _saturate(self, facts: Facts, limit: int | None) -> None:
-        """Follow every rule from every triple of the upper layer, expanded already, until nothing is new."""
+    def _saturate(self, layer: LayeredTriples, limit: int | None) -> None:
+        """Apply the rules to the triples of the upper layer until nothing new is inferred."""
         rules = self._rules
-        waiting = list(facts.triples)
-        while waiting:
-            triple = waiting.pop()
-            if facts.has_same or rules.sets_off(triple):
-                for new in self._expanded(self._new(triple, facts, limit)):
-                    if facts.add(new):
-                        waiting.append(new)
-        if limit is not None and len(facts.triples) > limit:
-            raise _too_much(limit)
+        stack = list(layer.triples)
+        while stack:
+            triple = stack.pop()
+            if layer.has_same_as or rules.may_fire(triple):
+                for new in self._expanded(self._infer(triple, layer, limit)):
+                    if layer.add(new):
+                        stack.append(new)
+        if limit is not None and len(layer.triples) > limit:
+            raise _limit_error(limit)
 
-    def _new(self, triple: Triple, facts: Facts, limit: int | None) -> set[Triple]:
-        """What the rules derive from a triple and is not known. Literals become neither subject nor predicate."""
-        found: set[Triple] = set()
-        for new in self._rules.follow(triple, facts):
-            if new not in facts and new[0][0] != '"' and new[1][0] != '"':
-                found.add(new)
-                if limit is not None and len(facts.triples) + len(found) > limit:
-                    raise _too_much(limit)
-        return found
+    def _infer(self, triple: Triple, layer: LayeredTriples, limit: int | None) -> set[Triple]:
+        """The new triples that rules infer from a triple. Literals become neither subject nor predicate."""
+        inferred: set[Triple] = set()
+        for new in self._rules.infer(triple, layer):
+            if new not in layer and new[0][0] != '"' and new[1][0] != '"':
+                inferred.add(new)
+                if limit is not None and len(layer.triples) + len(inferred) > limit:
+                    raise _limit_error(limit)
+        return inferred
 
-    def _tables(self) -> tuple[Above, Properties]:
-        """The hierarchy as ``close`` needs it: without class expressions when no rule will look at them."""
+    def _tables(self) -> tuple[Ancestors, PropertyTable]:
+        """The hierarchy for ``close``: without class expressions if no rule uses them."""
         if not self._only_hierarchy:
             return self.schema.superclasses, self.schema.properties
-        superclasses = {c: _plain(above) for c, above in self.schema.superclasses.items()}
-        properties = {p: (_plain(q), _plain(d), _plain(r)) for p, (q, d, r) in self.schema.properties.items()}
+        superclasses = {c: _without_blank(above) for c, above in self.schema.superclasses.items()}
+        properties = {
+            p: (_without_blank(q), _without_blank(d), _without_blank(r))
+            for p, (q, d, r) in self.schema.properties.items()
+        }
         return superclasses, properties
 
 
-def _expand(triples: Iterable[Triple], superclasses: Above, properties: Properties) -> set[Triple]:
-    """The hierarchy rules, which need no look at other triples. Written out: this is the path of every event."""
-    found = set(triples)
+def _expand(triples: Iterable[Triple], superclasses: Ancestors, properties: PropertyTable) -> set[Triple]:
+    """The triples with those inferred from each of them by the hierarchy; unrolled, because it runs for every event."""
+    expanded = set(triples)
     for s, p, o in triples:
         if p == TYPE:
             for c in superclasses.get(o, ()):
-                found.add((s, TYPE, c))
-        known = properties.get(p)
-        if known is not None:
-            above, subject_classes, object_classes = known
+                expanded.add((s, TYPE, c))
+        entry = properties.get(p)
+        if entry is not None:
+            above, subject_classes, object_classes = entry
             for q in above:
-                found.add((s, q, o))
+                expanded.add((s, q, o))
             for c in subject_classes:
-                found.add((s, TYPE, c))
+                expanded.add((s, TYPE, c))
             if object_classes and o[0] != '"':
                 for c in object_classes:
-                    found.add((o, TYPE, c))
-    return found
+                    expanded.add((o, TYPE, c))
+    return expanded
 
 
-def _too_much(limit: int) -> LimitError:
+def _limit_error(limit: int) -> LimitError:
     return LimitError(
-        f"more than {limit} triples hold because of one event",
+        f"more than {limit} triples are inferred from one event",
         advice="look for owl:sameAs or a transitive property that joins many individuals, or raise the limit",
     )
 
@@ -192,13 +196,13 @@ def _axioms(triples: frozenset[Triple], mode: Entailment) -> Axioms:
 
 
 def _hierarchy(schema: Schema) -> Iterator[Triple]:
-    """Subclass and subproperty closed, so that a pattern may ask for them."""
+    """The closed hierarchy as triples, so that patterns can match them."""
     yield from ((c, SUBCLASS, d) for c, above in schema.superclasses.items() for d in above)
     yield from ((p, SUBPROPERTY, q) for p, above in schema.superproperties.items() for q in above)
 
 
-def _is_odd(schema: Schema) -> bool:
-    """Whether rdf:type takes part in the property hierarchy, so that expanding once is not enough."""
+def _type_has_hierarchy(schema: Schema) -> bool:
+    """Whether rdf:type is in the property hierarchy, so that one expansion does not suffice."""
     return TYPE in schema.properties or any(TYPE in above for above in schema.superproperties.values())
 
 
@@ -207,9 +211,9 @@ def _implies_same(schema: Schema) -> bool:
     return any(SAME in above for above in schema.superproperties.values())
 
 
-def _is_plain(triple: Triple) -> bool:
+def _has_no_blank(triple: Triple) -> bool:
     return triple[0][0] != "_" and triple[2][0] != "_" and triple[1][0] != "_"
 
 
-def _plain(terms: tuple[str, ...]) -> tuple[str, ...]:
+def _without_blank(terms: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(term for term in terms if not v.is_blank(term))

@@ -1,11 +1,11 @@
-"""Which OWL 2 RL rules fire when a triple becomes known?
+"""The OWL 2 RL rules for individuals, compiled from the axioms of an ontology.
 
-Each rule of the profile's tables is a function named after what it says, bound to its axiom with ``partial`` and filed
-under the class or the property that sets it off. It is given the subject and object of the triple and everything known,
-and returns what follows. Hierarchies, domains and ranges are not here: ``schema`` has closed them.
+Each rule of the profile's tables is a function, bound to its axiom with ``partial`` and indexed by the class or
+property of the triples that trigger it. It takes the subject and object of such a triple and all known triples, and
+returns the inferred ones. ``schema`` has closed hierarchies, domains and ranges.
 
-Left out, because nothing that matches depends on it: eq-ref (everything is the same as itself), the datatype rules that
-would need literals as subjects, and the rules that only find contradictions (see ``clashes``).
+Omitted, because no match depends on them: eq-ref (everything is the same as itself), the datatype rules that need
+literals as subjects, and the rules that only detect inconsistencies (see ``inconsistencies``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from motet.model.terms import XSD, iri, literal_parts
-from motet.ontology import vocabulary as v
+from motet.ontology import owl_names as v
 from motet.ontology.axioms import Axioms
-from motet.ontology.facts import Facts
-from motet.ontology.vocabulary import SAME, TYPE, Triple
+from motet.ontology.layered_triples import LayeredTriples
+from motet.ontology.owl_names import SAME, TYPE, Triple
 
-#: (subject, object, everything known) → what follows
-Rule = Callable[[str, str, Facts], Iterable[Triple]]
+#: (subject, object, known triples) → inferred triples
+Rule = Callable[[str, str, LayeredTriples], Iterable[Triple]]
 
 _XSD_PARENT = {
     "integer": "decimal", "long": "integer", "int": "long", "short": "int", "byte": "short",
@@ -36,28 +36,28 @@ _XSD_PARENT = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one ontology, by what sets them off."""
+    """The rules of one ontology, by the class, property or value that triggers them."""
 
     by_class: dict[str, list[Rule]] = field(default_factory=lambda: defaultdict(list))
     by_property: dict[str, list[Rule]] = field(default_factory=lambda: defaultdict(list))
     #: (property, value) → the classes ``property value v``
     by_value: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def follow(self, triple: Triple, facts: Facts) -> Iterator[Triple]:
-        """What the rules derive from a triple together with the facts."""
+    def infer(self, triple: Triple, triples: LayeredTriples) -> Iterator[Triple]:
+        """The triples that the rules infer from one triple together with the known ones."""
         s, p, o = triple
         if p == TYPE:
             for rule in self.by_class.get(o, ()):
-                yield from rule(s, o, facts)
+                yield from rule(s, o, triples)
         for rule in self.by_property.get(p, ()):
-            yield from rule(s, o, facts)
+            yield from rule(s, o, triples)
         for c in self.by_value.get((p, o), ()):
             yield s, TYPE, c
-        if facts.has_same and SAME in self.by_property:
-            yield from _replaced(triple, facts)
+        if triples.has_same_as and SAME in self.by_property:
+            yield from _replaced(triple, triples)
 
-    def sets_off(self, triple: Triple) -> bool:
-        """Whether any rule looks at the triple at all."""
+    def may_fire(self, triple: Triple) -> bool:
+        """Whether the triple triggers any rule."""
         _, p, o = triple
         return p in self.by_property or (p == TYPE and o in self.by_class) or (p, o) in self.by_value
 
@@ -67,7 +67,7 @@ class Rules:
 
 
 def compile_rules(axioms: Axioms) -> Rules:
-    """File each axiom's rules under the classes and properties that set them off."""
+    """The rules of the axioms, indexed by the classes and properties that trigger them."""
     rules = Rules()
     rules.by_property[SAME].append(_same)
     for a, b in axioms.inverses:
@@ -82,11 +82,11 @@ def compile_rules(axioms: Axioms) -> Rules:
     for p in axioms.inverse_functional:
         rules.by_property[p].append(partial(_inverse_functional, p))
     for p, links in axioms.chains:
-        for place, link in enumerate(links):
-            rules.by_property[link].append(partial(_chain, p, links[:place][::-1], links[place + 1 :]))
-    for whole, parts in axioms.intersections:
-        for part in set(parts):
-            rules.by_class[part].append(partial(_intersection, whole, tuple(set(parts) - {part})))
+        for index, link in enumerate(links):
+            rules.by_property[link].append(partial(_chain, p, links[:index][::-1], links[index + 1 :]))
+    for c, operands in axioms.intersections:
+        for operand in set(operands):
+            rules.by_class[operand].append(partial(_intersection, c, tuple(set(operands) - {operand})))
     _compile_restrictions(axioms, rules)
     _compile_keys(axioms, rules)
     return rules
@@ -103,8 +103,8 @@ def _compile_restrictions(axioms: Axioms, rules: Rules) -> None:
     for c, p, value in axioms.value:
         rules.by_class[c].append(partial(_has_value, p, value))
         rules.by_value[p, value].append(c)
-    for c, p, number, filler in axioms.at_most:
-        if number == 1:
+    for c, p, cardinality, filler in axioms.at_most:
+        if cardinality == 1:
             rules.by_class[c].append(partial(_at_most_one_by_member, p, filler))
             rules.by_property[p].append(partial(_at_most_one_by_value, c, p, filler))
             if filler != v.THING:
@@ -121,140 +121,146 @@ def _compile_keys(axioms: Axioms, rules: Rules) -> None:
 
 
 def enumerated(axioms: Axioms) -> Iterator[Triple]:
-    """Rule cls-oo: what ``oneOf`` lists belongs to the class, event or no event."""
+    """Rule cls-oo: the individuals that ``oneOf`` lists are members of the class."""
     return ((member, TYPE, c) for c, members in axioms.enumerations for member in members)
 
 
-def _inverse(other: str, s: str, o: str, facts: Facts) -> Iterable[Triple]:
+def _inverse(inverse: str, s: str, o: str, triples: LayeredTriples) -> Iterable[Triple]:
     """prp-inv1, prp-inv2, prp-symp."""
-    return ((o, other, s),)
+    return ((o, inverse, s),)
 
 
-def _transitive(p: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
+def _transitive(p: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
     """prp-trp."""
-    yield from ((s, p, further) for further in facts.objects(o, p))
-    yield from ((earlier, p, o) for earlier in facts.subjects(p, s))
+    yield from ((s, p, end) for end in triples.objects(o, p))
+    yield from ((start, p, o) for start in triples.subjects(p, s))
 
 
-def _chain(p: str, before: Sequence[str], after: Sequence[str], s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """prp-spo2, from the link that was just found outwards to both ends."""
+def _chain(
+    p: str, before: Sequence[str], after: Sequence[str], s: str, o: str, triples: LayeredTriples
+) -> Iterator[Triple]:
+    """prp-spo2, from the new link to both ends of the chain."""
     starts, ends = {s}, {o}
     for link in before:
-        starts = {earlier for node in starts for earlier in facts.subjects(link, node)}
+        starts = {subject for node in starts for subject in triples.subjects(link, node)}
     for link in after:
-        ends = {further for node in ends for further in facts.objects(node, link)}
+        ends = {value for node in ends for value in triples.objects(node, link)}
     return ((start, p, end) for start in starts for end in ends)
 
 
-def _functional(p: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """prp-fp. Symmetry follows from owl:sameAs itself."""
-    return ((o, SAME, other) for other in facts.objects(s, p) if _two_things(o, other))
+def _functional(p: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """prp-fp. Rule eq-sym adds the symmetric triple."""
+    return ((o, SAME, value) for value in triples.objects(s, p) if _are_distinct_individuals(o, value))
 
 
-def _inverse_functional(p: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
+def _inverse_functional(p: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
     """prp-ifp."""
-    return ((s, SAME, other) for other in facts.subjects(p, o) if other != s)
+    return ((s, SAME, subject) for subject in triples.subjects(p, o) if subject != s)
 
 
-def _intersection(whole: str, others: tuple[str, ...], s: str, o: str, facts: Facts) -> Iterable[Triple]:
+def _intersection(c: str, other_operands: tuple[str, ...], s: str, o: str, triples: LayeredTriples) -> Iterable[Triple]:
     """cls-int1."""
-    return ((s, TYPE, whole),) if all((s, TYPE, other) in facts for other in others) else ()
+    return ((s, TYPE, c),) if all((s, TYPE, operand) in triples for operand in other_operands) else ()
 
 
-def _some_by_value(c: str, filler: str, s: str, o: str, facts: Facts) -> Iterable[Triple]:
-    """cls-svf1, when the value was just found."""
-    holds = has_datatype(o, filler) if v.is_literal(o) else (o, TYPE, filler) in facts
+def _some_by_value(c: str, filler: str, s: str, o: str, triples: LayeredTriples) -> Iterable[Triple]:
+    """cls-svf1, triggered by the value."""
+    holds = has_datatype(o, filler) if v.is_literal(o) else (o, TYPE, filler) in triples
     return ((s, TYPE, c),) if holds else ()
 
 
-def _some_by_member(c: str, p: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """cls-svf1, when the value's class was just found."""
-    return ((subject, TYPE, c) for subject in facts.subjects(p, s))
+def _some_by_member(c: str, p: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """cls-svf1, triggered by the class of the value."""
+    return ((subject, TYPE, c) for subject in triples.subjects(p, s))
 
 
-def _only_by_value(c: str, filler: str, s: str, o: str, facts: Facts) -> Iterable[Triple]:
-    """cls-avf, when the value was just found."""
-    return ((o, TYPE, filler),) if (s, TYPE, c) in facts else ()
+def _only_by_value(c: str, filler: str, s: str, o: str, triples: LayeredTriples) -> Iterable[Triple]:
+    """cls-avf, triggered by the value."""
+    return ((o, TYPE, filler),) if (s, TYPE, c) in triples else ()
 
 
-def _only_by_member(p: str, filler: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """cls-avf, when the membership was just found."""
-    return ((value, TYPE, filler) for value in facts.objects(s, p))
+def _only_by_member(p: str, filler: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """cls-avf, triggered by the membership."""
+    return ((value, TYPE, filler) for value in triples.objects(s, p))
 
 
-def _has_value(p: str, value: str, s: str, o: str, facts: Facts) -> Iterable[Triple]:
+def _has_value(p: str, value: str, s: str, o: str, triples: LayeredTriples) -> Iterable[Triple]:
     """cls-hv1; cls-hv2 is the table ``by_value``."""
     return ((s, p, value),)
 
 
-def _at_most_one_by_member(p: str, filler: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """cls-maxc2, cls-maxqc3 and cls-maxqc4, when the membership was just found."""
-    values = [value for value in facts.objects(s, p) if _counts(value, filler, facts)]
-    return ((a, SAME, b) for a in values for b in values if _two_things(a, b))
+def _at_most_one_by_member(p: str, filler: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """cls-maxc2, cls-maxqc3 and cls-maxqc4, triggered by the membership."""
+    values = [value for value in triples.objects(s, p) if _counts(value, filler, triples)]
+    return ((a, SAME, b) for a in values for b in values if _are_distinct_individuals(a, b))
 
 
-def _at_most_one_by_value(c: str, p: str, filler: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """The same three, when a value was just found."""
-    return _at_most_one_by_member(p, filler, s, o, facts) if (s, TYPE, c) in facts else iter(())
+def _at_most_one_by_value(c: str, p: str, filler: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """cls-maxc2, cls-maxqc3 and cls-maxqc4, triggered by a value."""
+    return _at_most_one_by_member(p, filler, s, o, triples) if (s, TYPE, c) in triples else iter(())
 
 
-def _at_most_one_by_filler(c: str, p: str, filler: str, s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """cls-maxqc3, when a value's class was just found."""
-    for owner in facts.subjects(p, s):
-        if (owner, TYPE, c) in facts:
-            yield from _at_most_one_by_member(p, filler, owner, o, facts)
+def _at_most_one_by_filler(c: str, p: str, filler: str, s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """cls-maxqc3, triggered by the class of a value."""
+    for subject in triples.subjects(p, s):
+        if (subject, TYPE, c) in triples:
+            yield from _at_most_one_by_member(p, filler, subject, o, triples)
 
 
-def _counts(value: str, filler: str, facts: Facts) -> bool:
-    return filler == v.THING or (value, TYPE, filler) in facts
+def _counts(value: str, filler: str, triples: LayeredTriples) -> bool:
+    return filler == v.THING or (value, TYPE, filler) in triples
 
 
-def _key(c: str, properties: tuple[str, ...], s: str, o: str, facts: Facts) -> Iterator[Triple]:
+def _key(c: str, properties: tuple[str, ...], s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
     """prp-key: two members of the class that share a value of every key property."""
-    if (s, TYPE, c) not in facts:
+    if (s, TYPE, c) not in triples:
         return iter(())
-    shares = [{other for value in facts.objects(s, p) for other in facts.subjects(p, value)} for p in properties]
-    return ((s, SAME, other) for other in set.intersection(*shares) if other != s and (other, TYPE, c) in facts)
+    sharing = [
+        {subject for value in triples.objects(s, p) for subject in triples.subjects(p, value)} for p in properties
+    ]
+    equal = set.intersection(*sharing) - {s}
+    return ((s, SAME, individual) for individual in equal if (individual, TYPE, c) in triples)
 
 
-def _same(s: str, o: str, facts: Facts) -> Iterator[Triple]:
-    """eq-sym, and eq-rep for what was known before the two were found to be one. eq-trans is eq-rep on owl:sameAs."""
+def _same(s: str, o: str, triples: LayeredTriples) -> Iterator[Triple]:
+    """eq-sym, and eq-rep for triples known before the owl:sameAs triple. eq-trans is eq-rep on owl:sameAs."""
     yield o, SAME, s
-    for triple in facts.about(s):
-        for place in range(3):
-            if triple[place] == s:
-                yield _with(triple, place, o)
+    for triple in triples.mentioning(s):
+        for position in range(3):
+            if triple[position] == s:
+                yield _with_term(triple, position, o)
 
 
-def _replaced(triple: Triple, facts: Facts) -> Iterator[Triple]:
-    """eq-rep-s, eq-rep-p, eq-rep-o for a triple found after the two were found to be one."""
-    for place in range(3):
-        for other in facts.objects(triple[place], SAME):
-            yield _with(triple, place, other)
+def _replaced(triple: Triple, triples: LayeredTriples) -> Iterator[Triple]:
+    """eq-rep-s, eq-rep-p and eq-rep-o for a triple inferred after the owl:sameAs triple."""
+    for position in range(3):
+        for term in triples.objects(triple[position], SAME):
+            yield _with_term(triple, position, term)
 
 
-def _with(triple: Triple, place: int, term: str) -> Triple:
-    parts = list(triple)
-    parts[place] = term
-    return parts[0], parts[1], parts[2]
+def _with_term(triple: Triple, position: int, term: str) -> Triple:
+    terms = list(triple)
+    terms[position] = term
+    return terms[0], terms[1], terms[2]
 
 
-def _two_things(a: str, b: str) -> bool:
-    """owl:sameAs is found between individuals only: literals are what they are."""
+def _are_distinct_individuals(a: str, b: str) -> bool:
+    """Whether two terms differ and neither is a literal: owl:sameAs is inferred only between individuals."""
     return a != b and not v.is_literal(a) and not v.is_literal(b)
 
 
 def has_datatype(literal: str, datatype: str) -> bool:
-    """
+    """Whether the datatype of a literal is the given one or derived from it.
+
     >>> has_datatype('"5"^^<http://www.w3.org/2001/XMLSchema#int>', "<http://www.w3.org/2001/XMLSchema#decimal>")
     True
     """
-    own: str | None = literal_parts(literal)[1]
+    current: str | None = literal_parts(literal)[1]
     if datatype == v.ANY_LITERAL:
         return True
-    while own is not None:
-        if iri(own) == datatype:
+    while current is not None:
+        if iri(current) == datatype:
             return True
-        parent = _XSD_PARENT.get(own.removeprefix(XSD)) if own.startswith(XSD) else None
-        own = XSD + parent if parent else None
+        parent = _XSD_PARENT.get(current.removeprefix(XSD)) if current.startswith(XSD) else None
+        current = XSD + parent if parent else None
     return False

@@ -1,7 +1,7 @@
-"""What are all the superclasses and superproperties of a name, and the domains and ranges of a property?
+"""Closes the class and property hierarchies of an ontology, with the domains and ranges of properties.
 
-The RDFS hierarchies and the OWL 2 RL schema rules (scm-*), closed once per ontology, so that an event needs one look-up
-per triple. Blank nodes that stand for class expressions are names here like any other.
+It applies RDFS and the OWL 2 RL schema rules (scm-*) once per ontology, so that an event needs one lookup per triple.
+Blank nodes of class expressions are names like any other.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from motet.ontology import vocabulary as v
+from motet.ontology import owl_names as v
 from motet.ontology.axioms import Axioms, Pair, Restriction
 
-Above = Mapping[str, tuple[str, ...]]
+Ancestors = Mapping[str, tuple[str, ...]]
 #: property → superproperties, classes of its subjects, classes of its objects; all closed
-Properties = Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
+PropertyTable = Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Closed hierarchies. A name is not listed above itself."""
+    """Closed hierarchies. A name is not its own ancestor."""
 
-    superclasses: Above
-    superproperties: Above
-    properties: Properties
+    superclasses: Ancestors
+    superproperties: Ancestors
+    properties: PropertyTable
 
 
 def close_schema(axioms: Axioms) -> Schema:
-    """
+    """The closed hierarchies of axioms.
+
     >>> schema = close_schema(Axioms(subclasses=(("<a>", "<b>"), ("<b>", "<c>"))))
     >>> schema.superclasses["<a>"]
     ('<b>', '<c>')
@@ -49,11 +50,11 @@ def close_schema(axioms: Axioms) -> Schema:
 
 
 def _existential_domains(axioms: Axioms) -> Iterator[Pair]:
-    """Rule cls-svf2: a value of any kind makes the subject a member of ``p some owl:Thing``, exactly like a domain."""
+    """Rule cls-svf2: any value makes the subject a member of ``p some owl:Thing``, as a domain does."""
     return ((p, c) for c, p, filler in axioms.some if filler == v.THING)
 
 
-def _close_classes(axioms: Axioms, superproperties: Above) -> Above:
+def _close_classes(axioms: Axioms, superproperties: Ancestors) -> Ancestors:
     edges = set(axioms.subclasses) | {(name, v.THING) for name in axioms.classes if name != v.THING}
     while True:
         above = _reachable(edges)
@@ -63,8 +64,11 @@ def _close_classes(axioms: Axioms, superproperties: Above) -> Above:
         edges |= new
 
 
-def _between_restrictions(axioms: Axioms, superclasses: Above, superproperties: Above) -> Iterator[Pair]:
-    """Rules scm-svf1, scm-svf2, scm-avf1, scm-avf2 and scm-hv. A name is above itself, so equal expressions are one."""
+def _between_restrictions(axioms: Axioms, superclasses: Ancestors, superproperties: Ancestors) -> Iterator[Pair]:
+    """Rules scm-svf1, scm-svf2, scm-avf1, scm-avf2 and scm-hv.
+
+    A name counts as its own ancestor here, so that equal expressions are equivalent.
+    """
     some, only, value = (_by_property_and_filler(kind) for kind in (axioms.some, axioms.only, axioms.value))
     for c, p, filler in axioms.some:
         yield from ((c, d) for wider in (filler, *superclasses.get(filler, ())) for d in some.get((p, wider), ()))
@@ -77,36 +81,36 @@ def _between_restrictions(axioms: Axioms, superclasses: Above, superproperties: 
 
 
 def _by_property_and_filler(restrictions: Iterable[Restriction]) -> Mapping[Pair, list[str]]:
-    found: defaultdict[Pair, list[str]] = defaultdict(list)
+    classes: defaultdict[Pair, list[str]] = defaultdict(list)
     for c, p, filler in restrictions:
-        found[p, filler].append(c)
-    return found
+        classes[p, filler].append(c)
+    return classes
 
 
-def _classes_of(properties: Iterable[str], direct: Mapping[str, list[str]], superclasses: Above) -> tuple[str, ...]:
+def _classes_of(properties: Iterable[str], direct: Mapping[str, list[str]], superclasses: Ancestors) -> tuple[str, ...]:
     stated = {c for name in properties for c in direct.get(name, ())}
     return tuple(sorted(stated.union(*(superclasses.get(c, ()) for c in stated))))
 
 
 def _grouped(pairs: Iterable[Pair]) -> dict[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for name, other in pairs:
-        found[name].append(other)
-    return dict(found)
+    grouped: defaultdict[str, list[str]] = defaultdict(list)
+    for first, second in pairs:
+        grouped[first].append(second)
+    return dict(grouped)
 
 
 def _reachable(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:
-    """Everything that can be reached from each name, without itself."""
+    """All names reachable from each name, except itself."""
     direct = _grouped(pairs)
     return {name: tuple(sorted(_walk(name, direct) - {name})) for name in sorted(direct)}
 
 
 def _walk(start: str, direct: Mapping[str, list[str]]) -> set[str]:
-    seen: set[str] = set()
-    waiting = list(direct.get(start, ()))
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting.extend(direct.get(name, ()))
-    return seen
+    visited: set[str] = set()
+    stack = list(direct.get(start, ()))
+    while stack:
+        name = stack.pop()
+        if name not in visited:
+            visited.add(name)
+            stack.extend(direct.get(name, ()))
+    return visited

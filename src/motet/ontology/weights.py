@@ -1,7 +1,7 @@
-"""How much load does each class carry, and how is it shared among brokers?
+"""Weights of classes by their load, and the distribution of a weighted class tree over brokers.
 
-The weighted class tree (OCWT) and its combination to a given number of brokers (COCWT), as pure functions. Counts
-come from whoever has them: a lake's history, a list of subscriptions.
+Pure functions for the weighted class tree (OCWT) and its combination to a number of brokers (COCWT). The counts come
+from the log of a lake or from a list of subscriptions.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from motet.model.errors import UsageError
-from motet.ontology.codes.cover import tree_parents
-from motet.ontology.hierarchy import Hierarchy
-
-#: The parent of a root.
-NONE = -1
+from motet.ontology.hierarchy import NO_PARENT, Hierarchy, tree_parents
 
 
 @dataclass(frozen=True)
 class WeightedTree:
-    """Nodes of a tree with their own weights. A node stands for one class, or for several that were combined."""
+    """A tree of nodes with weights. A node represents one class, or several combined ones."""
 
     members: tuple[tuple[int, ...], ...]
     parents: tuple[int, ...]
@@ -29,10 +25,10 @@ class WeightedTree:
 
     @cached_property
     def totals(self) -> tuple[float, ...]:
-        """The weight of each node with everything below it."""
+        """The total weight of the subtree of each node."""
         totals = list(self.weights)
         for node in reversed(self._parents_first):
-            if self.parents[node] != NONE:
+            if self.parents[node] != NO_PARENT:
                 totals[self.parents[node]] += totals[node]
         return tuple(totals)
 
@@ -41,8 +37,8 @@ class WeightedTree:
         below: dict[int, list[int]] = {}
         for node, parent in enumerate(self.parents):
             below.setdefault(parent, []).append(node)
-        order = list(below.get(NONE, ()))
-        for node in order:  # grows while it is walked
+        order = list(below.get(NO_PARENT, ()))
+        for node in order:  # children are appended during the loop
             order.extend(below.get(node, ()))
         return order
 
@@ -55,7 +51,7 @@ def class_weights(
     event_share: float = 0.5,
     smoothing: float = 1.0,
 ) -> tuple[float, ...]:
-    """The share of the load each node carries; shares add up to 1, and a class never seen gets ``smoothing`` counts.
+    """The share of the load of each node; shares add up to 1, and ``smoothing`` is added to each count.
 
     >>> from motet.ontology.hierarchy import hierarchy_from_parents
     >>> class_weights(hierarchy_from_parents({"Cat": ["Pet"]}), {"Cat": 2}, {}, event_share=1)
@@ -68,28 +64,28 @@ def class_weights(
 
 
 def weighted_tree(hierarchy: Hierarchy, weights: Sequence[float]) -> WeightedTree:
-    """The OCWT: every node of the hierarchy once, below one of its parents, with its weight."""
+    """The OCWT: the spanning tree of the hierarchy, with the weight of each node."""
     members = tuple((node,) for node in range(len(hierarchy.groups)))
     return WeightedTree(members, tuple(tree_parents(hierarchy)), tuple(map(float, weights)))
 
 
 def combine(tree: WeightedTree, brokers: int) -> WeightedTree:
-    """The COCWT: childless siblings, or an only child and its parent, combined lightest first until all have a broker.
+    """The COCWT: combines childless siblings, or an only child and its parent, lightest first, to ``brokers`` nodes.
 
     >>> tree = WeightedTree(((0,), (1,), (2,), (3,)), (-1, 0, 0, 0), (1.0, 5.0, 2.0, 1.0))
     >>> combine(tree, 3).members, combine(tree, 3).weights
     (((0,), (1,), (2, 3)), (1.0, 5.0, 3.0))
     """
     if brokers < 1:
-        raise UsageError(f"{brokers} brokers cannot carry anything", advice="give at least one broker")
-    combining = _Combining(tree)
-    while len(combining.members) > brokers and combining.combine_lightest():
+        raise UsageError(f"the number of brokers is {brokers}", advice="give at least one broker")
+    combiner = _TreeCombiner(tree)
+    while len(combiner.members) > brokers and combiner.combine_lightest():
         pass
-    return combining.result()
+    return combiner.result()
 
 
 def assign(tree: WeightedTree, broker_weights: Sequence[float]) -> dict[int, int]:
-    """Node → broker, the heaviest to the heaviest. There must be a broker for every node; others are spare."""
+    """Node → broker, the heaviest node to the heaviest broker; there must be at least as many brokers as nodes."""
     if len(broker_weights) < len(tree.weights):
         raise UsageError(
             f"{len(tree.weights)} nodes for {len(broker_weights)} brokers",
@@ -104,7 +100,7 @@ def broker_weight(
     bandwidth: float, compute: float, online: float, *, factors: tuple[float, float, float] = (1, 1, 1)
 ) -> float:
     """The paper's ``W = a1·bandwidth + a2·compute + a3·online time``."""
-    return sum(factor * part for factor, part in zip(factors, (bandwidth, compute, online), strict=True))
+    return sum(factor * term for factor, term in zip(factors, (bandwidth, compute, online), strict=True))
 
 
 def _shares(hierarchy: Hierarchy, counts: Mapping[str, float], smoothing: float) -> list[float]:
@@ -117,14 +113,14 @@ def _shares(hierarchy: Hierarchy, counts: Mapping[str, float], smoothing: float)
     return [count / total for count in by_node]
 
 
-class _Combining:
-    """The tree while nodes are being combined: per parent its childless children, lightest first."""
+class _TreeCombiner:
+    """Combines nodes of a tree; holds the childless children of each parent, lightest first."""
 
     def __init__(self, tree: WeightedTree) -> None:
-        self.members = {node: list(found) for node, found in enumerate(tree.members)}
+        self.members = {node: list(classes) for node, classes in enumerate(tree.members)}
         self._weights = dict(enumerate(tree.weights))
         self._parents = dict(enumerate(tree.parents))
-        self._children = dict.fromkeys([NONE, *self.members], 0)
+        self._children = dict.fromkeys([NO_PARENT, *self.members], 0)
         for parent in tree.parents:
             self._children[parent] += 1
         self._childless: dict[int, list[tuple[float, int]]] = {node: [] for node in self._children}
@@ -132,51 +128,51 @@ class _Combining:
             if self._children[node] == 0:
                 self._childless[self._parents[node]].append((self._weights[node], node))
         self._candidates: list[tuple[float, int]] = []
-        for parent, found in self._childless.items():
-            heapq.heapify(found)
-            self._offer(parent)
+        for parent, childless in self._childless.items():
+            heapq.heapify(childless)
+            self._push_candidate(parent)
 
     def combine_lightest(self) -> bool:
-        """Combine the two whose sum is least; false if only one node is left."""
+        """Combine the two nodes with the least total weight; false if only one node is left."""
         while self._candidates:
-            offered, parent = heapq.heappop(self._candidates)
-            if self._price(parent) == offered:
+            weight, parent = heapq.heappop(self._candidates)
+            if self._combined_weight(parent) == weight:
                 self._combine_below(parent)
                 return True
         return False
 
     def result(self) -> WeightedTree:
-        place = {node: number for number, node in enumerate(self.members)}
-        place[NONE] = NONE
+        index = {node: position for position, node in enumerate(self.members)}
+        index[NO_PARENT] = NO_PARENT
         return WeightedTree(
-            tuple(tuple(sorted(found)) for found in self.members.values()),
-            tuple(place[self._parents[node]] for node in self.members),
+            tuple(tuple(sorted(classes)) for classes in self.members.values()),
+            tuple(index[self._parents[node]] for node in self.members),
             tuple(self._weights[node] for node in self.members),
         )
 
-    def _price(self, parent: int) -> float | None:
-        found = self._childless.get(parent, [])
-        if len(found) > 1:
-            return found[0][0] + min(found[1:3])[0]
-        if len(found) == 1 and self._children[parent] == 1 and parent != NONE:
-            return found[0][0] + self._weights[parent]
+    def _combined_weight(self, parent: int) -> float | None:
+        childless = self._childless.get(parent, [])
+        if len(childless) > 1:
+            return childless[0][0] + min(childless[1:3])[0]
+        if len(childless) == 1 and self._children[parent] == 1 and parent != NO_PARENT:
+            return childless[0][0] + self._weights[parent]
         return None
 
-    def _offer(self, parent: int) -> None:
-        price = self._price(parent)
-        if price is not None:
-            heapq.heappush(self._candidates, (price, parent))
+    def _push_candidate(self, parent: int) -> None:
+        weight = self._combined_weight(parent)
+        if weight is not None:
+            heapq.heappush(self._candidates, (weight, parent))
 
     def _combine_below(self, parent: int) -> None:
         weight, node = heapq.heappop(self._childless[parent])
-        into = self._childless[parent][0][1] if self._childless[parent] else parent
-        self.members[into] += self.members.pop(node)
-        self._weights[into] += weight
+        target = self._childless[parent][0][1] if self._childless[parent] else parent
+        self.members[target] += self.members.pop(node)
+        self._weights[target] += weight
         self._children[parent] -= 1
-        if into != parent:
-            heapq.heapreplace(self._childless[parent], (self._weights[into], into))
-            self._offer(parent)
+        if target != parent:
+            heapq.heapreplace(self._childless[parent], (self._weights[target], target))
+            self._push_candidate(parent)
         else:
             above = self._parents[parent]
             heapq.heappush(self._childless[above], (self._weights[parent], parent))
-            self._offer(above)
+            self._push_candidate(above)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from motet.language.syntax import Construct, Delivery, Select
 from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
-from motet.ontology.picture import short_name
+from motet.ontology.drawing import short_name
 from motet.plan.leaf_predicates import LeafPredicates
 from motet.plan.leaf_tests import filter_of
 from motet.plan.nodes import ITERATION, Kind, Node, Start

@@ -25,8 +25,8 @@ from motet.model.terms import iri
 from motet.ontology.entailment import Reasoner
 from motet.ontology.hierarchy import Hierarchy, classify
 from motet.ontology.load import Ontology
+from motet.ontology.owl_names import TYPE, Triple
 from motet.ontology.topics import most_specific
-from motet.ontology.vocabulary import TYPE, Triple
 from motet.ontology.weights import WeightedTree, class_weights, weighted_tree
 from motet.spark.tables import read_lake
 

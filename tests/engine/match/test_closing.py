@@ -41,7 +41,7 @@ def told(matcher: Matcher, events: pa.RecordBatch) -> list[tuple[Notification, i
 
 
 CLOSING = "motet.engine.match.closing.needs_rules"
-PER_TRIPLE = ("motet.engine.match.needs.DERIVED_PER_TRIPLE", "motet.ontology.entailment.DERIVED_PER_TRIPLE")
+PER_TRIPLE = ("motet.engine.match.needs.INFERRED_PER_TRIPLE", "motet.ontology.entailment.INFERRED_PER_TRIPLE")
 
 
 @settings(max_examples=250, deadline=None)

@@ -51,7 +51,7 @@ def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
         random = Random(seed)
         background = random_background(random)
         reasoner = Reasoner(background, Entailment.RDFS)
-        if not reasoner.only_hierarchy:
+        if not reasoner.is_hierarchy_only:
             continue
         events = random_batch(random, 5)
         schema = reasoner.schema

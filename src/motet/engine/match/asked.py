@@ -18,7 +18,7 @@ from motet.engine.match.leaf import Shape
 from motet.engine.match.prefixes import named_beginning
 from motet.engine.match.segment import Block
 from motet.model.terms import RDF_TYPE
-from motet.ontology.reach import Consequences
+from motet.ontology.consequences import Consequences
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from motet.engine.match.asked import Asked
 from motet.engine.match.texts import Ints
 from motet.model.terms import RDF_TYPE
-from motet.ontology.entailment import DERIVED_PER_TRIPLE, Entailment, Reasoner
-from motet.ontology.reach import Consequences, Reach
+from motet.ontology.consequences import ConsequenceBound, Consequences
+from motet.ontology.entailment import INFERRED_PER_TRIPLE, Entailment, Reasoner
 
 Flags = npt.NDArray[np.bool_]
 
 
 def needs_nobody(reasoner: Reasoner) -> bool:
     """Whether there are no rules beyond the hierarchy that an event could set off."""
-    return reasoner.only_hierarchy and reasoner.mode is not Entailment.OWL_RL
+    return reasoner.is_hierarchy_only and reasoner.mode is not Entailment.OWL_RL
 
 
 def needs_rules(events: pa.RecordBatch, reasoner: Reasoner, asked: Asked) -> Flags:
@@ -31,7 +31,7 @@ def needs_rules(events: pa.RecordBatch, reasoner: Reasoner, asked: Asked) -> Fla
     nobody = np.zeros(len(events), np.bool_)
     if needs_nobody(reasoner):
         return nobody
-    reach = reasoner.reach
+    reach = reasoner.consequence_bound
     if not asked.properties:
         return nobody
     return ~nobody if reach is None else _Triples(events, reach, asked).needing(reasoner.limit)
@@ -40,7 +40,7 @@ def needs_rules(events: pa.RecordBatch, reasoner: Reasoner, asked: Asked) -> Fla
 class _Triples:
     """All triples of a batch, each with the number of what it can lead to."""
 
-    def __init__(self, events: pa.RecordBatch, reach: Reach, asked: Asked) -> None:
+    def __init__(self, events: pa.RecordBatch, reach: ConsequenceBound, asked: Asked) -> None:
         lists = events.column("triples")
         _, predicates, self._objects = lists.flatten().flatten()
         offsets = np.asarray(lists.offsets, np.int64)
@@ -50,9 +50,9 @@ class _Triples:
         self._names: list[str] = encoded.dictionary.to_pylist()
         self._number = np.array(encoded.indices, np.int64)
         found = [*self._of_predicates(), *self._of_classes()]
-        self._is_seen = np.array([one.merges or asked.sees(one) for one in found], np.bool_)
-        self._is_far = np.array([one.is_far for one in found], np.bool_)
-        self._excess = np.array([max(one.size - 1 - DERIVED_PER_TRIPLE, 0) for one in found], np.int64)
+        self._is_seen = np.array([one.may_merge or asked.sees(one) for one in found], np.bool_)
+        self._is_far = np.array([one.affects_others for one in found], np.bool_)
+        self._excess = np.array([max(one.size - 1 - INFERRED_PER_TRIPLE, 0) for one in found], np.int64)
 
     def needing(self, limit: int) -> Flags:
         """Which events can lead to what is asked for, or to more than the limit allows."""
@@ -71,7 +71,7 @@ class _Triples:
     def _elsewhere(self, limit: int) -> Ints:
         """How many triples about others can follow from each event; more than the limit is as good as any."""
         lengths, place = np.unique(self._lengths, return_inverse=True)
-        most = [min(self._reach.most_elsewhere(length), limit + 1) for length in lengths.tolist()]
+        most = [min(self._reach.max_elsewhere(length), limit + 1) for length in lengths.tolist()]
         return np.array(most, np.int64)[place]
 
     def _of_predicates(self) -> list[Consequences]:

@@ -17,7 +17,7 @@ from motet.engine.match.encode_kernels import COMPARED, IMPLIES, Vocabulary
 from motet.engine.match.prefixes import Beginning, named_beginning
 from motet.engine.match.texts import Codes, Ints, Numbers, codes, frozen, slots, texts
 from motet.model.terms import RDF_TYPE
-from motet.ontology.schema import Above, Properties
+from motet.ontology.schema import Ancestors, PropertyTable
 
 
 class Lists(NamedTuple):
@@ -28,7 +28,7 @@ class Lists(NamedTuple):
 
 
 def vocabulary(
-    predicates: Iterable[str], compared: set[str], superclasses: Above, properties: Properties
+    predicates: Iterable[str], compared: set[str], superclasses: Ancestors, properties: PropertyTable
 ) -> Vocabulary:
     """The vocabulary of leaves with these predicates under a hierarchy."""
     asked = list(dict.fromkeys([RDF_TYPE, *predicates]))
@@ -74,7 +74,7 @@ def class_names(known: Vocabulary) -> pa.Array:
     return names.slice(len(known.traits))
 
 
-def _classes(superclasses: Above, properties: Properties) -> Iterable[str]:
+def _classes(superclasses: Ancestors, properties: PropertyTable) -> Iterable[str]:
     for name, above in superclasses.items():
         yield from _plain((name, *above))
     for _, subjects, objects in properties.values():

@@ -1,5 +1,5 @@
 """Class codes: numbers from which subsumption can be read without the ontology.
 
-Three of them behind one interface (``interface.Codes``): ``interval`` (the default), ``prime`` and ``digit``. Each
-module has ``encode(hierarchy)``.
+Three kinds implement ``class_codes.ClassCodes``: ``interval`` (the default), ``prime`` and ``digit``. Each module has a
+function ``encode(hierarchy)``.
 """

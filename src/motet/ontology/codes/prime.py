@@ -1,9 +1,9 @@
-"""Prime codes: a class's code is the product of its ancestors' primes and its own; to subsume is to divide.
+"""Prime codes: the code of a class is the product of its prime and its ancestors' primes; to subsume is to divide.
 
-The paper multiplies the parents' codes. Where two parents share an ancestor that would count its prime twice, and
-again twice at each such meeting below, until codes double in length with every level; here each prime counts once,
-which changes no answer (``literal=True`` gives the paper's wording, for measuring). Codes grow with the number of
-ancestors and the size of their primes: see ``bits``.
+The paper multiplies the codes of the parents. Where two parents share an ancestor, that counts its prime twice, and
+codes double in length with every such level. Here each prime counts once, which gives the same answers
+(``literal=True`` follows the paper, for measurements). The length of codes grows with the number of ancestors and the
+size of their primes: see ``bits``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from motet.model.errors import LimitError
-from motet.ontology.codes.interface import Nodes
+from motet.ontology.codes.class_codes import Nodes
 from motet.ontology.hierarchy import Hierarchy
 
-#: Bits of one code past which dividing costs more than anything it could save.
+#: Maximum length of a code in bits; division of longer ones is too slow.
 BITS_LIMIT = 2**16
 
 
@@ -45,21 +45,21 @@ class PrimeCodes:
         return np.equal(remainders, 0).astype(np.bool_)
 
     def generalisations(self, code: int) -> tuple[int, ...]:
-        """The nodes whose prime divides a code: the class itself and everything above it."""
+        """The nodes whose prime divides a code: the class itself and its ancestors."""
         return tuple(node for node, prime in enumerate(self.primes) if code % prime == 0)
 
 
 def encode(hierarchy: Hierarchy, *, literal: bool = False, bits_limit: int = BITS_LIMIT) -> PrimeCodes:
-    """Give the smallest primes to the classes with most below them, and multiply.
+    """Assign the smallest primes to the classes with most descendants, and multiply.
 
     >>> from motet.ontology.hierarchy import hierarchy_from_parents
     >>> encode(hierarchy_from_parents({"Film": ["Video"], "Action": ["Film"]})).codes
     (2, 6, 30)
     """
     below = Counter(node for ancestors in hierarchy.ancestors for node in ancestors)
-    by_use = sorted(range(len(hierarchy.groups)), key=lambda node: (-below[node], node))
-    primes = [0] * len(by_use)
-    for node, prime in zip(by_use, first_primes(len(by_use)), strict=True):
+    by_descendants = sorted(range(len(hierarchy.groups)), key=lambda node: (-below[node], node))
+    primes = [0] * len(by_descendants)
+    for node, prime in zip(by_descendants, first_primes(len(by_descendants)), strict=True):
         primes[node] = prime
     codes: list[int] = []
     for node, parents in enumerate(hierarchy.parents):
@@ -75,7 +75,8 @@ def encode(hierarchy: Hierarchy, *, literal: bool = False, bits_limit: int = BIT
 
 
 def first_primes(count: int) -> list[int]:
-    """
+    """The first ``count`` primes.
+
     >>> first_primes(6)
     [2, 3, 5, 7, 11, 13]
     """

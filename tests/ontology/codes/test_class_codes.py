@@ -11,30 +11,30 @@ from hypothesis import strategies as st
 
 from motet.model.errors import LimitError, UsageError
 from motet.ontology.codes import digit, interval, prime
-from motet.ontology.codes.interface import Codes
+from motet.ontology.codes.class_codes import ClassCodes
 from motet.ontology.hierarchy import Hierarchy, hierarchy_from_parents
 
 
-def random_hierarchy(count: int, most_parents: int, seed: int) -> Hierarchy:
+def random_hierarchy(count: int, max_parents: int, seed: int) -> Hierarchy:
     rng = random.Random(seed)
-    parents = {f"c{i}": [f"c{rng.randrange(i)}" for _ in range(rng.randint(1, most_parents))] for i in range(1, count)}
+    parents = {f"c{i}": [f"c{rng.randrange(i)}" for _ in range(rng.randint(1, max_parents))] for i in range(1, count)}
     return hierarchy_from_parents(parents)
 
 
 def expected(hierarchy: Hierarchy) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """The whole truth as a matrix: row subsumes column."""
+    """The subsumptions of the hierarchy as a matrix: row subsumes column."""
     matrix = np.eye(len(hierarchy.groups), dtype=np.bool_)
     for node, ancestors in enumerate(hierarchy.ancestors):
         matrix[list(ancestors), node] = True
     return matrix
 
 
-def answers(codes: Codes) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def answers(codes: ClassCodes) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     nodes = np.arange(len(codes.hierarchy.groups))
     return codes.subsumes(nodes[:, None], nodes[None, :])
 
 
-def encode_all(hierarchy: Hierarchy) -> list[Codes]:
+def encode_all(hierarchy: Hierarchy) -> list[ClassCodes]:
     return [
         interval.encode(hierarchy),
         prime.encode(hierarchy),
@@ -48,7 +48,7 @@ statements = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_siz
 
 @given(statements)
 def test_every_code_agrees_with_the_hierarchy(pairs: list[tuple[int, int]]) -> None:
-    """For any DAG, with several parents, equivalences and several roots, every code gives the hierarchy's answer."""
+    """For any DAG, with several parents, equivalences and several roots, every code agrees with the hierarchy."""
     hierarchy = hierarchy_from_parents({f"c{i}": [f"c{b}" for a, b in pairs if a == i] for i in range(16)})
     truth = expected(hierarchy)
     assert [bool((answers(codes) == truth).all()) for codes in encode_all(hierarchy)] == [True] * 4
@@ -69,8 +69,8 @@ def test_every_code_agrees_on_ten_thousand_classes() -> None:
     assert [wrong_pairs(codes) for codes in encode_all(hierarchy)[:3]] == [0, 0, 0]
 
 
-def wrong_pairs(codes: Codes) -> int:
-    """How many answers differ from the hierarchy's, some rows at a time: a hundred million do not fit."""
+def wrong_pairs(codes: ClassCodes) -> int:
+    """The number of pairs on which codes and hierarchy differ, computed some rows at a time to save memory."""
     descendants: list[list[int]] = [[node] for node in range(len(codes.hierarchy.groups))]
     for node, ancestors in enumerate(codes.hierarchy.ancestors):
         for ancestor in ancestors:
@@ -85,14 +85,14 @@ def wrong_pairs(codes: Codes) -> int:
     return wrong
 
 
-def test_one_parent_each_needs_one_interval_each() -> None:
+def test_a_tree_needs_one_interval_per_class() -> None:
     """In a tree every class has exactly one interval."""
     codes = interval.encode(random_hierarchy(300, 1, seed=1))
-    assert codes.cover.most == 1
+    assert codes.cover.max_intervals == 1
 
 
-def test_a_class_can_be_asked_about_many_numbers() -> None:
-    """The test that matching makes, one class against many numbers, gives the same answer."""
+def test_one_class_is_compared_with_many_numbers() -> None:
+    """Comparing one class with many numbers, as matching does, agrees with the hierarchy."""
     codes = interval.encode(random_hierarchy(200, 2, seed=2))
     found = np.array([codes.below(node, codes.cover.points) for node in range(200)])
     assert (found == expected(codes.hierarchy)).all()
@@ -100,33 +100,33 @@ def test_a_class_can_be_asked_about_many_numbers() -> None:
 
 @given(statements, st.lists(st.lists(st.integers(0, 15), max_size=3), max_size=30))
 def test_classes_can_be_added_without_renumbering(pairs: list[tuple[int, int]], added: list[list[int]]) -> None:
-    """Added classes get codes that agree, and no class that was there gets another number."""
+    """The codes of added classes agree with the hierarchy, and the numbers of other classes do not change."""
     codes = interval.encode(hierarchy_from_parents({f"c{i}": [f"c{b}" for a, b in pairs if a == i] for i in range(16)}))
-    before = codes.own
+    before = codes.tree_intervals
     for number, parents in enumerate(added):
         names = [f"new{number - 1}" if number and parent == 0 else f"c{parent}" for parent in parents]
         codes = codes.add(f"new{number}", names)
-    assert codes.own[: len(before)] == before
+    assert codes.tree_intervals[: len(before)] == before
     assert (answers(codes) == expected(codes.hierarchy)).all()
 
 
-def test_a_full_gap_is_no_obstacle() -> None:
-    """When nothing is left between two numbers, a new class finds its number elsewhere."""
+def test_a_class_is_added_when_the_gap_is_full() -> None:
+    """A class whose parents have no gap left gets a number outside their intervals."""
     codes = interval.encode(hierarchy_from_parents({"b": ["a"]}))
     for number in range(80):
         codes = codes.add(f"n{number}", [f"n{number - 1}" if number else "b"])
     assert (answers(codes) == expected(codes.hierarchy)).all()
-    assert codes.cover.most > 1
+    assert codes.cover.max_intervals > 1
 
 
 def test_a_class_is_added_once() -> None:
     """Adding a class that has a code is refused."""
-    with pytest.raises(UsageError, match="has a code already"):
+    with pytest.raises(UsageError, match="already has a code"):
         interval.encode(hierarchy_from_parents({"b": ["a"]})).add("b", ["a"])
 
 
-def test_factors_are_generalisations() -> None:
-    """The primes that divide a class's code are those of the class and everything above it."""
+def test_factors_are_superclasses() -> None:
+    """The primes that divide a class's code are those of the class and its superclasses."""
     hierarchy = random_hierarchy(200, 3, seed=3)
     codes = prime.encode(hierarchy)
     found = [set(codes.generalisations(code)) for code in codes.codes]
@@ -141,8 +141,8 @@ def test_the_papers_product_is_the_same_in_a_tree_and_longer_in_a_lattice() -> N
     assert prime.encode(lattice, literal=True, bits_limit=2**30).bits > 20 * prime.encode(lattice).bits
 
 
-def test_prime_codes_stop_where_they_are_no_longer_practical() -> None:
-    """A hierarchy whose codes would grow past the limit is refused, with the way out."""
+def test_prime_codes_have_a_maximum_length() -> None:
+    """A hierarchy whose codes exceed the limit is refused with advice."""
     chain = hierarchy_from_parents({f"c{i}": [f"c{i - 1}"] for i in range(1, 100)})
     with pytest.raises(LimitError, match="needs more than 64 bits\n  use interval codes"):
         prime.encode(chain, bits_limit=64)
@@ -159,8 +159,8 @@ def test_a_child_copies_its_parents_digits_and_sets_the_next() -> None:
     assert codes.number(0) == 0o1000
 
 
-def test_heavier_classes_leave_more_room() -> None:
-    """The digits of siblings are spaced by the weight of the one before."""
+def test_heavier_classes_have_larger_gaps() -> None:
+    """The gap after the digit of a sibling grows with its weight."""
     hierarchy = hierarchy_from_parents({"light": ["top"], "heavy": ["top"]})
     weights = [1.0 if group == ("light",) else 9.0 for group in hierarchy.groups]
     codes = digit.encode(hierarchy, b=4, weights=weights)
@@ -171,7 +171,7 @@ def test_heavier_classes_leave_more_room() -> None:
     }
 
 
-def test_like_siblings_stand_together() -> None:
+def test_similar_siblings_have_neighbouring_digits() -> None:
     """Siblings that share another parent get neighbouring digits."""
     parents = {
         "a": ["top", "x"],
@@ -196,5 +196,5 @@ def test_too_many_siblings_take_another_digit() -> None:
 
 
 def test_an_empty_hierarchy_has_codes() -> None:
-    """No class, no code, no complaint."""
+    """Encoding a hierarchy without classes gives no codes and no error."""
     assert [codes.hierarchy.groups for codes in encode_all(hierarchy_from_parents({}))] == [()] * 4

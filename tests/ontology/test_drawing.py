@@ -1,4 +1,4 @@
-"""Pictures of hierarchies."""
+"""Drawings of hierarchies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motet.ontology.drawing import as_svg, as_text
 from motet.ontology.hierarchy import Hierarchy, hierarchy_from_parents
-from motet.ontology.picture import as_svg, as_text
 
 PETS = {
     "<urn:x#Cat>": ["<urn:x#Pet>"],
@@ -20,7 +20,7 @@ PETS = {
 
 
 def test_a_tree_as_text() -> None:
-    """Equivalent classes share a line, a second parent repeats the name only, and what cannot have members says so."""
+    """Equivalent classes share a line, second parents have only the name, and unsatisfiable classes are marked."""
     hierarchy = hierarchy_from_parents({**PETS, "<urn:x#Cat>": ["<urn:x#Pet>", "<urn:x#Felis>"]})
     marked = Hierarchy(hierarchy.groups, hierarchy.parents, frozenset({"<urn:x#Rex>"}))
     assert as_text(marked, {"<urn:x#Hound>": "a hound"}).splitlines() == [

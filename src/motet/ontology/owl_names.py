@@ -1,10 +1,13 @@
-"""The RDFS and OWL names that reasoning reads, as canonical N-Triples terms."""
+"""The RDFS and OWL names that reasoning uses, as canonical N-Triples terms."""
 
 from __future__ import annotations
 
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD
 
 Triple = tuple[str, str, str]
+
+#: Namespaces that are abbreviated in messages.
+PREFIXES = {RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:", XSD: "xsd:"}
 
 TYPE = RDF_TYPE
 FIRST, REST, NIL = f"<{RDF}first>", f"<{RDF}rest>", f"<{RDF}nil>"
@@ -35,7 +38,7 @@ SOURCE, ASSERTION, TARGET, TARGET_VALUE = (
     f"<{OWL}{name}>" for name in ("sourceIndividual", "assertionProperty", "targetIndividual", "targetValue")
 )
 
-_OTHER_STRUCTURE = ("onDatatype", "withRestrictions", "datatypeComplementOf", "annotatedSource")
+_OTHER_STRUCTURAL = ("onDatatype", "withRestrictions", "datatypeComplementOf", "annotatedSource")
 _FACETS = (
     "minInclusive",
     "minExclusive",
@@ -53,7 +56,7 @@ STRUCTURAL_PREDICATES = frozenset(
         *(FIRST, REST, SUBCLASS, SUBPROPERTY, DOMAIN, RANGE, EQUIVALENT_CLASS, EQUIVALENT_PROPERTY, INVERSE),
         *(CHAIN, KEY, INTERSECTION, UNION, DISJOINT_UNION, ONE_OF, COMPLEMENT, ON_PROPERTY, SOME, ONLY, VALUE),
         *(DISJOINT, PROPERTY_DISJOINT, MEMBERS, DISTINCT_MEMBERS, SOURCE, IMPORTS),
-        *(f"<{OWL}{name}>" for name in _OTHER_STRUCTURE),
+        *(f"<{OWL}{name}>" for name in _OTHER_STRUCTURAL),
         *(f"<{XSD}{facet}>" for facet in _FACETS),
     ]
 )
@@ -75,3 +78,11 @@ def is_blank(term: str) -> bool:
 
 def is_literal(term: str) -> bool:
     return term.startswith('"')
+
+
+def abbreviate(term: str) -> str:
+    """A term with the prefix rdf:, rdfs:, owl: or xsd: in place of its namespace."""
+    for namespace, prefix in PREFIXES.items():
+        if term.startswith(f"<{namespace}"):
+            return prefix + term[len(namespace) + 1 : -1]
+    return term

@@ -1,13 +1,13 @@
-"""Contradictions by named examples of each rule."""
+"""Inconsistencies, with an example of each rule."""
 
 from __future__ import annotations
 
 import pytest
 
-from motet.ontology.clashes import Clashes
 from motet.ontology.entailment import Reasoner
-from motet.ontology.read import parse
-from motet.ontology.vocabulary import Triple
+from motet.ontology.inconsistencies import InconsistencyChecker
+from motet.ontology.load import parse_ontology
+from motet.ontology.owl_names import Triple
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -16,7 +16,7 @@ PREFIXES = """
 
 
 def triples(turtle: str) -> tuple[Triple, ...]:
-    return parse((PREFIXES + turtle).encode()).triples
+    return parse_ontology((PREFIXES + turtle).encode()).triples
 
 
 CLASHES = {
@@ -44,29 +44,29 @@ CLASHES = {
 
 
 @pytest.mark.parametrize("name", CLASHES)
-def test_each_contradiction_is_found_in_the_event(name: str) -> None:
-    """Each rule that concludes false finds the event that breaks it, and nothing in the background before."""
+def test_each_inconsistency_is_found_in_the_event(name: str) -> None:
+    """Each rule that concludes false finds the inconsistency of its event, and none in the background."""
     ontology, event = CLASHES[name]
-    clashes = Clashes(Reasoner(triples(ontology)))
-    assert clashes.in_background() == ()
-    assert {clash.rule for clash in clashes.in_event(triples(event))} == {name.split(maxsplit=1)[0]}
+    clashes = InconsistencyChecker(Reasoner(triples(ontology)))
+    assert clashes.check_background() == ()
+    assert {clash.rule for clash in clashes.check_event(triples(event))} == {name.split(maxsplit=1)[0]}
 
 
 @pytest.mark.parametrize("name", CLASHES)
-def test_each_contradiction_is_found_in_the_background(name: str) -> None:
-    """The same facts in the ontology itself are found there."""
+def test_each_inconsistency_is_found_in_the_background(name: str) -> None:
+    """The same triples in the ontology are found as inconsistencies of the background."""
     ontology, event = CLASHES[name]
-    clashes = Clashes(Reasoner(triples(ontology + event)))
-    assert name.split(maxsplit=1)[0] in {clash.rule for clash in clashes.in_background()}
+    clashes = InconsistencyChecker(Reasoner(triples(ontology + event)))
+    assert name.split(maxsplit=1)[0] in {clash.rule for clash in clashes.check_background()}
 
 
-def test_an_event_without_contradiction_has_none() -> None:
-    """What the background does wrong is not the event's fault."""
-    clashes = Clashes(Reasoner(triples(":A owl:disjointWith :B . :x a :A, :B .")))
-    assert clashes.in_event(triples(":e a :A .")) == ()
+def test_an_event_does_not_inherit_inconsistencies() -> None:
+    """An inconsistency of the background is not reported for an event."""
+    clashes = InconsistencyChecker(Reasoner(triples(":A owl:disjointWith :B . :x a :A, :B .")))
+    assert clashes.check_event(triples(":e a :A .")) == ()
 
 
-def test_matching_goes_on() -> None:
-    """An event that contradicts the ontology is closed like any other."""
+def test_an_inconsistent_event_is_closed() -> None:
+    """An event that is inconsistent with the ontology has a closure."""
     reasoner = Reasoner(triples(":A owl:disjointWith :B ; rdfs:subClassOf :C ."))
     assert reasoner.close(triples(":e a :A, :B .")) == set(triples(":e a :A, :B, :C ."))

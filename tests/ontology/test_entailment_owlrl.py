@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ontology import random_ontologies as generator
 
-from motet.ontology import vocabulary as v
+from motet.ontology import owl_names as v
 from motet.ontology.entailment import Reasoner
-from motet.ontology.vocabulary import Triple
+from motet.ontology.owl_names import Triple
 
 OURS = "<urn:x:"
 #: owlrl takes a name to be below itself only when it is declared, and then knows equal restrictions for what they are.
@@ -31,7 +31,7 @@ def materialised(triples: tuple[Triple, ...]) -> set[Triple]:
 
 
 def about_names(found: set[Triple]) -> set[Triple]:
-    """What is said of named things with named classes and properties; owlrl adds its axiomatic triples to it."""
+    """The triples of named individuals, classes and properties, without the axiomatic triples of owlrl."""
     return {
         (s, p, o)
         for s, p, o in found
@@ -48,7 +48,7 @@ def about_names(found: set[Triple]) -> set[Triple]:
     st.lists(generator.relation, max_size=3),
     st.lists(generator.relation, min_size=1, max_size=4),
 )
-def test_owl_rl_is_what_owlrl_materialises(axioms: list[str], background: list[str], event: list[str]) -> None:
+def test_owl_rl_agrees_with_owlrl(axioms: list[str], background: list[str], event: list[str]) -> None:
     """Background and event closure together are owlrl's materialisation of both, for any ontology and event."""
     ontology, own = generator.triples("".join([DECLARED, *axioms, *background])), generator.triples("".join(event))
     reasoner = Reasoner(ontology)
