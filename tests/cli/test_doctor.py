@@ -92,7 +92,7 @@ def test_the_table_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
     lines = capsys.readouterr().out.splitlines()
     assert [name for name in ("Python", "Java", "pyarrow") if not any(name in line for line in lines)] == []
-    assert lines[-1] == "Everything needed is here."
+    assert lines[-1] == "All requirements are met."
 
 
 def test_missing_java_is_named_with_advice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,10 @@ def written(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def test_nothing_to_remark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_diagnostics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Status 0 and one line."""
     assert main(["lint", written(tmp_path, "good.motet", GOOD)]) == 0
-    assert capsys.readouterr().out == "1 subscription: nothing to remark\n"
+    assert capsys.readouterr().out == "1 subscription: no diagnostics\n"
 
 
 def test_what_never_matches_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

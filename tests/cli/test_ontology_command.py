@@ -182,8 +182,8 @@ def test_what_is_described_must_be_clear(tmp_path: Path, capsys: pytest.CaptureF
     two = write(tmp_path / "two.ttl", ":a a :Film . :b :by :me .")
     arguments = ["ontology", "topics", films, "--description", two]
     assert main(arguments) == 2
-    assert "is about 2 individuals" in capsys.readouterr().err
+    assert "describes 2 individuals" in capsys.readouterr().err
     assert main([*arguments, "--individual", "urn:x:c"]) == 2
-    assert "says nothing about <urn:x:c>" in capsys.readouterr().err
+    assert "does not describe <urn:x:c>" in capsys.readouterr().err
     assert main([*arguments, "--individual", "urn:x:b"]) == 1
     assert main([*arguments, "--individual", "urn:x:a"]) == 0

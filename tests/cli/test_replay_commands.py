@@ -89,7 +89,7 @@ def test_diff_the_other_way_round_and_as_json(home: Path, capsys: pytest.Capture
     assert change["why_not"]["reasons"][0]["reason"]["kind"] == "too far"
 
 
-def test_diff_of_subscriptions_that_came_and_went(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_of_added_and_removed_subscriptions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that is not there on the other side has no why-not; beyond the limit changes are only counted."""
     (home / "single.motet").write_text(SINGLE)
     assert diff(home, "old.motet", "single.motet", "--limit", "1") == 0
@@ -99,7 +99,7 @@ def test_diff_of_subscriptions_that_came_and_went(home: Path, capsys: pytest.Cap
         ["single", "added", "1", "0"],
     ]
     assert "before" not in told.out
-    assert told.err == "1 more; --limit says for how many to say why\n"
+    assert told.err == "1 more changes are not explained; raise --limit to explain them\n"
 
 
 @pytest.mark.parametrize(

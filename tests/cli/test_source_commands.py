@@ -12,11 +12,11 @@ from motet.cli.main import main
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say where the events are"),
-        (["--watch", "in", "--nats", "nats://127.0.0.1:1"], "say where the events are"),
+        ([], "exactly one source is required"),
+        (["--watch", "in", "--nats", "nats://127.0.0.1:1"], "exactly one source is required"),
         (["--watch", "nowhere"], "there is no directory 'nowhere'"),
-        (["--nats", "nats://127.0.0.1:1"], "say which stream"),
-        (["--nats", "127.0.0.1", "--stream", "S"], "is no NATS address"),
+        (["--nats", "nats://127.0.0.1:1"], "requires the name of a stream"),
+        (["--nats", "127.0.0.1", "--stream", "S"], "is not a NATS URL"),
         (["--nats", "nats://127.0.0.1:1", "--stream", "S", "--content-type", "no/type"], "'no/type' is not known"),
         (["a.nq", "--once"], "--once is for --watch and --nats"),
         (["a.nq"], "there is no event file 'a.nq'"),

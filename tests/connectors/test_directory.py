@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from motet.connectors import directory as module
-from motet.connectors.directory import Directory
+from motet.connectors.directory import DirectorySource
 from motet.lake import Lake
 from motet.model.errors import DecodeError, UsageError
 
-DYING = Path(__file__).with_name("dying.py")
+CRASHING = Path(__file__).with_name("crashing.py")
 
 
 class Inbox:
@@ -34,8 +34,8 @@ class Inbox:
         if written is not None:
             os.utime(place, (written, written))
 
-    def source(self, *, settle: float = 0) -> Directory:
-        return Directory(self.path, self.lake, self.rejected.extend, settle=settle)
+    def source(self, *, stable_seconds: float = 0) -> DirectorySource:
+        return DirectorySource(self.path, self.lake, self.rejected.extend, stable_seconds=stable_seconds)
 
     def ids(self) -> list[str]:
         snapshot = self.lake.snapshot()
@@ -54,30 +54,30 @@ def test_the_oldest_file_comes_first_and_each_once(inbox: Inbox) -> None:
     inbox.put("a.nq", 3, written=20)
     inbox.put("deep/c.nq", 4, written=15)
     source = inbox.source()
-    assert [fed.inputs for fed in source.take(0)] == [3]
+    assert [result.inputs for result in source.ingest(0)] == [3]
     assert inbox.ids() == ["1", "2", "4", "3"]
-    assert list(source.take(1)) == []
-    assert list(inbox.source().take(2)) == [], "a new process knows what was taken"
+    assert list(source.ingest(1)) == []
+    assert list(inbox.source().ingest(2)) == [], "a new process knows what was taken"
 
 
 def test_a_file_is_taken_when_it_has_stopped_changing(inbox: Inbox) -> None:
     """A file that looks different at every look is still being written."""
-    source = inbox.source(settle=1)
+    source = inbox.source(stable_seconds=1)
     inbox.put("a.nq", 1)
-    assert (list(source.take(0)), source.is_done) == ([], False)
+    assert (list(source.ingest(0)), source.is_drained) == ([], False)
     inbox.put("a.nq", 1, 2)
-    assert (list(source.take(1)), source.is_done) == ([], False)
-    assert [fed.appended.accepted for fed in source.take(2)] == [2]
-    assert source.is_done
+    assert (list(source.ingest(1)), source.is_drained) == ([], False)
+    assert [result.receipt.accepted for result in source.ingest(2)] == [2]
+    assert source.is_drained
 
 
 def test_a_file_that_grew_adds_what_is_new(inbox: Inbox) -> None:
     """A file that changed is read again; events that are in the log are left out."""
     source = inbox.source()
     inbox.put("a.nq", 1, 2)
-    list(source.take(0))
+    list(source.ingest(0))
     inbox.put("a.nq", 1, 2, 3)
-    assert [(fed.appended.accepted, fed.appended.duplicates) for fed in source.take(1)] == [(1, 2)]
+    assert [(result.receipt.accepted, result.receipt.duplicates) for result in source.ingest(1)] == [(1, 2)]
 
 
 def test_bad_files_are_named_and_do_not_block(inbox: Inbox) -> None:
@@ -87,7 +87,7 @@ def test_bad_files_are_named_and_do_not_block(inbox: Inbox) -> None:
     (inbox.path / "torn.nq.gz").write_bytes(b"\x1f\x8bnothing")
     (inbox.path / ".hidden.nq").write_text("work in progress")
     inbox.put("good.nq", 1)
-    assert [(fed.inputs, fed.rejected) for fed in inbox.source().take(0)] == [(4, 3)]
+    assert [(result.inputs, result.rejected) for result in inbox.source().ingest(0)] == [(4, 3)]
     assert inbox.ids() == ["1"]
     names = sorted(Path(error.source or "").name for error in inbox.rejected)
     assert names == ["bad.ttl", "notes.txt", "torn.nq.gz"]
@@ -98,19 +98,24 @@ def test_an_unreadable_file_is_named_once_and_tried_again(inbox: Inbox, monkeypa
     inbox.put("a.nq", 1)
     source = inbox.source()
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert [fed.rejected for now in (0, 1) for fed in source.take(now)] == [1]
+    assert [result.rejected for now in (0, 1) for result in source.ingest(now)] == [1]
     monkeypatch.undo()
-    assert [fed.appended.accepted for fed in source.take(2)] == [1]
+    assert [result.receipt.accepted for result in source.ingest(2)] == [1]
 
 
 def test_large_files_are_committed_in_parts(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit is not larger than a group, and only whole files are noted as taken."""
-    monkeypatch.setattr(module, "GROUP_BYTES", 1)
-    monkeypatch.setattr(module, "SMALL_BYTES", 0)
+    monkeypatch.setattr(module, "COMMIT_BYTES", 1)
+    monkeypatch.setattr(module, "SMALL_FILE_BYTES", 0)
     inbox.put("a.nq", 1, 2, written=1)
     inbox.put("b.nq", 3, written=2)
     inbox.put("c.nq", 4, 5, written=3)
-    assert [(fed.inputs, fed.appended.accepted) for fed in inbox.source().take(0)] == [(0, 2), (1, 1), (1, 2), (1, 0)]
+    assert [(result.inputs, result.receipt.accepted) for result in inbox.source().ingest(0)] == [
+        (0, 2),
+        (1, 1),
+        (1, 2),
+        (1, 0),
+    ]
     assert inbox.ids() == ["1", "2", "3", "4", "5"]
 
 
@@ -123,7 +128,7 @@ def test_a_killed_process_neither_loses_nor_doubles(inbox: Inbox, place: str) ->
         inbox.put(f"{n}.nq", 2 * n, 2 * n + 1, written=n)
     (inbox.path / "20.ttl").write_text("<> <urn:p> 1 .")
     arguments = ["ingest", "--lake", str(inbox.lake.store.root), "--watch", str(inbox.path), "--once", "--json"]
-    killed = subprocess.run([sys.executable, DYING, place, "1", *arguments], capture_output=True, check=False)
+    killed = subprocess.run([sys.executable, CRASHING, place, "1", *arguments], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     subprocess.run([sys.executable, "-m", "motet.cli.main", *arguments], capture_output=True, check=True)
     ids = inbox.ids()
@@ -134,4 +139,4 @@ def test_a_killed_process_neither_loses_nor_doubles(inbox: Inbox, place: str) ->
 def test_a_lake_cannot_be_its_own_source(inbox: Inbox) -> None:
     """A directory that holds the lake would feed the lake to itself."""
     with pytest.raises(UsageError, match="is inside the directory"):
-        Directory(inbox.path.parent, inbox.lake, inbox.rejected.extend)
+        DirectorySource(inbox.path.parent, inbox.lake, inbox.rejected.extend)

@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from motet.cli.main import main
-from motet.connectors.ingestion import Fed
-from motet.connectors.nats import Stream, Subjects, deliver, follow_stream
+from motet.connectors.ingestion import IngestResult
+from motet.connectors.nats import StreamSource, SubjectSink, deliver, ingest_stream
 from motet.lake import Lake
 from motet.model.errors import DecodeError, EngineError, UsageError
 from motet.model.notifications import Notification
@@ -23,7 +24,7 @@ from motet.model.tables import notification_batch
 if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
-DYING = str(Path(__file__).with_name("dying.py"))
+CRASHING = str(Path(__file__).with_name("crashing.py"))
 CLOUD_EVENT = {"ce-specversion": "1.0", "ce-id": "7", "ce-source": "/rooms", "ce-type": "alarm"}
 
 With = Callable[[Callable[["JetStreamContext"], Any]], Any]
@@ -62,13 +63,19 @@ def stored(with_jetstream: With, stream: str) -> list[tuple[str, bytes, dict[str
     return found
 
 
-def take(url: str, stream: str, lake: Lake) -> tuple[list[Fed], list[DecodeError]]:
-    fed: list[Fed] = []
+def ingest(url: str, stream: str, lake: Lake) -> tuple[list[IngestResult], list[DecodeError]]:
+    results: list[IngestResult] = []
     rejected: list[DecodeError] = []
-    follow_stream(
-        Stream(url, stream, "motet"), lake, rejected.extend, told=fed.append, say=print, stopped=bool, once=True
+    ingest_stream(
+        StreamSource(url, stream, "motet"),
+        lake,
+        rejected.extend,
+        on_commit=results.append,
+        report=print,
+        stop_requested=Event(),
+        once=True,
     )
-    return fed, rejected
+    return results, rejected
 
 
 def rows(lake: Lake, *columns: str) -> list[dict[str, Any]]:
@@ -91,8 +98,8 @@ def test_headers_say_what_a_message_is(nats_url: str, with_jetstream: With, tmp_
         ],
     )
     lake = Lake.open(tmp_path / "lake")
-    fed, rejected = take(nats_url, "HEADERS", lake)
-    assert (sum(one.appended.accepted for one in fed), rejected) == (5, [])
+    results, rejected = ingest(nats_url, "HEADERS", lake)
+    assert (sum(result.receipt.accepted for result in results), rejected) == (5, [])
     ids = [row["id"] for row in rows(lake, "id")]
     origin = ids[1].removesuffix(":2")
     assert origin.startswith("urn:nats:HEADERS:")
@@ -103,13 +110,13 @@ def test_bad_messages_are_set_aside_whole(nats_url: str, with_jetstream: With, t
     """A message that cannot be decoded is kept with its place in the stream and does not come again."""
     publish(with_jetstream, "BAD", [(b"junk", None), (b"\xff", {"Content-Type": "image/png"}), (quad(1), None)])
     lake = Lake.open(tmp_path / "lake")
-    fed, rejected = take(nats_url, "BAD", lake)
-    assert [(one.inputs, one.appended.accepted, one.rejected) for one in fed] == [(3, 1, 2)]
+    results, rejected = ingest(nats_url, "BAD", lake)
+    assert [(result.inputs, result.receipt.accepted, result.rejected) for result in results] == [(3, 1, 2)]
     assert [(error.source, error.content) for error in rejected] == [
         ("BAD message 1", "junk"),
         ("BAD message 2", "\ufffd"),
     ]
-    assert take(nats_url, "BAD", lake) == ([], [])
+    assert ingest(nats_url, "BAD", lake) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -124,8 +131,8 @@ def test_killed_while_taking_messages(
     publish(with_jetstream, stream, [*messages, (b"<> <urn:p> 1 .", {"Content-Type": "text/turtle"})], ack_wait=0.5)
     lake = str(tmp_path / "lake")
     arguments = ["ingest", "--lake", lake, "--nats", nats_url, "--stream", stream, "--once", "--json"]
-    dying = [sys.executable, DYING, place, str(count), *arguments]
-    assert subprocess.run(dying, capture_output=True, check=False).returncode == -signal.SIGKILL
+    command = [sys.executable, CRASHING, place, str(count), *arguments]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     assert main(arguments) == 0
     ids = [row["id"] for row in rows(Lake.open(lake), "id")]
     named = sorted(id_ for id_ in ids if id_.startswith("urn:e:"))
@@ -137,11 +144,11 @@ def test_what_is_wrong_is_said(nats_url: str, with_jetstream: With, tmp_path: Pa
     publish(with_jetstream, "THERE", [])
     lake = Lake.open(tmp_path / "lake")
     with pytest.raises(UsageError, match=r"no stream 'ELSEWHERE'\n.*THERE"):
-        take(nats_url, "ELSEWHERE", lake)
+        ingest(nats_url, "ELSEWHERE", lake)
     with pytest.raises(EngineError, match=r"cannot connect to NATS at nats://127.0.0.1:1: "):
-        take("nats://me:secret@127.0.0.1:1", "THERE", lake)
-    with pytest.raises(UsageError, match="is no NATS address"):
-        take("http://127.0.0.1", "THERE", lake)
+        ingest("nats://me:secret@127.0.0.1:1", "THERE", lake)
+    with pytest.raises(UsageError, match="is not a NATS URL"):
+        ingest("http://127.0.0.1", "THERE", lake)
 
     async def unacknowledged(jetstream: JetStreamContext) -> None:
         from nats.js.api import AckPolicy, ConsumerConfig
@@ -149,8 +156,8 @@ def test_what_is_wrong_is_said(nats_url: str, with_jetstream: With, tmp_path: Pa
         await jetstream.add_consumer("THERE", ConsumerConfig(durable_name="motet", ack_policy=AckPolicy.NONE))
 
     with_jetstream(unacknowledged)
-    with pytest.raises(UsageError, match="is not one that pulls and acknowledges"):
-        take(nats_url, "THERE", lake)
+    with pytest.raises(UsageError, match="is not a pull consumer with explicit"):
+        ingest(nats_url, "THERE", lake)
 
 
 @pytest.fixture
@@ -179,8 +186,8 @@ def test_killed_while_delivering(place: str, count: int, nats_url: str, with_jet
     publish(with_jetstream, subject, [], window=0.1)  # the server has forgotten the first process's messages by then
     arguments = ["deliver", "--lake", str(notified.store.root), "--nats", nats_url, "--once", "--json"]
     arguments += ["--subject", subject + ".{subscription}"]
-    dying = [sys.executable, DYING, place, str(count), *arguments]
-    assert subprocess.run(dying, capture_output=True, check=False).returncode == -signal.SIGKILL
+    command = [sys.executable, CRASHING, place, str(count), *arguments]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     assert main(arguments) == 0
     messages = stored(with_jetstream, subject)
     assert [data.decode() for _, data, _ in messages] == lines(notified)
@@ -194,23 +201,30 @@ def test_nothing_is_delivered_twice(nats_url: str, with_jetstream: With, notifie
     """A second run has nothing to do, and later notifications follow the earlier ones."""
     publish(with_jetstream, "twice", [])
     counts: list[int] = []
-    subjects = Subjects(nats_url, "twice.all", "me")
+    sink = SubjectSink(nats_url, "twice.all", "me")
     for _ in range(2):
-        deliver(notified, subjects, told=counts.append, say=print, stopped=bool, once=True)
+        deliver(notified, sink, on_delivered=counts.append, report=print, stop_requested=Event(), once=True)
     assert counts == [500, 500, 100]
     notified.tick(2)
     notified.commit_notifications(notification_batch([(Notification("s", 9, 9, ("urn:e:9",), ()), 2)]), 2, 3)
-    deliver(notified, subjects, told=counts.append, say=print, stopped=bool, once=True)
+    deliver(notified, sink, on_delivered=counts.append, report=print, stop_requested=Event(), once=True)
     assert counts == [500, 500, 100, 1]
 
 
 def test_a_subject_without_a_stream_is_refused(nats_url: str, notified: Lake) -> None:
     """A message that no stream would keep is not sent into the void."""
     for subject, said in (
-        ("nobody.listens", "no stream of .* takes messages"),
-        ("a..b", "is no subject"),
-        ("a.*", "is no"),
+        ("nobody.listens", "no stream of .* has the subject"),
+        ("a..b", "is not a subject"),
+        ("a.*", "is not a subject"),
     ):
         with pytest.raises(UsageError, match=said):
-            deliver(notified, Subjects(nats_url, subject, "me"), told=print, say=print, stopped=bool, once=True)
+            deliver(
+                notified,
+                SubjectSink(nats_url, subject, "me"),
+                on_delivered=print,
+                report=print,
+                stop_requested=Event(),
+                once=True,
+            )
     assert notified.cursor("me") == 0

@@ -42,7 +42,18 @@ class Storm:
     def pipeline(self, *how: str) -> Iterator[subprocess.Popen[str]]:
         """`motet stream`, running; whatever is left of it in the end is killed."""
         where = ("--lake", str(self.lake.store.root), "--checkpoint", str(self.checkpoint))
-        command = [sys.executable, "-m", "motet.cli.main", *how, *where, "--buckets", "5", "--most", "40", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "motet.cli.main",
+            *how,
+            *where,
+            "--buckets",
+            "5",
+            "--max-records",
+            "40",
+            "--json",
+        ]
         with (
             tempfile.TemporaryFile("w+") as errors,
             subprocess.Popen(

@@ -178,4 +178,4 @@ def test_agreement_is_reported_as_json(capsys: pytest.CaptureFixture[str]) -> No
 def test_no_runs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Asking for nothing is a mistake, not a success."""
     assert main(["fuzz", "--runs", "0"]) == 2
-    assert "nothing to try" in capsys.readouterr().err
+    assert "--runs must be at least 1" in capsys.readouterr().err

@@ -21,7 +21,7 @@ def test_a_cluster_says_what_one_process_says(tmp_path: Path) -> None:
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     with standalone(2, memory="700M") as cluster:
         call = [sys.executable, "-m", "motet.cli.main", "submit", "--master", cluster.master, *conf, "--", "stream"]
-        call += ["--lake", str(lake.store.root), "--once", "--json", "--buckets", "4", "--most", "40"]
+        call += ["--lake", str(lake.store.root), "--once", "--json", "--buckets", "4", "--max-records", "40"]
         done = subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert doors.lines(lake.notifications()) == doors.expected(lake)

@@ -36,7 +36,7 @@ def test_a_connect_server_says_what_one_process_says(tmp_path: Path) -> None:
     replay = ["motet", "replay", "--lake", "lake", "--subscriptions", "two.motet"]
     run = ["motet", "run", "--subscriptions", "two.motet", "--events", "events.nq", "--arrival", "2026-01-01T00:00:00Z"]
     with connect() as remote:
-        stream = ["motet", "stream", "--lake", "lake", "--once", "--json", "--buckets", "4", "--most", "40"]
+        stream = ["motet", "stream", "--lake", "lake", "--once", "--json", "--buckets", "4", "--max-records", "40"]
         sums = json.loads(_said(stream, tmp_path, remote).splitlines()[-1])
         assert doors.lines(lake.notifications()) == doors.expected(lake)
         assert (sums["records"], sums["notifications"]) == (doors.RECORDS, len(doors.expected(lake)))

@@ -99,9 +99,9 @@ def test_an_environment_that_is_missing_and_cannot_be_packed_is_refused(tmp_path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--"], "there is no command to run"),
-        (["--", "lint", "x.motet"], "'lint' does not use Spark"),
-        (["--", "run", "--events", "x.nq"], "only when it is asked to"),
+        (["--"], "no command is given"),
+        (["--", "lint", "x.motet"], "`motet lint` does not use Spark"),
+        (["--", "run", "--events", "x.nq"], "runs on the embedded engine by default"),
     ],
 )
 def test_only_commands_on_spark_are_submitted(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,1 +1,1 @@
-"""The `motet` command: one module per subcommand, each with HELP, EXAMPLES, add_arguments() and run()."""
+"""The `motet` command: one module per subcommand, which parses arguments and prints results."""

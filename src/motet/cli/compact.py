@@ -1,4 +1,4 @@
-"""`motet compact`: merge a lake's small files and remove those nobody needs."""
+"""`motet compact`: merge the small files of a lake and delete unused ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 
 from motet.cli import output
 
-HELP = "merge a lake's small files; offsets and contents stay as they are"
+HELP = "merge the small files of a lake; offsets and contents stay the same"
 EXAMPLES = """\
   motet compact --lake building
   motet compact --lake building --vacuum     # also delete files replaced more than an hour ago
@@ -17,15 +17,15 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="DIR", required=True)
     parser.add_argument("--vacuum", action="store_true", help="delete files replaced or orphaned for over an hour")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake
 
     lake = Lake.open(args.lake, create=False)
-    facts: dict[str, object] = dataclasses.asdict(lake.compact())
+    fields: dict[str, object] = dataclasses.asdict(lake.compact())
     if args.vacuum:
-        facts["deleted"] = len(lake.vacuum())
-    output.print_json(facts) if args.json else output.print_facts(facts)
+        fields["deleted"] = len(lake.vacuum())
+    output.print_json(fields) if args.json else output.print_fields(fields)
     return 0

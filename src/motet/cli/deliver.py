@@ -1,4 +1,4 @@
-"""`motet deliver`: the notifications of a lake to subjects of a NATS server."""
+"""`motet deliver`: publish the notifications of a lake to subjects of a NATS server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import time
 
 from motet.cli import output
-from motet.cli.stopping import until_asked_to_stop
+from motet.cli.shutdown import graceful_shutdown
 
 HELP = "publish a lake's notifications to a NATS JetStream server"
 EXAMPLES = """\
@@ -21,34 +21,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--subject",
         default="motet.{subscription}",
-        help="where to; {subscription} is the subscription's name (default: %(default)s)",
+        help="the subject to publish to; {subscription} is replaced by the subscription's name (default: %(default)s)",
     )
-    parser.add_argument("--consumer", metavar="NAME", help="the cursor in the lake (default: nats:SUBJECT)")
-    parser.add_argument("--once", action="store_true", help="stop when everything there is has been delivered")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--consumer", metavar="NAME", help="the name of the cursor in the lake (default: nats:SUBJECT)")
+    parser.add_argument(
+        "--once", action="store_true", help="deliver the notifications that the lake holds now, then stop"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.connectors.nats import Subjects, deliver
+    from motet.connectors.nats import SubjectSink, deliver
     from motet.lake import Lake
 
     lake = Lake.open(args.lake, create=False)
     consumer = args.consumer or f"nats:{args.subject}"
     delivered, started = 0, time.perf_counter()
-    with until_asked_to_stop() as asked, output.counting("delivering") as show:
+    with graceful_shutdown() as stop_requested, output.status_line("delivering") as show:
 
-        def told(count: int) -> None:
+        def on_delivered(count: int) -> None:
             nonlocal delivered
             delivered += count
             show(f"{delivered} notifications")
 
-        subjects = Subjects(args.nats, args.subject, consumer)
-        deliver(lake, subjects, told=told, say=output.complain, stopped=asked.is_set, once=args.once)
-    facts = {
+        sink = SubjectSink(args.nats, args.subject, consumer)
+        deliver(
+            lake,
+            sink,
+            on_delivered=on_delivered,
+            report=output.warn,
+            stop_requested=stop_requested,
+            once=args.once,
+        )
+    fields = {
         "delivered": delivered,
         "consumer": consumer,
         "cursor": lake.cursor(consumer),
         "seconds": round(time.perf_counter() - started, 3),
     }
-    output.print_json(facts) if args.json else output.print_facts(facts)
+    output.print_json(fields) if args.json else output.print_fields(fields)
     return 0

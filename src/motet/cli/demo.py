@@ -1,4 +1,4 @@
-"""`motet demo`: a day in a building through the whole pipeline: what events mean, and how they combine."""
+"""`motet demo`: run the building demo: publish a day of events and show the notifications live."""
 
 from __future__ import annotations
 
@@ -20,21 +20,28 @@ if TYPE_CHECKING:
 
     from motet.embedded.cloud import Cloud
 
-HELP = "show a day in a building: events in, notifications out, on Spark"
+HELP = "run the building demo: a day of events, and its notifications as a live table"
 EXAMPLES = """\
   motet demo
   motet demo --events 50000 --seed 7 --directory big-day
   motet demo --engine embedded
 """
-MARK = "made-by-motet-demo"
-SHOWN = 14  # rows of the live table
+MARKER_FILE = "made-by-motet-demo"
+TABLE_ROWS = 14
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--events", type=int, default=6000, metavar="N", help="about how many (default: 6000)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed is another day (default: 1)")
-    parser.add_argument("--directory", default="motet-demo", metavar="DIR", help="made anew (default: motet-demo)")
-    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark")
+    parser.add_argument(
+        "--events", type=int, default=6000, metavar="N", help="approximate number of events (default: 6000)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random day (default: 1)")
+    parser.add_argument(
+        "--directory",
+        default="motet-demo",
+        metavar="DIR",
+        help="created, or replaced if an earlier demo created it (default: motet-demo)",
+    )
+    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
     parser.add_argument("--json", action="store_true", help="print the notifications and a summary as JSON")
 
 
@@ -42,42 +49,42 @@ def run(args: argparse.Namespace) -> int:
     import motet
     from motet.demo import building
 
-    home = _fresh(Path(args.directory))
-    paths = building.write_events(home / "events", events=max(args.events, 1), seed=args.seed)
+    directory = _empty_directory(Path(args.directory))
+    paths = building.write_events(directory / "events", events=max(args.events, 1), seed=args.seed)
     for source in (building.ontology_path(), building.subscriptions_path(), building.combined_path()):
-        shutil.copy(source, home)
-    begun = time.perf_counter()
-    output.complain(f"starting the {args.engine} engine ...")
+        shutil.copy(source, directory)
+    launched = time.perf_counter()
+    output.warn(f"starting the {args.engine} engine ...")
     with (
-        motet.open(home / "lake", engine=args.engine, ontology=[building.ontology_path()]) as cloud,
-        _Board(live=not args.json) as board,
+        motet.open(directory / "lake", engine=args.engine, ontology=[building.ontology_path()]) as cloud,
+        NotificationBoard(live=not args.json) as board,
     ):
         cloud.subscribe(building.subscriptions_path().read_text(), board.show)
         cloud.subscribe(building.combined_path().read_text(), board.show)
         cloud.flush()
         started = time.perf_counter()
         board.publish(cloud, paths[:1])  # Spark compiles and starts its workers with the first batch
-        warm = time.perf_counter()
-        warm_events = board.publish(cloud, paths[1:])
-        evening = time.perf_counter()
+        warmed_up = time.perf_counter()
+        later_events = board.publish(cloud, paths[1:])
+        finished = time.perf_counter()
     timing = {
-        "startup_seconds": round(started - begun, 1),
-        "first_batch_seconds": round(warm - started, 1),
-        "then_events_per_second": round(warm_events / (evening - warm)),
+        "startup_seconds": round(started - launched, 1),
+        "first_batch_seconds": round(warmed_up - started, 1),
+        "then_events_per_second": round(later_events / (finished - warmed_up)),
     }
-    _report(args, home, board, timing)
+    _report(args, directory, board, timing)
     return 0
 
 
-class _Board:
-    """The notifications as a table that grows while they come."""
+class NotificationBoard:
+    """The notifications received so far as a live table."""
 
     def __init__(self, *, live: bool) -> None:
         self.events = 0
-        self.lines: list[str] = []  # notifications
+        self.lines: list[str] = []  # one notification each
         self._live = live
 
-    def __enter__(self) -> _Board:
+    def __enter__(self) -> NotificationBoard:
         from rich.live import Live
 
         self._display = Live(get_renderable=self._table, refresh_per_second=8) if self._live else None
@@ -91,7 +98,7 @@ class _Board:
             print()
 
     def publish(self, cloud: Cloud, paths: Sequence[Path]) -> int:
-        """Publish files and wait until their notifications have come; returns the number of events."""
+        """Publish files, wait until their notifications are delivered, and return the number of events."""
         before = self.events
         for path in paths:
             self.events += cloud.publish(path.read_bytes()).accepted
@@ -105,48 +112,49 @@ class _Board:
         from rich.table import Table
 
         title = f"{self.events} events published, {len(self.lines)} notifications"
-        table = Table("time", "subscription", "what", title=title, title_justify="left", min_width=100)
-        for line in self.lines[-SHOWN:]:
+        table = Table("time", "subscription", "bindings", title=title, title_justify="left", min_width=100)
+        for line in self.lines[-TABLE_ROWS:]:
             table.add_row(*_row(json.loads(line)))
         return table
 
 
 def _row(notification: Mapping[str, Any]) -> tuple[str, str, str]:
-    what = "  ".join(f"{name} {_short(term['value'])}" for name, term in notification["bindings"].items())
-    return notification["end"][:19].replace("T", " "), notification["subscription"], what or "(signal)"
+    bindings = "  ".join(f"{name} {_short(term['value'])}" for name, term in notification["bindings"].items())
+    return notification["end"][:19].replace("T", " "), notification["subscription"], bindings or "(signal)"
 
 
 def _short(value: str) -> str:
-    """The last step of an IRI; literals as they are."""
+    """The last segment of an IRI; literals unchanged."""
     return value.rsplit("/", 1)[-1].rsplit("#", 1)[-1] if value.startswith("http") else value
 
 
-def _fresh(home: Path) -> Path:
-    """An empty directory for the demo; only what an earlier demo made is removed."""
-    if home.exists() and any(home.iterdir()):
-        if not (home / MARK).exists():
-            raise UsageError(f"{home} is not empty", advice="Choose another --directory.")
-        shutil.rmtree(home)
-    home.mkdir(parents=True, exist_ok=True)
-    (home / MARK).touch()
-    return home
+def _empty_directory(path: Path) -> Path:
+    """An empty directory for the demo; only the directory of an earlier demo is deleted."""
+    if path.exists() and any(path.iterdir()):
+        if not (path / MARKER_FILE).exists():
+            raise UsageError(f"{path} is not empty", advice="Choose another --directory.")
+        shutil.rmtree(path)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / MARKER_FILE).touch()
+    return path
 
 
-def _report(args: argparse.Namespace, home: Path, board: _Board, timing: Mapping[str, object]) -> None:
+def _report(args: argparse.Namespace, directory: Path, board: NotificationBoard, timing: Mapping[str, object]) -> None:
     counts = Counter(json.loads(line)["subscription"] for line in board.lines)
-    facts = {
+    fields = {
         "events": board.events,
         "notifications": len(board.lines),
         "by_subscription": dict(sorted(counts.items())),
         "engine": args.engine,
         **timing,
-        "lake": str(home / "lake"),
+        "lake": str(directory / "lake"),
     }
     if args.json:
-        output.print_json(facts | {"lines": board.lines})
+        output.print_json(fields | {"lines": board.lines})
         return
-    output.print_facts(facts)
+    output.print_fields(fields)
     print(
-        f"\nTry next:\n  motet inspect --lake {home / 'lake'}\n"
-        f"  motet run --subscriptions {home}/*.motet --ontology {home}/building.ttl --events {home}/events/*.nq"
+        f"\nTry next:\n  motet inspect --lake {directory / 'lake'}\n"
+        f"  motet run --subscriptions {directory}/*.motet --ontology {directory}/building.ttl "
+        f"--events {directory}/events/*.nq"
     )

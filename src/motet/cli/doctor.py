@@ -22,10 +22,10 @@ from motet.model.errors import JavaError
 from motet.spark.java import find_java
 from motet.spark.session import cores, memory
 
-HELP = "check that everything Motet needs is here"
+HELP = "check that this machine has what Motet needs"
 EXAMPLES = """\
-  motet doctor           what is here, what is missing, and what to do
-  motet doctor --json    the same for programs
+  motet doctor
+  motet doctor --json
 """
 
 PYTHON = (3, 11)
@@ -196,4 +196,4 @@ def _print_table(results: list[CheckResult], healthy: bool) -> None:
     for result in results:
         if result.advice:
             console.print(f"{result.name}: {result.advice}", markup=False)
-    console.print("Everything needed is here." if healthy else "Something needed is missing.")
+    console.print("All requirements are met." if healthy else "A requirement is not met.")

@@ -1,4 +1,4 @@
-"""`motet explain`: how subscriptions will be run: what is shared, remembered, spread, and how events are matched."""
+"""`motet explain`: show the plan of subscriptions: shared nodes, state, partitioning and matching."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from motet.cli import output
+from motet.cli.arguments import add_syntax_argument
 from motet.model.errors import UsageError
 
-HELP = "show how subscriptions will be run: what is shared, remembered, spread and looked up"
+HELP = "show the plan of subscriptions: shared nodes, state, partitioning and index lookups"
 EXAMPLES = """\
   motet explain fire.motet
   motet explain *.motet --json
@@ -18,13 +19,19 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files; they are planned together")
-    parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help="to follow derived events through")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files, planned together")
+    parser.add_argument(
+        "--ontology",
+        nargs="+",
+        metavar="FILE",
+        default=[],
+        help="OWL or RDFS files, to find which subscriptions derived events feed",
+    )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="for programs; times in microseconds")
-    form.add_argument("--dot", action="store_true", help="for Graphviz")
-    form.add_argument("--svg", metavar="FILE", help="draw the plan into this file")
-    parser.add_argument("--syntax", default="motet", metavar="NAME", help="how the files are written; default: motet")
+    form.add_argument("--json", action="store_true", help="print JSON, with times in microseconds")
+    form.add_argument("--dot", action="store_true", help="print a graph for Graphviz")
+    form.add_argument("--svg", metavar="FILE", help="write a drawing to this file")
+    add_syntax_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

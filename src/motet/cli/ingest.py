@@ -1,153 +1,146 @@
-"""`motet ingest`: events of files, of a directory that is watched, or of a NATS stream into a lake."""
+"""`motet ingest`: append the events of files, of a watched directory or of a NATS stream to a lake."""
 
 from __future__ import annotations
 
 import argparse
-import threading
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.cli.stopping import until_asked_to_stop
+from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
 from motet.model.times import UNITS
 
 if TYPE_CHECKING:
-    from motet.connectors.ingestion import Fed
-    from motet.lake import Appended, Lake
+    from motet.connectors.ingestion import IngestResult
+    from motet.lake import Lake
 
 HELP = "append the events of files, a watched directory or a NATS stream to a lake"
 EXAMPLES = """\
   motet ingest --lake building monday.nq tuesday.nq.gz
   motet ingest --lake building --lateness '10 min' --json *.trig
-  motet ingest --lake building --watch inbox            # until Ctrl-C; new files, each once
-  motet ingest --lake building --watch inbox --once     # what is there, then stop
+  motet ingest --lake building --watch inbox            # each new file once, until Ctrl-C
+  motet ingest --lake building --watch inbox --once     # the files that are there, then stop
   motet ingest --lake building --nats nats://127.0.0.1:4222 --stream EVENTS --durable motet
 """
-LOOK_SECONDS = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="event files, in the order to append")
-    parser.add_argument("--watch", metavar="DIR", help="take in the files that are, and that appear, in a directory")
-    parser.add_argument("--nats", metavar="URL", help="take in the messages of a stream of this NATS server")
-    parser.add_argument("--stream", metavar="NAME", help="the JetStream stream; with --nats")
-    parser.add_argument("--durable", metavar="NAME", default="motet", help="its consumer (default: %(default)s)")
+    parser.add_argument("--watch", metavar="DIR", help="ingest the files of a directory, and those that appear in it")
+    parser.add_argument("--nats", metavar="URL", help="ingest the messages of a stream of this NATS server")
+    parser.add_argument("--stream", metavar="NAME", help="the JetStream stream (with --nats)")
+    parser.add_argument(
+        "--durable", metavar="NAME", default="motet", help="the durable consumer of the stream (default: %(default)s)"
+    )
     parser.add_argument(
         "--content-type",
         metavar="TYPE",
         default="application/n-quads",
-        help="of messages without a Content-Type header (default: %(default)s)",
+        help="the format of messages without a Content-Type header (default: %(default)s)",
     )
-    parser.add_argument("--once", action="store_true", help="with --watch or --nats: stop when nothing is left")
-    parser.add_argument("--lake", metavar="DIR", required=True, help="made when there is none")
+    parser.add_argument("--once", action="store_true", help="with --watch or --nats: stop when no input is left")
+    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake, created if there is none")
     parser.add_argument(
         "--lateness",
         metavar="DURATION",
-        help="for a new lake: how much later than the newest event one may end and still be matched, "
+        help="for a new lake: how far an event may end behind the newest one and still be matched, "
         "such as '10 min', or 'unlimited' (default: 1 min)",
     )
-    parser.add_argument("--dead-letter", metavar="FILE", help="default: dead-letter/rejected.jsonl in the lake")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument(
+        "--dead-letter",
+        metavar="FILE",
+        help="where rejected events are written (default: dead-letter/rejected.jsonl in the lake)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake
 
     _check(args)
-    lake = Lake.open(args.lake) if args.lateness is None else Lake.open(args.lake, lateness=_lateness(args.lateness))
+    lake = (
+        Lake.open(args.lake) if args.lateness is None else Lake.open(args.lake, lateness=_parse_lateness(args.lateness))
+    )
     rejections = output.Rejections(args.dead_letter or Path(args.lake) / "dead-letter" / "rejected.jsonl")
     totals = _Totals("messages" if args.nats else "files")
     started = time.perf_counter()
     if args.files:
-        _take_files(args.files, lake, rejections, totals)
+        _ingest_files(args.files, lake, rejections, totals)
     else:
         _follow(args, lake, rejections, totals)
-    facts = totals.counts | {"rejected": rejections.count, "lake": args.lake}
-    facts["seconds"] = round(time.perf_counter() - started, 3)
-    output.print_json(facts) if args.json else output.print_facts(facts)
-    _advise(totals.counts["late"], rejections)
+    fields = totals.counts | {"rejected": rejections.count, "lake": args.lake}
+    fields["seconds"] = round(time.perf_counter() - started, 3)
+    output.print_json(fields) if args.json else output.print_fields(fields)
+    _print_advice(totals.counts["late"], rejections)
     return 1 if rejections.count else 0
 
 
 class _Totals:
-    """What has been done so far."""
+    """The counts of the summary."""
 
     def __init__(self, inputs: str) -> None:
         self.inputs = inputs
         self.counts = {inputs: 0, "accepted": 0, "duplicates": 0, "late": 0}
 
-    def add(self, inputs: int, appended: Appended) -> str:
-        self.counts[self.inputs] += inputs
+    def add(self, result: IngestResult) -> str:
+        """Add a commit; returns the text that shows the progress."""
+        self.counts[self.inputs] += result.inputs
         for name in ("accepted", "duplicates", "late"):
-            self.counts[name] += getattr(appended, name)
+            self.counts[name] += getattr(result.receipt, name)
         return f"{self.counts['accepted']} events"
 
 
-def _take_files(paths: list[str], lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
-    from motet.codec.decode import decode_file
+def _ingest_files(paths: list[str], lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
+    from motet.connectors.ingestion import ingest_files
 
-    sizes = _sizes(paths)
-    with output.progress_bar() as progress:
-        task = progress.add_task("reading", total=sum(sizes), note="")
-        for path in paths:
-            for decoded in decode_file(path, on_read=lambda size: progress.advance(task, size)):
-                rejections(decoded.rejected)
-                appended = lake.append(decoded.events, now=time.time_ns() // 1000)
-                progress.update(task, note=totals.add(0, appended))
-            totals.counts["files"] += 1
+    with output.byte_progress() as progress:
+        task = progress.add_task("reading", total=sum(_sizes(paths)), note="")
+        on_read = partial(progress.advance, task)
+        for result in ingest_files(lake, paths, rejections, on_read=on_read):
+            progress.update(task, note=totals.add(result))
+    totals.counts["files"] = len(paths)
 
 
 def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
-    with until_asked_to_stop() as asked, output.counting("following") as show:
+    with graceful_shutdown() as stop_requested, output.status_line("ingesting") as show:
 
-        def told(fed: Fed) -> None:
-            show(totals.add(fed.inputs, fed.appended))
+        def on_commit(result: IngestResult) -> None:
+            show(totals.add(result))
 
         if args.watch:
-            _watch(args, lake, rejections, told, asked)
+            from motet.connectors.directory import DirectorySource, watch_directory
+
+            watch_directory(DirectorySource(args.watch, lake, rejections), on_commit, stop_requested, once=args.once)
             return
-        from motet.connectors.nats import Stream, follow_stream
+        from motet.connectors.nats import StreamSource, ingest_stream
 
-        stream = Stream(args.nats, args.stream, args.durable, args.content_type)
-        follow_stream(stream, lake, rejections, told=told, say=output.complain, stopped=asked.is_set, once=args.once)
-
-
-def _watch(
-    args: argparse.Namespace,
-    lake: Lake,
-    rejections: output.Rejections,
-    told: Callable[[Fed], None],
-    asked: threading.Event,
-) -> None:
-    from motet.connectors.directory import Directory
-
-    directory = Directory(args.watch, lake, rejections)
-    while not asked.is_set():
-        began = time.monotonic()
-        for fed in directory.take(began):
-            told(fed)
-            if asked.is_set():
-                return
-        if args.once and directory.is_done:
-            return
-        asked.wait(max(LOOK_SECONDS, time.monotonic() - began))  # a large directory takes a while to list
+        source = StreamSource(args.nats, args.stream, args.durable, args.content_type)
+        ingest_stream(
+            source,
+            lake,
+            rejections,
+            on_commit=on_commit,
+            report=output.warn,
+            stop_requested=stop_requested,
+            once=args.once,
+        )
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse a request that makes no sense before a lake is made for it."""
+    """Refuse wrong arguments before a lake is created."""
     from motet.codec.formats import format_of_content_type
 
     if sum(map(bool, (args.files, args.watch, args.nats))) != 1:
-        raise UsageError("say where the events are", advice="Give files, or --watch DIR, or --nats URL.")
+        raise UsageError("exactly one source is required", advice="Give files, or --watch DIR, or --nats URL.")
     if args.nats and not args.stream:
-        raise UsageError("say which stream of the NATS server", advice="Add --stream NAME.")
+        raise UsageError("--nats requires the name of a stream", advice="Add --stream NAME.")
     if args.once and args.files:
-        raise UsageError("--once is for --watch and --nats", advice="Leave it out: files are read once anyway.")
+        raise UsageError("--once is for --watch and --nats", advice="Omit it: files are read once anyway.")
     if args.watch and not Path(args.watch).is_dir():
-        raise UsageError(f"there is no directory {args.watch!r}", advice="Make it, or check the path.")
+        raise UsageError(f"there is no directory {args.watch!r}", advice="Create it, or check the path.")
     format_of_content_type(args.content_type)
     _sizes(args.files)
 
@@ -159,22 +152,22 @@ def _sizes(paths: list[str]) -> list[int]:
     return [Path(path).stat().st_size for path in paths]
 
 
-def _lateness(text: str) -> int | None:
-    number, _, unit = text.strip().partition(" ")
+def _parse_lateness(text: str) -> int | None:
+    count, _, unit = text.strip().partition(" ")
     if text == "unlimited":
         return None
-    if not number.isdigit() or unit.strip() not in UNITS:
+    if not count.isdigit() or unit.strip() not in UNITS:
         raise UsageError(
-            f"{text!r} is no lateness", advice=f"Write '10 min' or 'unlimited'; units: {', '.join(UNITS)}."
+            f"{text!r} is not a lateness", advice=f"Write '10 min' or 'unlimited'; units: {', '.join(UNITS)}."
         )
-    return int(number) * UNITS[unit.strip()]
+    return int(count) * UNITS[unit.strip()]
 
 
-def _advise(late: int, rejections: output.Rejections) -> None:
+def _print_advice(late: int, rejections: output.Rejections) -> None:
     if late:
-        output.complain(
-            f"{late} events were late: they are kept and can be queried, but subscriptions do not see them\n"
-            "  Ingest in time order, or make the lake with a larger --lateness."
+        output.warn(
+            f"{late} events were late: they are stored and can be queried, but subscriptions do not match them\n"
+            "  Ingest in time order, or create the lake with a larger --lateness."
         )
     if rejections.count:
-        output.complain(f"{rejections.count} events were rejected and are set aside in {rejections.path}")
+        output.warn(f"{rejections.count} events were rejected: see the dead letters in {rejections.path}")

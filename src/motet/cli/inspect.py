@@ -1,4 +1,4 @@
-"""`motet inspect`: what is in a lake, and whether it is sound."""
+"""`motet inspect`: show the contents of a lake and check its consistency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from motet.model.times import format_datetime, format_duration
 if TYPE_CHECKING:
     from motet.lake import Lake
 
-HELP = "show what is in a lake, and whether it is sound"
+HELP = "show the contents of a lake and check its consistency"
 EXAMPLES = """\
   motet inspect --lake building
   motet inspect --lake building --check
@@ -21,9 +21,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="DIR", required=True)
-    parser.add_argument("--check", action="store_true", help="read everything and report contradictions")
+    parser.add_argument("--check", action="store_true", help="read all files and report inconsistencies")
     parser.add_argument("--records", type=int, metavar="N", help="show the last N records instead of the summary")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,28 +33,28 @@ def run(args: argparse.Namespace) -> int:
     if args.records is not None:
         _show_records(lake, args.records, as_json=args.json)
         return 0
-    facts = _readable(lake.statistics())
+    fields = _readable(lake.statistics())
     problems = lake.check() if args.check else []
     if args.check:
-        facts["problems"] = problems
+        fields["problems"] = problems
     if args.json:
-        output.print_json(facts)
+        output.print_json(fields)
     else:
-        output.print_facts(facts | ({"problems": len(problems)} if args.check else {}))
+        output.print_fields(fields | ({"problems": len(problems)} if args.check else {}))
         for problem in problems:
-            output.complain(problem)
+            output.warn(problem)
     return 1 if problems else 0
 
 
-def _readable(facts: dict[str, object]) -> dict[str, object]:
-    """Times and durations as text, the rest as it is."""
-    shown = dict(facts)
+def _readable(fields: dict[str, object]) -> dict[str, object]:
+    """Times and durations as text."""
+    readable = dict(fields)
     for name in ("frontier", "start", "end"):
-        if isinstance(shown[name], int):
-            shown[name] = format_datetime(int(str(shown[name])))
-    lateness = shown["lateness"]
-    shown["lateness"] = format_duration(lateness) if isinstance(lateness, int) else "unlimited"
-    return shown
+        if isinstance(readable[name], int):
+            readable[name] = format_datetime(int(str(readable[name])))
+    lateness = readable["lateness"]
+    readable["lateness"] = format_duration(lateness) if isinstance(lateness, int) else "unlimited"
+    return readable
 
 
 def _show_records(lake: Lake, count: int, *, as_json: bool) -> None:
@@ -69,6 +69,6 @@ def _show_records(lake: Lake, count: int, *, as_json: bool) -> None:
 
 
 def _row(record: dict[str, object]) -> dict[str, object]:
-    """A record with its times as they are written everywhere else."""
+    """A record with its times as xsd:dateTime."""
     times = {name: record[name] for name in ("start", "end", "frontier")}
     return record | {name: f"{time:%Y-%m-%dT%H:%M:%S.%fZ}" if time else None for name, time in times.items()}

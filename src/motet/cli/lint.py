@@ -1,4 +1,4 @@
-"""`motet lint`: subscriptions that never match, repeat others, hold much state, or look like a slip."""
+"""`motet lint`: report subscriptions that never match, are redundant, need much state, or look like a mistake."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from motet.cli import output
+from motet.cli.arguments import add_syntax_argument
 
 if TYPE_CHECKING:
     from motet.lint.findings import Finding
 
-HELP = "find subscriptions that never match, repeat others, hold much state or look like a slip (status 1: never match)"
+HELP = "report subscriptions that never match, are redundant, need much state or look like a mistake"
 EXAMPLES = """\
   motet lint fire.motet
   motet lint *.motet --ontology building.ttl
   motet lint fire.motet --json
 
 status: 1 when a subscription can never match, 0 with only warnings and hints
-equal subscriptions are always found, covered ones among up to 200
+equal subscriptions are always reported, contained ones among up to 200
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files, compared with each other")
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="subscription files; they are compared with each other"
+        "--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files to check the subscriptions against"
     )
-    parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files to check against")
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    parser.add_argument("--syntax", default="motet", metavar="NAME", help="how the files are written; default: motet")
+    parser.add_argument("--json", action="store_true", help="print the diagnostics as JSON")
+    add_syntax_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,5 +51,5 @@ def _show(findings: tuple[Finding, ...], subscriptions: int) -> None:
     for finding in findings:
         print(f"{finding}\n")
     counts = Counter(finding.severity.value for finding in findings)
-    said = ", ".join(f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning", "hint"))
-    print(f"{subscriptions} subscription{'s' * (subscriptions != 1)}: {said if findings else 'nothing to remark'}")
+    summary = ", ".join(f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning", "hint"))
+    print(f"{subscriptions} subscription{'s' * (subscriptions != 1)}: {summary if findings else 'no diagnostics'}")

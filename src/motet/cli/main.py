@@ -1,7 +1,7 @@
-"""Where the `motet` command starts: find the subcommand, run it, turn errors into exit statuses.
+"""The entry point of the `motet` command: finds the subcommand, runs it, and turns errors into exit statuses.
 
-Status 0: done. 1: the work failed. 2: the request was wrong and nothing was done. 130: interrupted.
-Subcommand modules are light; what is heavy is imported when a command runs, so that help answers at once.
+Status 0: success. 1: the command failed. 2: its arguments were wrong and nothing was done. 130: interrupted.
+Subcommand modules import heavy libraries inside functions, so that `--help` is printed at once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,21 @@ COMMANDS = (
     "demo", "run", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
     "ingest", "deliver", "inspect", "tick", "compact", "ontology", "fuzz", "doctor",
 )  # fmt: skip
-WITHOUT_PANDAS = ("ingest", "deliver", "inspect", "tick", "compact")  # short commands that answer at once
+WITHOUT_PANDAS = (
+    "ingest",
+    "deliver",
+    "inspect",
+    "tick",
+    "compact",
+)  # short commands: loading pandas would double their time
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    whole_process = arguments is None
+    is_program = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     args = make_parser(arguments).parse_args(arguments)
-    if whole_process and args.command in WITHOUT_PANDAS:
+    if is_program and args.command in WITHOUT_PANDAS:
         sys.meta_path.insert(0, _NoPandas())
     try:
         _require_extras(args)
@@ -41,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"motet {args.command}: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output (head, less) has gone: that is its right
+    except BrokenPipeError:  # the reader of the output (head, less) has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -58,7 +64,7 @@ def _require_extras(args: argparse.Namespace) -> None:
 
 
 class _NoPandas(MetaPathFinder):
-    """Arrow loads pandas at its first array, if there is one: 0.2 s that a short command does not have."""
+    """Hides pandas, which Arrow would import with its first array, in 0.2 s."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
@@ -69,13 +75,13 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of the command line; with a command in the arguments only that command's module is imported."""
     parser = argparse.ArgumentParser(
         prog="motet",
-        description="A semantic event cloud: publish RDF events, subscribe to what they mean.",
+        description="A semantic event cloud: publish RDF events, subscribe to patterns of what they mean.",
         epilog="Try `motet demo` first; `motet COMMAND --help` shows examples.",
     )
     parser.add_argument("--version", action="version", version=f"motet {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name in [asked] if asked in COMMANDS else COMMANDS:
+    requested = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name in [requested] if requested in COMMANDS else COMMANDS:
         _add_command(commands, name, importlib.import_module(f"motet.cli.{name.replace('-', '_')}"))
     return parser
 

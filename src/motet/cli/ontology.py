@@ -1,4 +1,4 @@
-"""`motet ontology`: what an ontology says, whether it is sound, and what to subscribe to."""
+"""`motet ontology`: check, show and classify an ontology, encode its classes, and find topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from motet.ontology.hierarchy import Hierarchy
     from motet.ontology.load import Ontology
 
-HELP = "check, show and classify ontologies, encode their classes, find topics"
+HELP = "check, show and classify ontologies, encode their classes, and find topics"
 EXAMPLES = """\
   motet ontology check examples/video/ontology.ttl
   motet ontology show examples/video/ontology.ttl --svg video.svg
@@ -27,25 +27,34 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    check = _add_action(actions, "check", _check, "look for missing imports, contradictions and impossible classes")
-    show = _add_action(actions, "show", _show, "print the tree of classes, or draw it")
-    show.add_argument("--svg", metavar="OUT", help="draw the tree into this file instead")
+    check = _add_action(actions, "check", _check, "report missing imports, inconsistencies and unsatisfiable classes")
+    show = _add_action(actions, "show", _show, "print or draw the class hierarchy")
+    show.add_argument("--svg", metavar="OUT", help="write a drawing to this file instead")
     show.add_argument("--labels", metavar="LANG", help="name classes by their rdfs:label in this language")
     classify = _add_action(actions, "classify", _classify, "print the parents and equivalents of each class")
     codes = _add_action(actions, "codes", _codes, "print the code of each class")
     codes.add_argument("--code", choices=["interval", "prime", "digit"], default="interval")
     topics = _add_action(
-        actions, "topics", _topics, "infer the classes of something described, and what to subscribe to"
+        actions, "topics", _topics, "infer the classes of a described individual, and a subscription or event for them"
     )
-    topics.add_argument("--description", metavar="FILE", required=True, help="RDF about what someone wants or has")
-    topics.add_argument("--individual", metavar="IRI", help="what the description is about, if it does not tell")
+    topics.add_argument(
+        "--description",
+        metavar="FILE",
+        required=True,
+        help="RDF that describes what a subscriber wants or a publisher has",
+    )
+    topics.add_argument(
+        "--individual", metavar="IRI", help="the individual to classify, if the description has several"
+    )
     topics.add_argument(
         "--as", dest="role", choices=["subscriber", "publisher"], default="subscriber",
-        help="offer the subscription (default) or the event to publish",
+        help="print a subscription (default) or an event to publish",
     )  # fmt: skip
     for action in (check, show, classify, codes, topics):
-        action.add_argument("--catalogue", metavar="FILE", help="JSON object from imported IRIs to paths")
-        action.add_argument("--ignore-missing-imports", action="store_true", help="do without what is not at hand")
+        action.add_argument("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
+        action.add_argument(
+            "--ignore-missing-imports", action="store_true", help="ignore imports that cannot be loaded"
+        )
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -70,21 +79,21 @@ def _check(args: argparse.Namespace) -> int:
 
     ontology = _load(args, ignore_missing_imports=True)
     report = check_ontology(dataclasses.replace(ontology, missing={}) if args.ignore_missing_imports else ontology)
-    facts = dataclasses.asdict(report)
+    fields = dataclasses.asdict(report)
     if args.json:
-        output.print_json(facts | {"ok": not report.problems})
+        output.print_json(fields | {"ok": not report.problems})
     else:
         kinds = ("missing_imports", "contradictions", "unsatisfiable")
-        output.print_facts(facts | {kind: len(facts[kind]) for kind in kinds})
+        output.print_fields(fields | {kind: len(fields[kind]) for kind in kinds})
         for problem in report.problems:
-            output.complain("\n      ".join([problem.message, *problem.axioms]))
+            output.warn("\n      ".join([problem.message, *problem.axioms]))
     return 1 if report.problems else 0
 
 
 def _show(args: argparse.Namespace) -> int:
     from motet.ontology.drawing import as_svg, as_text, labels_of
 
-    ontology, hierarchy = _classified(args)
+    ontology, hierarchy = _load_classified(args)
     labels = labels_of(ontology.triples, args.labels) if args.labels else None
     if args.svg:
         _write(args.svg, as_svg(hierarchy, labels))
@@ -96,19 +105,19 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _tree(hierarchy: Hierarchy) -> dict[str, object]:
-    """Each group of equivalent classes by its first name, with the groups right below it."""
+    """Each group of equivalent classes by its first name, with its direct subclasses."""
     first = [group[0][1:-1] for group in hierarchy.groups]
     children = {first[node]: [first[child] for child in below] for node, below in enumerate(hierarchy.children)}
     return {"roots": [first[node] for node in hierarchy.roots], "children": children}
 
 
 def _classify(args: argparse.Namespace) -> int:
-    _, hierarchy = _classified(args)
+    _, hierarchy = _load_classified(args)
     names = _names(args, hierarchy)
     rows = []
     for name, node in sorted(hierarchy.node_of.items()):
         parents = [names[parent] for above in hierarchy.parents[node] for parent in hierarchy.groups[above]]
-        equivalents = [names[other] for other in hierarchy.groups[node] if other != name]
+        equivalents = [names[member] for member in hierarchy.groups[node] if member != name]
         rows.append([names[name], parents, equivalents, name not in hierarchy.unsatisfiable])
     headers = ["class", "parents", "equivalents", "satisfiable"]
     if args.json:
@@ -121,15 +130,17 @@ def _classify(args: argparse.Namespace) -> int:
 def _codes(args: argparse.Namespace) -> int:
     from motet.ontology.codes.listing import list_codes
 
-    _, hierarchy = _classified(args)
+    _, hierarchy = _load_classified(args)
     names = _names(args, hierarchy)
-    facts, rows = list_codes(hierarchy, args.code)
-    spelt = {names[name]: rows[node] for name, node in sorted(hierarchy.node_of.items())}
+    fields, rows = list_codes(hierarchy, args.code)
+    listing = {names[name]: rows[node] for name, node in sorted(hierarchy.node_of.items())}
     if args.json:
-        output.print_json(facts | {"classes": spelt})
+        output.print_json(fields | {"classes": listing})
         return 0
-    output.print_facts(facts)
-    output.print_table(([name, *row.values()] for name, row in spelt.items()), headers=["class", *next(iter(rows), {})])
+    output.print_fields(fields)
+    output.print_table(
+        ([name, *row.values()] for name, row in listing.items()), headers=["class", *next(iter(rows), {})]
+    )
     return 0
 
 
@@ -138,21 +149,21 @@ def _topics(args: argparse.Namespace) -> int:
     from motet.ontology.load import read_ontology_file
     from motet.ontology.topics import event_for, find_topics, most_specific, subscription_for
 
-    ontology, hierarchy = _classified(args)
+    ontology, hierarchy = _load_classified(args)
     description = read_ontology_file(Path(args.description)).triples
     individual = _individual(args, description)
-    found = find_topics(Reasoner(ontology.triples), hierarchy, description, individual)
-    specific = most_specific(hierarchy, found)
+    classes = find_topics(Reasoner(ontology.triples), hierarchy, description, individual)
+    specific = most_specific(hierarchy, classes)
     if not specific:
-        output.complain(f"the ontology says nothing about what {individual} is")
+        output.warn(f"the ontology infers no class for {individual}")
         return 1
     offer = subscription_for(*specific) if args.role == "subscriber" else event_for(description, individual)
     if args.json:
-        plain = {"topics": [topic[1:-1] for topic in found], "most_specific": [topic[1:-1] for topic in specific]}
-        output.print_json({"individual": individual[1:-1], "offer": offer} | plain)
+        names = {"topics": [topic[1:-1] for topic in classes], "most_specific": [topic[1:-1] for topic in specific]}
+        output.print_json({"individual": individual[1:-1], "offer": offer} | names)
         return 0
-    print(f"# {individual} belongs to, the most specific first:")
-    print("\n".join(f"#   {topic}" for topic in found))
+    print(f"# {individual} is in these classes, the most specific first:")
+    print("\n".join(f"#   {topic}" for topic in classes))
     print(offer)
     return 0
 
@@ -166,9 +177,9 @@ def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str
         return roots[0]
     if args.individual is not None and any(iri(args.individual) in (s, o) for s, _, o in description):
         return iri(args.individual)
-    wrong = f"says nothing about <{args.individual}>" if args.individual else f"is about {len(roots)} individuals"
+    problem = f"does not describe <{args.individual}>" if args.individual else f"describes {len(roots)} individuals"
     raise UsageError(
-        f"{args.description} {wrong}",
+        f"{args.description} {problem}",
         advice=f"name one with --individual: {', '.join(root[1:-1] for root in roots[:5])}" if roots else None,
     )
 
@@ -180,7 +191,7 @@ def _load(args: argparse.Namespace, *, ignore_missing_imports: bool) -> Ontology
     return load(args.files, catalogue=catalogue, ignore_missing_imports=ignore_missing_imports)
 
 
-def _classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
+def _load_classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
     from motet.ontology.hierarchy import classify
 
     ontology = _load(args, ignore_missing_imports=args.ignore_missing_imports)
@@ -188,7 +199,7 @@ def _classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
 
 
 def _names(args: argparse.Namespace, hierarchy: Hierarchy) -> dict[str, str]:
-    """Whole IRIs for programs, the part that tells classes apart for people."""
+    """IRIs for JSON, otherwise the shortest unique name of each class."""
     from motet.ontology.drawing import unique_names
 
     return {name: name[1:-1] for name in hierarchy.node_of} if args.json else unique_names(hierarchy.node_of)

@@ -1,4 +1,4 @@
-"""How commands speak: JSON for programs, tables for people, progress and complaints on standard error."""
+"""Prints results as tables or JSON on standard output, and progress and warnings on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from motet.model.errors import DecodeError, UsageError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-SHOWN_REJECTIONS = 10
+PRINTED_REJECTIONS = 10
 
 
 def print_json(value: object) -> None:
@@ -22,41 +22,54 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Iterable[Sequence[object]], *, headers: Sequence[str] = ()) -> None:
-    """Columns of text, the numbers to the right."""
+    """Columns of text; numbers are aligned right."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, show_header=bool(headers), padding=(0, 2, 0, 0))
     rows = [list(row) for row in rows]
     for index in range(max(map(len, rows), default=0)):
-        numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
-        table.add_column(headers[index] if headers else "", justify="right" if numeric else "left", overflow="fold")
+        is_numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
+        table.add_column(headers[index] if headers else "", justify="right" if is_numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     Console(soft_wrap=False).print(table)
 
 
-def print_facts(facts: Mapping[str, object]) -> None:
-    """Name and value, one a line."""
-    width = max(map(len, facts), default=0)
-    for name, value in facts.items():
+def print_fields(fields: Mapping[str, object]) -> None:
+    """One line for each name and value."""
+    width = max(map(len, fields), default=0)
+    for name, value in fields.items():
         print(f"{name.replace('_', ' '):<{width}}  {_cell(value)}")
 
 
-def complain(message: str) -> None:
+def print_tree(lines: Iterable[tuple[str, str, str]], note: str = "") -> None:
+    """Print a tree of (branch, text, kind) lines, in colour on a terminal; the note goes to standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    styles = {"head": "bold", "operator": "bold yellow", "leaf": "bold cyan", "fact": ""}
+    console = Console(highlight=False, soft_wrap=True)
+    for branch, text, kind in lines:
+        console.print(Text.assemble((branch, "dim"), (text, styles[kind])))
+    if note:
+        warn(note)
+
+
+def warn(message: str) -> None:
     print(message, file=sys.stderr)
 
 
 class Rejections:
-    """Shows the first few rejected events of a command, sets all of them aside, counts them."""
+    """Counts the rejected events of a command, prints the first of them, and writes all as dead letters."""
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = path
         self.count = 0
 
     def __call__(self, rejected: Sequence[DecodeError]) -> None:
-        for error in rejected[: max(0, SHOWN_REJECTIONS - self.count)]:
-            complain(f"rejected: {error}")
+        for error in rejected[: max(0, PRINTED_REJECTIONS - self.count)]:
+            warn(f"rejected: {error}")
         if rejected and self.path is not None:
             from motet.codec.rejections import write_dead_letters
 
@@ -65,8 +78,8 @@ class Rejections:
 
 
 @contextmanager
-def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
-    """A bar for bytes read, on standard error; silent when that is not a terminal."""
+def byte_progress(*, quiet: bool = False) -> Iterator[Progress]:
+    """A progress bar for bytes read, on standard error; hidden when that is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -83,41 +96,41 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 @contextmanager
-def records_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that is told how many more records have been read; silent as above."""
+def record_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; yields a function that takes the number of records just read. Hidden as above."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(title, total=total)
         yield lambda count: progress.advance(task, count)
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says how far something without an end has got; silent as above."""
+def status_line(title: str) -> Iterator[Callable[[str], None]]:
+    """A line for work without an end; yields a function that updates its text. Hidden as above."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda note: None
         return
-    with console.status(what) as status:
-        yield lambda note: status.update(f"{what}: {note}")
+    with console.status(title) as status:
+        yield lambda note: status.update(f"{title}: {note}")
 
 
 @contextmanager
-def sink(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears only when it is whole."""
+def open_output(path: str | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears under its name only when it is complete."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
     partial = Path(f"{path}.partial")
     try:
-        with partial.open("wb") as opened:
-            yield opened
+        with partial.open("wb") as file:
+            yield file
         partial.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --output.") from error

@@ -1,4 +1,4 @@
-"""`motet run`: subscriptions and event files in, notifications out."""
+"""`motet run`: evaluate subscriptions over event files and print the notifications."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO
 
-from motet.cli import output
-from motet.cli.tick import instant_of
-from motet.language.parse import SYNTAXES
+from motet.cli import arguments, output
 
 if TYPE_CHECKING:
     from motet.jobs.run import Job, Summary
 
     Runner = Callable[[Job, BinaryIO, output.Rejections], Summary]
 
-HELP = "run subscriptions over event files and print the notifications"
+HELP = "evaluate subscriptions over event files and print the notifications"
 EXAMPLES = """\
   motet run --subscriptions fire.motet --events monday.nq tuesday.nq.gz
   motet run --subscriptions fire.motet --events *.nq --ontology building.ttl --engine spark --output out.jsonl
@@ -26,19 +24,17 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="files in the motet language")
+    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
     parser.add_argument("--events", nargs="+", metavar="FILE", required=True, help="event files, in the order to read")
-    parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, with individuals")
-    parser.add_argument("--catalogue", metavar="FILE", help="JSON object from IRIs the ontology imports to paths")
-    parser.add_argument("--syntax", choices=SYNTAXES, default="motet", help="the subscriptions' language")
+    arguments.add_syntax_argument(parser)
+    arguments.add_ontology_arguments(parser)
     parser.add_argument(
-        "--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without"
+        "--engine", choices=["embedded", "spark", "reference"], default="embedded", help="default: embedded"
     )
-    parser.add_argument("--engine", choices=["embedded", "spark", "reference"], default="embedded")
     parser.add_argument("--output", metavar="FILE", help="default: standard output")
-    parser.add_argument("--dead-letter", metavar="FILE", help="where rejected events go, as JSON lines")
-    parser.add_argument("--arrival", metavar="TIME", help="time of events that carry none; default: now")
-    parser.add_argument("--json", action="store_true", help="say what was done as JSON, on standard error")
+    parser.add_argument("--dead-letter", metavar="FILE", help="where to write rejected events, as JSON lines")
+    arguments.add_arrival_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON, on standard error")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
         catalogue=args.catalogue,
         syntax=args.syntax,
         entailment=args.entailment,
-        arrival=instant_of(args.arrival or "now"),
+        arrival=arguments.parse_instant(args.arrival or "now"),
     )
     started = time.perf_counter()
     rejections = output.Rejections(args.dead_letter)
-    with output.sink(args.output) as sink:
+    with output.open_output(args.output) as sink:
         summary = _runner(args.engine)(job, sink, rejections)
-    facts = dataclasses.asdict(summary) | {"engine": args.engine, "seconds": round(time.perf_counter() - started, 3)}
-    output.complain(json.dumps(facts, sort_keys=True) if args.json else _sentence(facts))
+    fields = dataclasses.asdict(summary) | {"engine": args.engine, "seconds": round(time.perf_counter() - started, 3)}
+    output.warn(json.dumps(fields, sort_keys=True) if args.json else _summary(fields))
     return 1 if summary.rejected else 0
 
 
@@ -72,8 +68,8 @@ def _runner(engine: str) -> Runner:
     return run_reference if engine == "reference" else run_embedded
 
 
-def _sentence(facts: dict[str, object]) -> str:
+def _summary(fields: dict[str, object]) -> str:
     return (
         "{notifications} notifications from {events} events ({duplicates} duplicates, {rejected} rejected) "
-        "in {seconds} s on {engine}".format(**facts)
+        "in {seconds} s on {engine}".format(**fields)
     )

@@ -1,4 +1,4 @@
-"""`motet stream`: the live pipeline on Spark, from a lake's log to its notification table."""
+"""`motet stream`: run the live pipeline on Spark, from the log of a lake to its notification table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 
-from motet.cli import output
-from motet.cli.stopping import until_asked_to_stop
-from motet.cli.watching import watching
+from motet.cli import arguments, output
+from motet.cli.progress_view import progress_view
+from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
 
-HELP = "derive a lake's notifications on Spark while events are appended"
+HELP = "compute a lake's notifications on Spark while events are appended"
 EXAMPLES = """\
   motet stream --lake building
   motet stream --lake building --once --json
@@ -21,27 +21,37 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", action="append", required=True, help="may be given several times")
+    parser.add_argument("--lake", metavar="DIR", action="append", required=True, help="the lake; repeatable")
     parser.add_argument(
-        "--checkpoint", metavar="DIR", help="where the query keeps its state (default: LAKE/checkpoint)"
+        "--checkpoint", metavar="DIR", help="the checkpoint directory of the query (default: LAKE/checkpoint)"
     )
-    parser.add_argument("--once", action="store_true", help="stop when everything appended so far is derived")
+    parser.add_argument("--once", action="store_true", help="process the records appended so far, then stop")
     parser.add_argument(
         "--buckets",
         type=int,
         metavar="N",
-        help="how far work can be spread; fixed with the checkpoint (default: 4 for each core, on a cluster 64)",
+        help="the number of hash partitions; fixed by the checkpoint (default: 4 per core, 64 on a cluster)",
     )
-    parser.add_argument("--most", type=int, metavar="N", help="records of a lake in a batch (default: 200000)")
     parser.add_argument(
-        "--master", metavar="URL", help="where Spark runs (default: local[*], or as `motet submit` says)"
+        "--max-records", type=int, metavar="N", help="the most records of a lake in one batch (default: 200000)"
     )
-    parser.add_argument("--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting for Spark")
-    parser.add_argument("--json", action="store_true", help="print each batch as a line of JSON, and at last the sums")
+    parser.add_argument("--most", dest="max_records", type=int, help=argparse.SUPPRESS)  # the former name
     parser.add_argument(
-        "--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics; 0 takes a free port"
+        "--master", metavar="URL", help="the Spark master (default: local[*], or the master of `motet submit`)"
     )
-    parser.add_argument("--metrics-host", default="127.0.0.1", metavar="HOST", help="default: %(default)s")
+    arguments.add_spark_settings(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print each batch as a line of JSON, and the totals at the end"
+    )
+    parser.add_argument(
+        "--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics on this port; 0 chooses a free one"
+    )
+    parser.add_argument(
+        "--metrics-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="the address to serve metrics on (default: %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,37 +61,25 @@ def run(args: argparse.Namespace) -> int:
     from motet.spark.stream.job import MAX_RECORDS, PipelineJob, pipeline_session
     from motet.spark.stream.metrics import Metrics, serve_metrics
 
-    if args.most is not None and args.most < 1:
-        raise UsageError(f"--most {args.most} lets no record through", advice="Choose at least 1.")
-    config = settings_of(args.conf)
+    if args.max_records is not None and args.max_records < 1:
+        raise UsageError(f"--max-records must be at least 1, not {args.max_records}", advice="Omit it for the default.")
+    config = arguments.spark_settings(args)
     lakes = [Lake.open(lake, create=False) for lake in args.lake]
     checkpoint = Path(args.checkpoint or default_checkpoint(args.lake)).absolute()
     metrics = Metrics()
     with ExitStack() as stack:
         if args.metrics_port is not None:
             port = stack.enter_context(serve_metrics(metrics, args.metrics_host, args.metrics_port))
-            output.complain(f"metrics: http://{args.metrics_host}:{port}/metrics")
+            output.warn(f"metrics: http://{args.metrics_host}:{port}/metrics")
         roots = [str(lake.store.root.absolute()) for lake in lakes]
-        note = open_checkpoint(checkpoint, roots, args.buckets, resolve_master(args.master))
-        output.complain("starting Spark ...")
-        spark = stack.enter_context(pipeline_session(args.master, note.buckets, config))
-        stop_requested = stack.enter_context(until_asked_to_stop())
-        view = stack.enter_context(watching(as_json=args.json))
-        max_records = args.most or MAX_RECORDS
+        metadata = open_checkpoint(checkpoint, roots, args.buckets, resolve_master(args.master))
+        output.warn("starting Spark ...")
+        spark = stack.enter_context(pipeline_session(args.master, metadata.buckets, config))
+        stop_requested = stack.enter_context(graceful_shutdown())
+        view = stack.enter_context(progress_view(as_json=args.json))
+        max_records = args.max_records or MAX_RECORDS
         pipeline = PipelineJob(spark, lakes, checkpoint, max_records=max_records, observers=(metrics, view))
         pipeline.run(stop_requested, once=args.once)
-    facts = pipeline.totals | {"checkpoint": str(checkpoint)}
-    print(json.dumps(facts, sort_keys=True)) if args.json else output.print_facts(facts)
+    fields = pipeline.totals | {"checkpoint": str(checkpoint)}
+    print(json.dumps(fields, sort_keys=True)) if args.json else output.print_fields(fields)
     return 0
-
-
-def settings_of(pairs: list[str]) -> dict[str, str]:
-    """Settings for Spark, given as on the command line.
-
-    >>> settings_of(["spark.executor.memory=2g"])
-    {'spark.executor.memory': '2g'}
-    """
-    wrong = next((pair for pair in pairs if "=" not in pair), None)
-    if wrong is not None:
-        raise UsageError(f"--conf {wrong!r} is not NAME=VALUE", advice="Write for example spark.executor.memory=2g")
-    return dict(pair.split("=", 1) for pair in pairs)

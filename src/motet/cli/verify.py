@@ -1,4 +1,4 @@
-"""`motet verify`: whether a lake's notifications are what its log says."""
+"""`motet verify`: recompute the notifications of a lake and compare hash chains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from motet.jobs.verify import Compared, Difference, Row
     from motet.lake import Lake, Snapshot
 
-HELP = "derive a lake's notifications again and compare them with those it holds, by a hash chain"
+HELP = "recompute the notifications of a lake and compare them with its notification table, by a hash chain"
 EXAMPLES = """\
   motet verify --lake building
   motet verify --lake building --engine embedded --json
@@ -22,8 +22,8 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="DIR", required=True)
-    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,52 +32,56 @@ def run(args: argparse.Namespace) -> int:
     lake = Lake.open(args.lake, create=False)
     snapshot = lake.snapshot()
     started = time.perf_counter()
-    found = _compared(args.engine, lake, snapshot)
-    facts: dict[str, object] = {
+    comparison = _compare(args.engine, lake, snapshot)
+    fields: dict[str, object] = {
         "records": snapshot.next_offset,
         "derived_to": snapshot.notified_to,
         "notifications": sum(table.rows for table in snapshot.tables),
-        "links": found.links,
-        "agreed_to": found.agreed,
-        "head": found.head,
+        "links": comparison.links,
+        "agreed_to": comparison.agreed,
+        "head": comparison.head,
         "engine": args.engine,
         "seconds": round(time.perf_counter() - started, 3),
     }
     if args.json:
-        output.print_json(facts | {"difference": _json(found.difference) if found.difference else None})
+        output.print_json(fields | {"difference": _json(comparison.difference) if comparison.difference else None})
     else:
-        output.print_facts(facts)
-        _explain(found.difference, snapshot)
-    return 1 if found.difference else 0
+        output.print_fields(fields)
+        _print_difference(comparison.difference, snapshot)
+    return 1 if comparison.difference else 0
 
 
-def _compared(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
+def _compare(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
     if engine == "spark":
         from motet.spark.batch.verify import verify_spark
 
         return verify_spark(lake, snapshot)
     from motet.jobs.verify import verify_embedded
 
-    with output.records_bar("verifying", snapshot.notified_to) as count:
-        return verify_embedded(lake, snapshot, count)
+    with output.record_progress("verifying", snapshot.notified_to) as on_progress:
+        return verify_embedded(lake, snapshot, on_progress)
 
 
-def _explain(difference: Difference | None, snapshot: Snapshot) -> None:
+def _print_difference(difference: Difference | None, snapshot: Snapshot) -> None:
     behind = snapshot.next_offset - snapshot.notified_to
     if behind:
-        output.complain(
-            f"the last {behind} records are not derived yet: the table is behind the log, which is no fault"
+        output.warn(
+            f"the last {behind} records are not processed yet: the table ends before the log, which is no error"
         )
     if difference is None:
-        print("the notifications are those of the log" if snapshot.notified_to else "there is nothing to compare")
+        print(
+            "the notification table agrees with the log"
+            if snapshot.notified_to
+            else "there are no notifications to compare"
+        )
         return
-    output.complain(
+    output.warn(
         f"at offset {difference.offset}, subscription {difference.subscription!r}: "
         f"a notification is {difference.kind} in the table"
     )
-    for what, row in (("the log says", difference.derived), ("the table says", difference.stored)):
+    for origin, row in (("recomputed", difference.derived), ("in the table", difference.stored)):
         if row is not None:
-            output.complain(f"  {what:<14} {row[0]} {row[1]}")
+            output.warn(f"  {origin:<14} {row[0]} {row[1]}")
 
 
 def _json(difference: Difference) -> dict[str, object]:

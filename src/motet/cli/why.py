@@ -1,17 +1,18 @@
-"""`motet why`: the derivation of a notification."""
+"""`motet why`: the derivation tree of a notification."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from motet.cli import output, why_arguments
+from motet.cli import arguments, output
+from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
     from motet.jobs.investigate import WhyInput
     from motet.model.notifications import Notification
 
-HELP = "show why there is a notification: its events, their bindings, and what held at each operator"
+HELP = "explain a notification: its events, their bindings, and what held at each operator"
 EXAMPLES = """\
   motet why 3f2a --lake building
   motet why 3f2a --subscriptions fire.motet --events monday.nq --ontology building.ttl
@@ -20,28 +21,66 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="the notification's id, or a prefix of it that no other id has")
-    why_arguments.add_arguments(parser)
+    parser.add_argument("id", metavar="ID", help="the notification's id, or a unique prefix of it")
+    add_input_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from motet.provenance.text import why_json, why_lines
     from motet.provenance.why import why
 
-    why_arguments.check(args)
+    check_input_arguments(args)
     log, notification = _from_lake(args) if args.lake else _from_files(args)
     answer = why(log.scene, notification, is_complete=log.complete)
     if args.json:
         output.print_json(why_json(answer) | {"examined": log.examined, "of_events": log.events})
     else:
-        why_arguments.show(why_lines(answer, log.names), log.note())
+        output.print_tree(why_lines(answer, log.names), log.note())
     return 0
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to explain: a lake, or files; for `motet why-not`, too."""
+    parser.add_argument("--lake", metavar="DIR", help="the lake to look into; or give files as for `motet run`:")
+    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", default=[], help="subscription files")
+    parser.add_argument("--events", nargs="+", metavar="FILE", default=[], help="event files, in the order to read")
+    arguments.add_syntax_argument(parser)
+    arguments.add_ontology_arguments(parser)
+    arguments.add_arrival_argument(parser)
+    arguments.add_prefix_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+
+
+def check_input_arguments(args: argparse.Namespace) -> None:
+    """Require a lake or files, not both."""
+    has_files = bool(args.subscriptions) and bool(args.events)
+    if bool(args.lake) == has_files or (args.lake and (args.subscriptions or args.events)):
+        raise UsageError("a lake or files are required", advice="Give --lake DIR, or --subscriptions and --events.")
+
+
+def input_from_files(args: argparse.Namespace, required: tuple[str, ...] = ()) -> WhyInput:
+    """The log of the given files; the events in ``required`` are examined in any case."""
+    from motet.jobs.investigate import from_files
+    from motet.jobs.run import load_job
+    from motet.jobs.subscription_files import declared_prefixes, load_documents
+
+    job = load_job(
+        args.subscriptions,
+        args.events,
+        ontology=args.ontology,
+        catalogue=args.catalogue,
+        syntax=args.syntax,
+        entailment=args.entailment,
+        arrival=arguments.parse_instant(args.arrival or "now"),
+    )
+    prefixes = declared_prefixes(load_documents(args.subscriptions, syntax=args.syntax))
+    return from_files(job, prefixes | arguments.prefixes_of(args), output.Rejections(None), required)
 
 
 def _from_files(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     from motet.jobs.investigate import find_notification
 
-    log = why_arguments.input_from_files(args)
+    log = input_from_files(args)
     return log, find_notification(args.id, (emission.notification for emission in log.scene.emissions_by_name()))
 
 
@@ -57,7 +96,7 @@ def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
         snapshot,
         notification.subscription,
         (notification.start, notification.end),
-        prefixes=why_arguments.prefixes_of(args),
+        prefixes=arguments.prefixes_of(args),
         entailment=args.entailment,
         required=notification.events,
     )

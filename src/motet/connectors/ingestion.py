@@ -1,37 +1,50 @@
-"""What every source does with decoded events: set aside what is bad, append the rest, say what became of it.
+"""What every source does with its input: write dead letters for rejected events, append the others to the lake.
 
-In this order, and only then may the source be told that it can forget them: after a crash it gives them again, and what
-is in the log already is left out by its IRI.
+A source acknowledges its input only afterwards. After a crash it delivers the same input again, and the events that
+are in the log already are dropped by their IRIs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from motet.codec.decode import decode_file
 from motet.codec.events import Decoded
 from motet.lake import Appended, Lake
 from motet.model.errors import DecodeError
 from motet.model.schemas import EVENTS
 
-SetAside = Callable[[Sequence[DecodeError]], object]  # keeps rejected events where people find them
+OnRejected = Callable[[Sequence[DecodeError]], object]  # writes dead letters, or reports them
 
 
 @dataclass(frozen=True)
-class Fed:
-    """What became of some files or messages."""
+class IngestResult:
+    """The outcome of one commit."""
 
-    inputs: int
-    appended: Appended
-    rejected: int
+    inputs: int  # files or messages that end with this commit
+    receipt: Appended
+    rejected: int  # events
 
 
-def feed(lake: Lake, parts: Sequence[Decoded], set_aside: SetAside, *, inputs: int) -> Fed:
-    """Take in the decoded events of so many inputs, in one commit."""
-    rejected = [error for part in parts for error in part.rejected]
-    set_aside(rejected)
-    events = pa.Table.from_batches([part.events for part in parts], EVENTS)
-    return Fed(inputs, lake.append(events, now=time.time_ns() // 1000), len(rejected))
+OnCommit = Callable[[IngestResult], object]
+
+
+def ingest_decoded(lake: Lake, batches: Sequence[Decoded], on_rejected: OnRejected, *, inputs: int) -> IngestResult:
+    """Append the decoded events of some inputs in one commit."""
+    rejected = [error for batch in batches for error in batch.rejected]
+    on_rejected(rejected)
+    events = pa.Table.from_batches([batch.events for batch in batches], EVENTS)
+    return IngestResult(inputs, lake.append(events, now=time.time_ns() // 1000), len(rejected))
+
+
+def ingest_files(
+    lake: Lake, paths: Iterable[str], on_rejected: OnRejected, *, on_read: Callable[[int], object]
+) -> Iterator[IngestResult]:
+    """Append the events of files in order, a batch at a time; ``on_read`` gets the number of bytes just read."""
+    for path in paths:
+        for decoded in decode_file(path, on_read=on_read):
+            yield ingest_decoded(lake, [decoded], on_rejected, inputs=0)

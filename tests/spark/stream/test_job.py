@@ -39,10 +39,10 @@ def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
     """SIGTERM ends it with status 0; the next start derives the rest; a damaged state is refused with advice."""
     lake = Lake.open(tmp_path / "lake", durable=False)
     doors.fill(lake)
-    call = ["stream", "--lake", str(lake.store.root), "--json", "--most", "40"]
+    call = ["stream", "--lake", str(lake.store.root), "--json", "--max-records", "40"]
 
     with monkeypatch.context() as patched:
-        patched.setattr(stream, "watching", _impatient)
+        patched.setattr(stream, "progress_view", _impatient)
         assert main([*call, "--buckets", "4"]) == 0
     assert lake.snapshot().notified_to >= 40
 
@@ -75,7 +75,7 @@ def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
     ("words", "said"),
     [
         (["--lake", "{}/none"], "is not a lake"),
-        (["--lake", "{}", "--most", "0"], "--most 0 lets no record through"),
+        (["--lake", "{}", "--most", "0"], "--max-records must be at least 1, not 0"),
         (["--lake", "{}", "--conf", "x"], "'x' is not NAME=VALUE"),
         (["--lake", "{}", "--lake", "{}"], "several lakes have no checkpoint"),
         (["--lake", "{}", "--metrics-port", "99999"], "metrics cannot be served on 127.0.0.1:99999"),

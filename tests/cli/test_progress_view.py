@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from motet.cli.watching import _Board, watching
+from motet.cli.progress_view import LiveTable, progress_view
 from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 BATCH = BatchProgress(
@@ -31,16 +31,16 @@ LAKES = [LakeStatus("/a", 90, 60, 4, 1_500_000, 3_500_000), LakeStatus("/b", 0, 
 
 def test_elsewhere_a_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """What a log of a service needs."""
-    with watching(as_json=False) as watch:
-        watch.set_lake_status(LAKES)
-        watch.add_batch(BATCH, LAKES)
+    with progress_view(as_json=False) as view:
+        view.set_lake_status(LAKES)
+        view.add_batch(BATCH, LAKES)
     assert capsys.readouterr().out == "batch 3: 100 records in 2.0 s (50/s), 20 notifications, 30 behind\n"
 
 
 def test_for_programs_a_batch_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
     """Everything that is known of it and of the lakes, in one line."""
-    with watching(as_json=True) as watch:
-        watch.add_batch(BATCH, LAKES)
+    with progress_view(as_json=True) as view:
+        view.add_batch(BATCH, LAKES)
     told = json.loads(capsys.readouterr().out)
     lakes = told.pop("lakes")
     assert told == json.loads(json.dumps(BATCH.to_json()))
@@ -51,7 +51,7 @@ def test_on_a_terminal_a_table_follows(monkeypatch: pytest.MonkeyPatch, capsys: 
     """The last batch, stage by stage, and the lakes."""
     console = Console(width=140, record=True, force_terminal=True)
     with Live(console=console, auto_refresh=False) as live:
-        board = _Board(live)
+        board = LiveTable(live)
         board.set_lake_status(LAKES)
         board.add_batch(BATCH, LAKES)
     rows = [" ".join(line.split()) for line in console.export_text().splitlines()]
@@ -67,6 +67,6 @@ def test_on_a_terminal_a_table_follows(monkeypatch: pytest.MonkeyPatch, capsys: 
         assert row in rows
     assert any(row.startswith("/a 90 30 1970-01-01T00:00:01.500000Z") for row in rows)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    with watching(as_json=False) as watch:
-        assert isinstance(watch, _Board)
+    with progress_view(as_json=False) as view:
+        assert isinstance(view, LiveTable)
     capsys.readouterr()

@@ -1,6 +1,6 @@
-"""`motet` in a process of its own that dies with SIGKILL at a chosen place.
+"""`motet` in a process of its own that dies with SIGKILL at a chosen call.
 
-Usage: dying.py MODULE:NAME COUNT ARGUMENT...  The COUNT-th call of the named function kills the process instead.
+Usage: crashing.py MODULE:NAME COUNT ARGUMENT...  The COUNT-th call of the named function kills the process instead.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def main() -> int:
     owner = attrgetter(owner_name)(importlib.import_module(module))
     original = getattr(owner, attribute)
 
-    def deadly(*args: object, **kwargs: object) -> object:
+    def counted(*args: object, **kwargs: object) -> object:
         nonlocal left
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return original(*args, **kwargs)
 
-    setattr(owner, attribute, deadly)
+    setattr(owner, attribute, counted)
     from motet.cli.main import main as motet
 
     return motet(sys.argv[3:])

@@ -1,4 +1,4 @@
-"""How a running pipeline is shown: a table that changes on a terminal, a line for each batch elsewhere, or JSON."""
+"""The progress of a running pipeline: a live table on a terminal, otherwise a line of text or JSON for each batch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def watching(*, as_json: bool) -> Iterator[ProgressObserver]:
-    """What suits the program's output."""
+def progress_view(*, as_json: bool) -> Iterator[ProgressObserver]:
+    """The view that suits standard output."""
     if as_json or not sys.stdout.isatty():
-        yield _Lines(as_json)
+        yield BatchLines(as_json)
         return
     from rich.live import Live
 
     with Live(refresh_per_second=4) as live:
-        yield _Board(live)
+        yield LiveTable(live)
 
 
-class _Lines:
+class BatchLines:
+    """One line for each batch."""
+
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
 
@@ -48,11 +50,11 @@ class _Lines:
         print(text, flush=True)
 
     def set_lake_status(self, lakes: list[LakeStatus]) -> None:
-        """Between batches there is nothing to say."""
+        """Lines are printed for batches only."""
 
 
-class _Board:
-    """The last batch on the left, its lakes below."""
+class LiveTable:
+    """The last batch, and the lakes below it."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -65,11 +67,11 @@ class _Board:
     def set_lake_status(self, lakes: list[LakeStatus]) -> None:
         from rich.console import Group
 
-        parts = [_of_lakes(lakes, time.time_ns() // 1000)]
-        self._live.update(Group(*([] if self._batch is None else [_of_batch(self._batch)]), *parts))
+        tables = [] if self._batch is None else [_batch_table(self._batch)]
+        self._live.update(Group(*tables, _lake_table(lakes, time.time_ns() // 1000)))
 
 
-def _of_batch(batch: BatchProgress) -> Table:
+def _batch_table(batch: BatchProgress) -> Table:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -79,7 +81,7 @@ def _of_batch(batch: BatchProgress) -> Table:
         ("records", f"{batch.records} ({batch.records_per_second:.0f}/s)"),
         ("events", f"{batch.events} ({batch.events_per_second:.0f}/s), {batch.late} late"),
         ("notifications", f"{batch.notifications} ({batch.match_rate:.3g} per event)"),
-        ("processor", ", ".join(f"{name} {spent:.2f} s" for name, spent in batch.stages.items())),
+        ("processor", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in batch.stages.items())),
         (
             "state",
             f"{batch.state_rows} rows, {batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f} MB",
@@ -89,16 +91,18 @@ def _of_batch(batch: BatchProgress) -> Table:
     return table
 
 
-def _of_lakes(lakes: list[LakeStatus], now: int) -> Table:
+def _lake_table(lakes: list[LakeStatus], now: int) -> Table:
     from rich.table import Table
 
     table = Table("lake", "records", "behind", "frontier", "lag", "behind the clock", box=None, padding=(0, 2, 0, 0))
     for lake in lakes:
         frontier = "none yet" if lake.frontier is None else format_datetime(lake.frontier)
-        table.add_row(lake.lake, str(lake.end), str(lake.backlog), frontier, _span(lake.lag), _span(lake.behind(now)))
+        table.add_row(
+            lake.lake, str(lake.end), str(lake.backlog), frontier, _duration(lake.lag), _duration(lake.behind(now))
+        )
     return table
 
 
-def _span(micros: int | None) -> str:
-    """Long spans without their small parts."""
+def _duration(micros: int | None) -> str:
+    """A duration without fractions of a second."""
     return "" if micros is None else format_duration(micros - micros % 1_000_000)

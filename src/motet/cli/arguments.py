@@ -1,0 +1,91 @@
+"""Arguments that several commands share, and the values that users write for them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from motet.language.parse import SYNTAXES
+from motet.model.errors import UsageError
+from motet.model.times import END_OF_TIME, parse_datetime
+
+
+def add_syntax_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--syntax", choices=SYNTAXES, default="motet", help="the syntax of the subscription files (default: motet)"
+    )
+
+
+def add_ontology_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, which may contain individuals"
+    )
+    parser.add_argument("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
+    parser.add_argument(
+        "--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without"
+    )
+
+
+def add_arrival_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--arrival", metavar="TIME", help="the time of events that carry none (default: now)")
+
+
+def add_prefix_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--prefix",
+        action="append",
+        default=[],
+        metavar="NAME=IRI",
+        help="shorten IRIs, in addition to the prefixes that the files declare; repeatable",
+    )
+
+
+def prefixes_of(args: argparse.Namespace) -> dict[str, str]:
+    return _pairs("--prefix", args.prefix, "NAME=IRI", "ex=http://example.org/#")
+
+
+def add_spark_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--conf", metavar="NAME=VALUE", action="append", default=[], help="a Spark setting; repeatable")
+
+
+def spark_settings(args: argparse.Namespace) -> dict[str, str]:
+    return _pairs("--conf", args.conf, "NAME=VALUE", "spark.executor.memory=2g")
+
+
+def _pairs(option: str, texts: Sequence[str], form: str, example: str) -> dict[str, str]:
+    """The values of a repeatable option.
+
+    >>> _pairs("--conf", ["spark.executor.memory=2g"], "NAME=VALUE", "")
+    {'spark.executor.memory': '2g'}
+    """
+    malformed = next((text for text in texts if "=" not in text), None)
+    if malformed is not None:
+        raise UsageError(f"{option} {malformed!r} is not {form}", advice=f"Write for example {example}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def add_replay_range(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="replay events from this time on; replaces the SINCE of every subscription (default: their SINCE, or all)",
+    )
+    parser.add_argument(
+        "--until", metavar="TIME", help="replay the log as known at this time: no event that ends later (default: all)"
+    )
+
+
+def replay_range(args: argparse.Namespace) -> dict[str, int | None]:
+    """The arguments of `add_replay_range` as instants."""
+    return {name: parse_instant(text) if (text := getattr(args, name)) else None for name in ("since", "until")}
+
+
+def parse_instant(text: str) -> int:
+    """An instant as users write it: an xsd:dateTime, ``now`` or ``end``."""
+    if text in ("now", "end"):
+        return END_OF_TIME if text == "end" else time.time_ns() // 1000
+    try:
+        return parse_datetime(text)
+    except ValueError as error:
+        raise UsageError(str(error), advice="Write 2026-11-15T10:00:00Z, now, or end.") from None
