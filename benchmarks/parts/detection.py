@@ -16,10 +16,10 @@ from benchmarks.streams import A, B, Column, Intervals, Pairs, Points
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, VALUES
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import NO_FRONTIER, Frontier
+from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import Subscription
-from motet.model.times import END_OF_TIME
+from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.plan.dag import Builder
 from motet.plan.nodes import Kind, Node, Start
 
@@ -84,7 +84,7 @@ def _batches(leaves: list[Node], stream: Points | Intervals, size: int) -> list[
         }
         found.append(Batch(sides, along))
         frontier = along.current
-    return [*found, Batch({}, Frontier.from_records(np.array([count]), np.array([END_OF_TIME]), frontier))]
+    return [*found, Batch({}, Frontier.from_records(np.array([count]), np.array([END_FRONTIER]), frontier))]
 
 
 def _leaf(stream: Points | Intervals, rows: Column) -> Occurrences:

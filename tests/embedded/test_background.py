@@ -14,7 +14,6 @@ from motet.model.notifications import Notification
 from motet.model.tables import event_rows
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.ontology.entailment import Entailment
 from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 PREFIXES = """
@@ -74,7 +73,7 @@ def by_definition(lake: Lake) -> list[Notification]:
                 side = "removed" if row["text"] == "remove" else "added"
                 records.append(BackgroundRecord(offset, **{side: triples}))
     records.append(TickRecord(len(records), END_OF_TIME))
-    found = evaluate(records, ontology=frozenset(), entailment=Entailment.OWL_RL, lateness=None)
+    found = evaluate(records, ontology=frozenset(), lateness=None)
     return sorted(found, key=lambda one: one.sort_key)
 
 

@@ -38,13 +38,7 @@ class Slow:
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
         begin = len(self.seen)
         self.seen.extend(read(records))
-        changes = self.opening.background or any(isinstance(record, BackgroundRecord) for record in self.seen)
-        emitted = evaluate_emissions(
-            self.seen,
-            ontology=self.opening.background,
-            entailment="owl-rl" if changes else "none",
-            lateness=self.opening.lateness,
-        )
+        emitted = evaluate_emissions(self.seen, ontology=self.opening.background, lateness=self.opening.lateness)
         last = len(self.seen) - 1
         return notification_batch((told, min(at + self.late_by, last)) for at, told in emitted if at >= begin)
 

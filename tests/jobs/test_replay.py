@@ -60,7 +60,7 @@ def test_a_replay_is_what_since_sees(tmp_path: Path) -> None:
             if not isinstance(one.delivery, Construct):
                 late = SubscribeRecord(len(log.records), replace(one, since=since))
                 records: list[Record] = [*log.records, late]
-                expected = evaluate(records, ontology=log.ontology, entailment=log.entailment, lateness=log.lateness)
+                expected = evaluate(records, ontology=log.ontology, lateness=log.lateness)
                 assert replayed(tmp_path / str(number), (one,), since) == [each.to_line() for each in expected]
                 told += len(expected)
     assert told

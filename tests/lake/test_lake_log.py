@@ -14,6 +14,7 @@ import pytest
 
 from motet.lake import UNLIMITED, Appended, Lake
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
+from motet.model.records import Subscribe
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 Events = Callable[..., pa.Table]
@@ -123,7 +124,10 @@ def test_subscriptions_in_force(tmp_path: Path) -> None:
     lake.unsubscribe("b")
     lake.subscribe("a", "new text")
     lake.compact()
-    assert lake.snapshot().subscriptions() == {"a": (4, "new text"), "c": (2, "text of c")}
+    assert lake.snapshot().subscriptions() == {
+        "c": Subscribe("c", "text of c", 2),
+        "a": Subscribe("a", "new text", 4),
+    }
 
 
 @pytest.mark.parametrize("times", [(5, 4), (None, 4), (4, None), (START_OF_TIME - 1, 0), (0, END_OF_TIME + 1)])
@@ -140,10 +144,8 @@ def test_wrong_requests(tmp_path: Path) -> None:
     lake = Lake.open(tmp_path)
     with pytest.raises(UsageError, match="these are not events"):
         lake.append(pa.table({"id": ["urn:a"]}), now=0)
-    with pytest.raises(UsageError, match="'event' is not a kind of control record"):
-        lake.append_control("event", id="urn:a")
-    with pytest.raises(UsageError, match="a tick has an instant"):
-        lake.append_control("tick")
+    with pytest.raises(UsageError, match="outside the years 1 to 9999"):
+        lake.tick(END_OF_TIME + 1)
     with pytest.raises(UsageError, match="without a triple"):
         lake.background()
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from motet.lake import Lake, checks, ids, log, manifest
 from motet.model.errors import UsageError
+from motet.model.records import Subscribe, Unsubscribe
 from motet.model.times import START_OF_TIME
 
 Events = Callable[..., pa.Table]
@@ -80,7 +81,7 @@ def _step(lake: Lake, model: Model, events: Events, step: Step, now: int) -> Non
             lake.tick(instant)
             model.add("tick", end=instant)
         case ("subscribe" | "unsubscribe" as kind, n):
-            lake.append_control(kind, id=f"s{n}", text="text")
+            lake.append_controls([Subscribe(f"s{n}", "text") if kind == "subscribe" else Unsubscribe(f"s{n}")])
             model.add(kind, f"s{n}")
         case ("retract", n) if f"urn:{n}" in model.held():
             lake.retract(f"urn:{n}")

@@ -70,7 +70,7 @@ def contrary(random: Random, name: str = "s") -> Subscription:
 
 def notifications(random: Random, *subscriptions: Subscription) -> list[Notification]:
     case = random_case(random, "x", subscriptions, as_log=False, tagged=False)
-    return list(evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness))
+    return list(evaluate(case.records, ontology=case.ontology, lateness=case.lateness))
 
 
 @settings(max_examples=200, deadline=None)

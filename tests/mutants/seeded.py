@@ -267,18 +267,23 @@ MUTANTS = (
         "a subscription sees what began before it",
     ),
     Mutant(
-        "engine/reading.py",
+        "model/timeline.py",
         "is_event & ~np.asarray(late) if late.true_count else is_event,",
         "is_event,",
         "late events are matched",
     ),
     Mutant(
         _KERNEL,
-        "self._memory.lives.pop(str(name), None)",
-        "self._memory.lives.get(str(name), None)",
+        "self._memory.lives.pop(name, None)\n                    self._touch",
+        "self._memory.lives.get(name, None)\n                    self._touch",
         "an unsubscribe record changes nothing",
     ),
-    Mutant(_KERNEL, "self._memory.retracted[str(name)] = offset", "pass", "a retraction changes nothing"),
+    Mutant(
+        "model/control.py",
+        "self.retractions[record.event_id] = record.offset",
+        "pass",
+        "a retraction changes nothing",
+    ),
     Mutant(_LAGS, "return max(below) + window", "return max(below)", "XOR has no lag of its own"),
     Mutant(_LAGS, "max(below[0], below[1] + window)", "max(below)", "UNLESS has no lag of its own"),
     Mutant(

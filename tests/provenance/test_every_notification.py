@@ -14,6 +14,7 @@ from motet.fuzz.subscriptions import Abilities
 from motet.language.printer import pattern_text
 from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed
 from motet.language.walk import nodes
+from motet.model.control import entailment_of
 from motet.model.errors import UsageError
 from motet.provenance.facts import Absent
 from motet.provenance.text import TextStyle, why_json, why_lines
@@ -32,13 +33,11 @@ def some(seed: int) -> list[Case]:
 
 
 def scene_of(case: Case) -> TracedLog:
-    return TracedLog.from_records(
-        case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness
-    )
+    return TracedLog.from_records(case.records, ontology=case.ontology, lateness=case.lateness)
 
 
 def accounts(case: Case, scene: TracedLog) -> Iterator[Why]:
-    found = evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness)
+    found = evaluate(case.records, ontology=case.ontology, lateness=case.lateness)
     yield from (why(scene, notification) for notification in found)
 
 
@@ -65,7 +64,7 @@ def test_every_account_is_true(seed: int) -> None:
             for one in behind(account):
                 assert list(untrue(one, subscriptions[one.notification.subscription])) == []
                 if not changes:
-                    assert list(untrue_triples(one.root, events, case.ontology, case.entailment)) == []
+                    assert list(untrue_triples(one.root, events, case.ontology, entailment_of(case.ontology))) == []
     assert told > 40
 
 
@@ -117,7 +116,7 @@ def test_the_notifications_own_events_suffice_when_no_context_chooses() -> None:
                 or any(isinstance(record, BackgroundRecord) for record in case.records)
             ):
                 continue
-            alone = TracedLog.from_events(subscription, own, ontology=case.ontology, entailment=case.entailment)
+            alone = TracedLog.from_events(subscription, own, ontology=case.ontology)
             other = why(alone, account.notification, is_complete=False)
             assert list(untrue(other, subscription)) == []
             assert other.notification == account.notification
@@ -174,7 +173,7 @@ def test_accounts_can_be_told() -> None:
 def test_a_notification_of_other_events_is_refused() -> None:
     """What does not follow from the given events is an error."""
     case = some(61)[0]
-    notification = evaluate(case.records, ontology=case.ontology, entailment=case.entailment, lateness=None)[0]
+    notification = evaluate(case.records, ontology=case.ontology, lateness=None)[0]
     [subscription] = [one for one in case.subscriptions if one.name == notification.subscription]
     with pytest.raises(UsageError, match="does not follow from the given events"):
         why(TracedLog.from_events(subscription, []), notification)

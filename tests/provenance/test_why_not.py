@@ -266,10 +266,10 @@ def test_notified_means_notified() -> None:
     """Over random logs: an event is notified exactly if it is in a notification; others have another obstacle."""
     kinds = set()
     for case in islice(random_cases(71, Abilities()), 8):
-        ontology, entailment, lateness = case.ontology, case.entailment, case.lateness
-        found = evaluate(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
+        ontology, lateness = case.ontology, case.lateness
+        found = evaluate(case.records, ontology=ontology, lateness=lateness)
         told = {(one.subscription, name): one.id for one in found for name in one.events}
-        at_hand = TracedLog.from_records(case.records, ontology=ontology, entailment=entailment, lateness=lateness)
+        at_hand = TracedLog.from_records(case.records, ontology=ontology, lateness=lateness)
         for subscription in case.subscriptions:
             for one in {record.id for record in case.events}:
                 answer = why_not(at_hand, subscription.name, one)

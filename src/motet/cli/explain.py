@@ -36,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from motet.jobs.subscription_files import load_subscriptions
-    from motet.ontology.entailment import Reasoner
+    from motet.model.control import entailment_of
+    from motet.ontology.entailment import Entailment, Reasoner
     from motet.ontology.load import load
     from motet.plan.dag import build
 
     plan = build(load_subscriptions(args.files, syntax=args.syntax))
-    reasoner = Reasoner(load(args.ontology).triples)
+    ontology = frozenset(load(args.ontology).triples)
+    reasoner = Reasoner(ontology, Entailment(entailment_of(ontology)))
     if args.json:
         from motet.plan.explain import as_json
 

@@ -30,7 +30,9 @@ from motet.lake import Appended, Events, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
+from motet.model.control import ControlState
 from motet.model.errors import MotetError, UsageError
+from motet.model.records import Subscribe, Unsubscribe
 from motet.model.schemas import EVENTS, NOTIFICATIONS
 from motet.model.tables import Triple, notification_batch
 
@@ -73,7 +75,7 @@ class Cloud:
         self._unsettled: list[Found] = []  # notifications that are not in the table yet
         self._saved = 0  # the derivation's state is kept up to about here
         self._settled = 0  # the table and the cursors are written up to here
-        self._subscriptions: dict[str, tuple[int, str]] = {}  # in force, as far as read
+        self._controls = ControlState()  # the subscriptions in force, as far as read
         self._subscriptions_to = 0
         self._busy = threading.RLock()
         self._advancing = False
@@ -121,7 +123,7 @@ class Cloud:
             reached = self._resumed(self.lake.snapshot())
             first = self.lake.subscribe_all(new) if new else 0
             for name, cursor in cursors.items():
-                self._delivery.listen(name, listener, max(known[name][0], cursor), reached)
+                self._delivery.listen(name, listener, max(known[name].offset, cursor), reached)
             for offset, name in enumerate(new, first):
                 self._delivery.listen(name, listener, offset, reached)
         self._proceed()
@@ -187,12 +189,12 @@ class Cloud:
         self._proceed()
         return len(after ^ before)
 
-    def _in_force(self) -> Mapping[str, tuple[int, str]]:
-        """The subscriptions in force, of this and of other processes: name → (offset, text)."""
+    def _in_force(self) -> Mapping[str, Subscribe]:
+        """The subscriptions in force, of this and of other processes, by name."""
         snapshot = self.lake.snapshot()
-        snapshot.follow_subscriptions(self._subscriptions, self._subscriptions_to)
+        self._controls.apply_all(snapshot.control_records(Subscribe, Unsubscribe, first=self._subscriptions_to))
         self._subscriptions_to = snapshot.next_offset
-        return dict(self._subscriptions)
+        return dict(self._controls.subscriptions)
 
     def _make_room(self) -> None:
         """Wait until the worker is less than a backlog behind."""
@@ -319,8 +321,8 @@ def _table(unsettled: Sequence[Found], first: int, stop: int) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))
 
 
-def _refuse_change(subscription: Subscription, known: Mapping[str, tuple[int, str]]) -> None:
-    if subscription.name in known and parse(known[subscription.name][1]) != (subscription,):
+def _refuse_change(subscription: Subscription, known: Mapping[str, Subscribe]) -> None:
+    if subscription.name in known and parse(known[subscription.name].text) != (subscription,):
         raise UsageError(
             f"subscription {subscription.name!r} is in force with another text",
             advice="Unsubscribe it first, or give the new one another name.",

@@ -9,20 +9,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
+from motet.engine.lives import parsed
 from motet.engine.match.verify import is_single
 from motet.engine.warm_up import get_ready
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
-from motet.language.parse import parse
 from motet.language.syntax import Subscription
+from motet.model.control import registrations
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
+from motet.model.records import Subscribe, Unsubscribe
 from motet.model.tables import RecordRow, Triple
 
 #: Has the notifications of all records that are there derived and committed.
@@ -220,17 +222,14 @@ def _needed_from(snapshot: Snapshot, stop: int) -> int:
     """The offset from which on events matter: where the oldest subscription began that combines events and was in force
     at the same time as one that still is, or as one that was so with another.
     """
-    lives: list[tuple[int, int]] = []  # of those that combine events: first and last offset
-    living: dict[str, int] = {}
-    for control in _controls(snapshot, stop):
-        name, offset = control["id"], control["offset"]
-        if control["kind"] == "subscribe" and not is_single(parse(control["text"])[0]):
-            living[name] = offset
-        elif control["kind"] == "unsubscribe" and name in living:
-            lives.append((living.pop(name), offset))
-    needed = min(living.values(), default=stop)
-    for first, last in sorted(lives, key=lambda life: -life[1]):
-        if last > needed:
+    needed = stop
+    ranges = [
+        (subscribe.offset, stop if end is None else end)
+        for subscribe, end in registrations(snapshot.control_records(Subscribe, Unsubscribe, stop=stop))
+        if not is_single(parsed(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
+    ]
+    for first, end in sorted(ranges, key=lambda range_: -range_[1]):
+        if end == stop or end > needed:
             needed = min(needed, first)
     return needed
 
@@ -245,8 +244,3 @@ def _between(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
 
 def _before(batch: pa.RecordBatch, stop: int) -> pa.RecordBatch:
     return batch.slice(0, int(batch.column("offset").to_numpy().searchsorted(stop)))
-
-
-def _controls(snapshot: Snapshot, stop: int) -> Iterator[dict[str, Any]]:
-    for batch in snapshot.controls(0, stop):
-        yield from batch.select(["offset", "kind", "id", "text"]).to_pylist()

@@ -1,7 +1,7 @@
-"""Which background graph is in force, and which one decides who feeds whom.
+"""The background graphs of a kernel: the initial one, the current one, and the one that fixes the derivation edges.
 
-The latter is the one in force when the first subscription was registered: it must not change while derived events are
-under way.
+The last is the one in force at the first subscription: derivation edges must not change while derived events are
+pending.
 """
 
 from __future__ import annotations
@@ -9,61 +9,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from motet.engine.match.closing import background_of
+from motet.model.control import ControlState
 from motet.model.tables import Triple
 from motet.ontology.entailment import Reasoner
 
 
 class Backgrounds:
-    """``given`` is the graph before the first record, ``asked`` the entailment that is wanted, if not the usual one."""
+    """The graphs of a `ControlState`, which has the current one, with the reasoner for derivation edges."""
 
-    def __init__(self, given: frozenset[Triple], asked: str | None) -> None:
-        self.given = given
-        self.asked = asked
-        self.current = given
-        self.deciding: frozenset[Triple] | None = None  # once it is decided who feeds whom
-        self.reasoner: Reasoner | None = None  # of the deciding one
+    def __init__(self, controls: ControlState) -> None:
+        self.controls = controls
+        self.initial = controls.background
+        self._edge_reasoner: Reasoner | None = None
+
+    @property
+    def current(self) -> frozenset[Triple]:
+        return self.controls.background
 
     @property
     def entailment(self) -> str:
-        """What is entailed by the graph in force."""
-        return self.asked or _usual_entailment(self.current)
+        """The entailment of the next event."""
+        return self.controls.entailment
 
     @property
-    def likely_reasoner(self) -> Reasoner:
-        """The one that decides who feeds whom, or would now."""
-        return self.reasoner or background_of(self.current, self.entailment).reasoner
+    def requested_entailment(self) -> str | None:
+        return self.controls.requested_entailment
 
-    def decide(self) -> Reasoner:
-        """Let the graph in force decide who feeds whom, unless that is done."""
-        return self.reasoner or self._decide_by(self.current)
+    @property
+    def edge_reasoner(self) -> Reasoner | None:
+        """The reasoner that decides derivation edges; None before the first subscription."""
+        if self._edge_reasoner is None and self.controls.edge_background is not None:
+            background = background_of(self.controls.edge_background, self.controls.edge_entailment)
+            self._edge_reasoner = background.reasoner
+        return self._edge_reasoner
 
-    def change(self, record: Mapping[str, object]) -> None:
-        """Let a background record take effect."""
-        rows = record["triples"]
-        assert isinstance(rows, list)
-        change = frozenset((row["subject"], row["predicate"], row["object"]) for row in rows)
-        self.current = self.current - change if record["text"] == "remove" else self.current | change
+    @property
+    def likely_edge_reasoner(self) -> Reasoner:
+        """The reasoner that decides derivation edges, or would if a subscription were registered now."""
+        return self.edge_reasoner or background_of(self.current, self.entailment).reasoner
+
+    def fix_edge_background(self) -> Reasoner:
+        """Let the current graph decide derivation edges, unless an earlier one does; its reasoner."""
+        self.controls.fix_edge_background()
+        reasoner = self.edge_reasoner
+        assert reasoner is not None
+        return reasoner
+
+    def take_edges(self, other: Backgrounds) -> None:
+        """Decide derivation edges as another kernel does."""
+        self.controls.edge_background = other.controls.edge_background
+        self._edge_reasoner = other.edge_reasoner
 
     def graphs(self) -> dict[str, frozenset[Triple]]:
-        """What is saved of them."""
-        deciding = {} if self.deciding is None else {"feeding": self.deciding}
-        return {"given": self.given, "current": self.current, **deciding}
+        """The graphs as they are stored in a state snapshot."""
+        edges = self.controls.edge_background
+        return {"given": self.initial, "current": self.current, **({} if edges is None else {"feeding": edges})}
 
-    @classmethod
-    def of(cls, graphs: Mapping[str, frozenset[Triple]], asked: str | None) -> Backgrounds:
-        """Those that were saved."""
-        found = cls(graphs["given"], asked)
-        found.current = graphs["current"]
-        if "feeding" in graphs:
-            found._decide_by(graphs["feeding"])
-        return found
-
-    def _decide_by(self, graph: frozenset[Triple]) -> Reasoner:
-        self.deciding = graph
-        self.reasoner = background_of(graph, self.asked or _usual_entailment(graph)).reasoner
-        return self.reasoner
-
-
-def _usual_entailment(background: frozenset[Triple]) -> str:
-    """What is entailed when nothing is asked for: without a background there is nothing to reason with."""
-    return "owl-rl" if background else "none"
+    def restore(self, graphs: Mapping[str, frozenset[Triple]]) -> None:
+        """The inverse of `graphs`."""
+        self.initial, self.controls.background = graphs["given"], graphs["current"]
+        self.controls.edge_background = graphs.get("feeding")

@@ -15,7 +15,6 @@ from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
@@ -25,7 +24,8 @@ from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
-from motet.model.tables import Triple
+from motet.model.control import ControlState
+from motet.model.records import BackgroundChange, Subscribe, control_records
 from motet.plan.dag import Builder, build
 from motet.plan.feeding import fed
 from motet.plan.nodes import Kind, Meeting, Node, Plan, Root, Route, Start
@@ -90,18 +90,17 @@ def feeding_each_other(controls: pa.RecordBatch) -> frozenset[str]:
     """The subscriptions of some control records, from the beginning of the log on, that derive events for others, and
     those others, were they all in force at once. Records of other kinds are passed over.
     """
-    background: frozenset[Triple] = frozenset()
-    subscriptions: list[Subscription] = []
-    wanted = pc.is_in(controls.column("kind"), pa.array(["subscribe", "background"]))
-    for record in controls.select(["kind", "id", "text", "triples"]).filter(wanted).to_pylist():
-        if record["kind"] == "subscribe":
-            subscriptions += parsed(record["text"], f"subscription {record['id']!r} in the log")
-        elif not subscriptions:  # the background before the first subscription decides who feeds whom
-            change = frozenset((row["subject"], row["predicate"], row["object"]) for row in record["triples"])
-            background = background - change if record["text"] == "remove" else background | change
-    if not any(isinstance(one.delivery, Construct) for one in subscriptions):
+    records = list(control_records(controls, Subscribe, BackgroundChange))
+    subscriptions = [
+        subscription
+        for record in records
+        if isinstance(record, Subscribe)
+        for subscription in parsed(record.text, f"subscription {record.name!r} in the log")
+    ]
+    if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return frozenset()
-    return fed(build(subscriptions), background_of(background, "owl-rl" if background else "none").reasoner)
+    state = ControlState().apply_all(records)
+    return fed(build(subscriptions), background_of(state.fix_edge_background(), state.edge_entailment).reasoner)
 
 
 @lru_cache(maxsize=_ROUTES)

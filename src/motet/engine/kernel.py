@@ -18,25 +18,28 @@ from motet.engine.detect.columns import FIRST_OFFSET, Ints
 from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import NO_FRONTIER, Frontier, clamp_frontier
+from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
 from motet.engine.detect.output import merge_notifications, root_output
 from motet.engine.lives import Life, Past, parsed
 from motet.engine.match.verify import is_single
 from motet.engine.memory import Memory
-from motet.engine.reading import Course, Extract, Part, parts
+from motet.engine.reading import FilteredRecords, RecordSlice, slice_at_controls
 from motet.engine.saving_memory import lives_of, resume, saved
 from motet.engine.sharing import Sharing
 from motet.engine.state.snapshot import StateSnapshot
 from motet.engine.telling import Telling, add
 from motet.engine.work import Work
 from motet.language.syntax import Construct, Events, Subscription
+from motet.model.control import ControlState
 from motet.model.notifications import Notification
+from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe
 from motet.model.tables import RecordRow, Triple
+from motet.model.timeline import FrontierTimeline, frontier_after
 from motet.plan.feeding import feeds_itself
 from motet.plan.nodes import Kind, Plan, Start
 
-History = Callable[[int], Iterable[pa.RecordBatch | Extract]]
+History = Callable[[int], Iterable[pa.RecordBatch | FilteredRecords]]
 Keep = Callable[[int, Occurrences, Dictionary], Occurrences]  # given a leaf's node and what it has found
 
 
@@ -71,13 +74,13 @@ class Kernel:
         what goes where.
         """
         self._lateness = lateness
-        self._backgrounds = Backgrounds(background, entailment)
         self._history = history
         self._keep = keep  # which of the leaves' occurrences are of concern here; None: all
         self._buckets = buckets
         self._bucket = bucket
         self._shared = sharing or Sharing()
-        self._memory = Memory(Detector(self._shared.names))
+        self._memory = Memory(Detector(self._shared.names), ControlState(background, entailment))
+        self._backgrounds = Backgrounds(self._memory.controls)
         self._shared.memories.append(self._memory)
         self._reaching_back: set[str] = set()  # whose derived events may be too late for some and not for others
         self._told: list[Life] = []  # that have been shown the past and are to be told of it
@@ -96,13 +99,14 @@ class Kernel:
         self._memory.last = max(self._memory.last, offset - 1)
         self._memory.has_events = self._memory.has_events or offset > 0
 
-    def advance(self, records: pa.RecordBatch, course: Course | None = None) -> pa.RecordBatch:
+    def advance(self, records: pa.RecordBatch, timeline: FrontierTimeline | None = None) -> pa.RecordBatch:
         """The notifications that some more records of the log make final, with the offsets of those records.
 
-        With a ``course``, the records are those of its range that are of concern here, all control records among them.
+        With a ``timeline``, the records are those of its range that concern this bucket, all control records among
+        them.
         """
         found: list[pa.RecordBatch] = []
-        for part in parts(records, self._lateness, course):
+        for part in slice_at_controls(records, self._lateness, timeline):
             if part.control is not None:
                 self._control(part.control)
             found += self._stretch(part)
@@ -113,10 +117,9 @@ class Kernel:
         something else: then nothing has been done.
         """
         is_matching = not (self._work.waiting.at or self._told or self._is_changed) and self._bucket is None
-        if not is_matching or any(record.kind != "event" for record in records):
+        if not is_matching or any(record.kind != EVENT for record in records):
             return None
-        reached = [_reached(record, self._lateness) for record in records]
-        self._memory.frontier = max(self._memory.frontier, clamp_frontier(max(reached)))
+        self._memory.frontier = max(self._memory.frontier, frontier_after(records, self._lateness))
         seen = [record for record in records if not record.late]
         self._memory.has_events = self._memory.has_events or bool(seen)
         self._memory.last = records[-1].offset
@@ -129,7 +132,7 @@ class Kernel:
         assert self._buckets is not None
         told: list[pa.RecordBatch] = []
         places = [np.empty((0, 2), np.int64)]
-        for part in parts(records, self._lateness):
+        for part in slice_at_controls(records, self._lateness):
             if part.control is not None:
                 self._control(part.control)
             if not len(part.events):
@@ -143,34 +146,31 @@ class Kernel:
             self.names.compact(())
         return merge_notifications(told), np.unique(np.concatenate(places), axis=0)
 
-    def _control(self, record: dict[str, object]) -> None:
+    def _control(self, record: ControlRecord) -> None:
         """Let a control record take effect."""
-        offset, name = record["offset"], record["id"]
-        assert isinstance(offset, int)
         self._is_changed = True
-        match record["kind"]:
-            case "subscribe":
+        match record:
+            case Subscribe(name, text, offset):
                 if self._only is not None and (offset not in self._only or self._is_shown_to(name)):
                     return
-                (subscription,) = parsed(str(record["text"]), f"subscription {name!r} in the log")
+                (subscription,) = parsed(text, f"subscription {name!r} in the log")
                 self._subscribe(subscription, offset)
                 return
-            case "unsubscribe" if not self._is_shown_to(name):
-                self._memory.lives.pop(str(name), None)
-                self._touch(str(name))
-                self._reaching_back.discard(str(name))
-            case "background":
-                self._backgrounds.change(record)
-            case "retract":
-                self._memory.retracted[str(name)] = offset
-        self._memory.last = offset
+            case Unsubscribe(name):
+                if not self._is_shown_to(name):
+                    self._memory.lives.pop(name, None)
+                    self._touch(name)
+                    self._reaching_back.discard(name)
+            case _:
+                self._memory.controls.apply(record)
+        self._memory.last = record.offset
 
-    def _is_shown_to(self, name: object) -> bool:
+    def _is_shown_to(self, name: str) -> bool:
         """Whether this is the past of a subscription of that name: an earlier life of it is of no concern."""
         return self._memory.past is not None and self._memory.past.life.subscription.name == name
 
     def _subscribe(self, subscription: Subscription, offset: int) -> None:
-        reasoner = self._backgrounds.decide()
+        reasoner = self._backgrounds.fix_edge_background()
         past = subscription.since is not None and self._memory.has_events and self._history is not None
         derives = isinstance(subscription.delivery, Construct)
         if self._is_elsewhere(subscription, past=past):
@@ -228,15 +228,16 @@ class Kernel:
             self._root(life)
         past = Kernel(
             lateness=self._lateness,
-            background=self._backgrounds.given,
-            entailment=self._backgrounds.asked,
+            background=self._backgrounds.initial,
+            entailment=self._backgrounds.requested_entailment,
             history=self._history,
             buckets=self._buckets,
             bucket=self._bucket,
             sharing=self._shared,
         )
-        past._backgrounds.reasoner, past._only = self._backgrounds.reasoner, self._memory.deriving
-        life.told = past._shown(life, self._history(life.offset), self._memory.retracted)
+        past._backgrounds.take_edges(self._backgrounds)
+        past._only = self._memory.deriving
+        life.told = past._shown(life, self._history(life.offset), self._memory.controls.retractions)
         self._told.append(life)
         self._shared.memories.remove(past._memory)
         if is_matched:
@@ -244,23 +245,25 @@ class Kernel:
         else:
             self._memory.detector.operator_nodes.update(past._memory.detector.operator_nodes)
 
-    def _shown(self, life: Life, history: Iterable[pa.RecordBatch | Extract], retracted: dict[str, int]) -> Occurrences:
+    def _shown(
+        self, life: Life, history: Iterable[pa.RecordBatch | FilteredRecords], retracted: dict[str, int]
+    ) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
         assert life.subscription.since is not None and life.root is not None and life.delivery is not None
         own = self._shared.builder.below([life.root])
         self._memory.past = Past(life, life.subscription.since, retracted, own)
         self._put(life)
         for read in history:
-            self.advance(*((read.records, read.course) if isinstance(read, Extract) else (read,)))
+            self.advance(*((read.records, read.timeline) if isinstance(read, FilteredRecords) else (read,)))
         self._memory.detector.operator_nodes = {
             id_: one for id_, one in self._memory.detector.operator_nodes.items() if id_ in own
         }
         return concatenate([empty_table(len(life.delivery.projected)), *self._memory.past.found])
 
-    def _stretch(self, part: Part) -> list[pa.RecordBatch]:
+    def _stretch(self, part: RecordSlice) -> list[pa.RecordBatch]:
         """The notifications of records between two control records, the first of which has taken effect."""
         memory, before = self._memory, self._memory.frontier
-        memory.frontier = max(before, clamp_frontier(int(part.reached.max())))
+        memory.frontier = max(before, int(part.frontiers.max()))
         told, self._told = self._told, []
         if part.is_subscription and not told:
             return []
@@ -268,7 +271,7 @@ class Kernel:
         is_matching = self._bucket is None and len(part.events) > 0
         found = [self._work.matcher.notify(part.events)] if is_matching and self._work.matcher else []
         if self._work.waiting.at or told:
-            frontier = Frontier.from_records(part.offsets, part.reached, before)
+            frontier = Frontier.from_records(part.offsets, part.frontiers, before)
             memory.frontier = frontier.current
             found += self._detected(part.events, frontier, told)
         if not part.is_subscription:
@@ -355,7 +358,7 @@ class Kernel:
         )
         if like:
             kernel._work.compile_as(like._work)
-        kernel._backgrounds = Backgrounds.of(state.graphs, state.header["entailment"])
+        kernel._backgrounds.restore(state.graphs)
         resume(state, kernel._memory, kernel._shared)
         for life in lives_of(state):
             kernel._begin(life)
@@ -370,10 +373,10 @@ class Kernel:
         With ``keep`` it is one of several that share the work: it goes by the occurrences of leaves that are kept.
         """
         self._put_to_work()
-        asked = self._backgrounds.asked
-        kernel = Kernel(lateness=self._lateness, background=self.background, entailment=asked, keep=keep)
-        kernel._backgrounds.reasoner = self._backgrounds.decide()
-        kernel._backgrounds.deciding = self._backgrounds.deciding
+        requested = self._backgrounds.requested_entailment
+        kernel = Kernel(lateness=self._lateness, background=self.background, entailment=requested, keep=keep)
+        self._backgrounds.fix_edge_background()
+        kernel._backgrounds.take_edges(self._backgrounds)
         kernel._work.compile_as(self._work)
         kernel.begin(subscriptions)
         return kernel
@@ -381,7 +384,7 @@ class Kernel:
     def check(self, subscriptions: Iterable[Subscription]) -> None:
         """Refuse subscriptions whose derived events would feed each other in a cycle, with those in force."""
         self._put_to_work()
-        self._work.feeding.check(subscriptions, self._backgrounds.likely_reasoner)
+        self._work.feeding.check(subscriptions, self._backgrounds.likely_edge_reasoner)
 
     @property
     def background(self) -> frozenset[Triple]:
@@ -445,9 +448,3 @@ class Kernel:
     def fed(self) -> set[str]:
         """The subscriptions that derive events for others, and those others."""
         return self._work.feeding.subscriptions()
-
-
-def _reached(event: RecordRow, lateness: int | None) -> int:
-    """Where the frontier stands after an event."""
-    before = NO_FRONTIER if event.frontier is None else event.frontier
-    return before if lateness is None or event.end is None else max(before, event.end - lateness)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Deduplicator
-from motet.engine.detect.frontier import NO_FRONTIER
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.lives import Life, Past
 from motet.engine.state.format import state_error
 from motet.engine.state.restore import restore_order
 from motet.engine.state.snapshot import table_name
+from motet.model.control import ControlState
+from motet.model.timeline import NO_FRONTIER
 
 Digests = Mapping[int, str]  # by node
 
@@ -25,10 +26,10 @@ class Memory:
     """Tables go by names that do not depend on the numbers of nodes."""
 
     detector: Detector
+    controls: ControlState  # without subscriptions: those are `lives`
     lives: dict[str, Life] = field(default_factory=dict)  # by name
     past: Past | None = None  # that is being shown
     deriving: set[int] = field(default_factory=set)  # the offsets of all subscriptions that ever derived events
-    retracted: dict[str, int] = field(default_factory=dict)  # by event: the offset of its retraction
     frontier: int = NO_FRONTIER
     last: int = -1  # the last record that is not merely a subscription
     has_events: bool = False

@@ -17,7 +17,7 @@ def saved(memory: Memory, sharing: Sharing, backgrounds: Backgrounds, lateness: 
     """The state; equal ones are equal bytes, whatever was planned before."""
     facts = {
         "lateness": lateness,
-        "entailment": backgrounds.asked,
+        "entailment": backgrounds.requested_entailment,
         "frontier": memory.frontier,
         "last": memory.last,
         "has events": memory.has_events,
@@ -28,14 +28,14 @@ def saved(memory: Memory, sharing: Sharing, backgrounds: Backgrounds, lateness: 
     }
     lives = {name: facts_of(life) for name, life in memory.lives.items()}
     rows = canonical_rows(state_rows(memory.tables(sharing.builder.digests), sharing.names))
-    return StateSnapshot(facts, lives, dict(memory.retracted), backgrounds.graphs(), rows)
+    return StateSnapshot(facts, lives, dict(memory.controls.retractions), backgrounds.graphs(), rows)
 
 
 def resume(state: StateSnapshot, memory: Memory, sharing: Sharing) -> None:
     """Let an empty memory know what a state says but for the lives and the tables, which go by what is planned."""
     facts = state.header
     memory.frontier, memory.last, memory.has_events = facts["frontier"], facts["last"], facts["has events"]
-    memory.deriving, memory.retracted = set(facts["deriving"]), dict(state.retractions)
+    memory.deriving, memory.controls.retractions = set(facts["deriving"]), dict(state.retractions)
     sharing.derived = facts["derived"]
     fill_dictionary(sharing.names, state.rows, with_triples=facts["with triples"])
 

@@ -79,7 +79,7 @@ class Work:
         self._singles.change(singles, {life.subscription.name for life in gone if life.root is None}, *background)
         new, lost = self._exchange(come, gone)
         memory.detector.update(new, lost, builder.nodes)
-        if self.feeding.change(come, gone, now, backgrounds.reasoner):
+        if self.feeding.change(come, gone, now, backgrounds.edge_reasoner):
             self._rank(memory)
         self.leaves.change(new, lost, builder, *background)
         if not sharing.is_past_shown:

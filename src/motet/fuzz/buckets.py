@@ -21,7 +21,7 @@ from motet.language.parse import parse
 from motet.model.tables import notification_rows
 
 if TYPE_CHECKING:
-    from motet.engine.reading import Extract
+    from motet.engine.reading import FilteredRecords
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class BucketsEngine:
     def _lines(self, case: Case) -> list[str]:
         from motet.engine.buckets import Buckets, feeding_each_other
         from motet.engine.kernel import Kernel
-        from motet.engine.reading import Course
         from motet.engine.state.snapshot import StateSnapshot
+        from motet.model.timeline import FrontierTimeline
         from motet.spark.stream.backfill import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, places = log_of(case)
         buckets = Buckets(random.randint(1, 5), feeding_each_other(records))
 
-        def past(bucket: int, offset: int) -> Iterator[pa.RecordBatch | Extract]:
+        def past(bucket: int, offset: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
             before = pieces(records.slice(0, offset), random)
             (subscription,) = parse(records.column("text")[offset].as_py())
             is_at_home = buckets.is_at_home(subscription)
@@ -66,10 +66,10 @@ class BucketsEngine:
         for piece in pieces(records, random):
             matched, routed = router.spread(piece)
             told.append(matched)
-            course = Course.of(piece, case.lateness)
+            timeline = FrontierTimeline.from_records(piece, case.lateness)
             for number, kernel in enumerate(kernels):
-                mine = np.isin(course.offsets, routed[routed[:, 0] == number, 1]) | course.is_control
-                told.append(kernel.advance(piece.filter(pa.array(mine)), course))
+                mine = np.isin(timeline.offsets, routed[routed[:, 0] == number, 1]) | timeline.is_boundary
+                told.append(kernel.advance(piece.filter(pa.array(mine)), timeline))
                 saved = StateSnapshot.from_bytes(kernel.dump())
                 history = partial(past, number)
                 kernels[number] = Kernel.resumed(saved, history=history, buckets=buckets, bucket=number)

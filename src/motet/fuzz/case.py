@@ -17,7 +17,7 @@ from motet.model.errors import UsageError
 from motet.model.tables import Triple
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import END_OF_TIME, format_datetime
-from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord
 
 PROV = "http://www.w3.org/ns/prov#"
 TAG = "urn:motet:fuzz:case"
@@ -40,12 +40,6 @@ class Case:
     @property
     def events(self) -> tuple[EventRecord, ...]:
         return tuple(record for record in self.records if isinstance(record, EventRecord))
-
-    @property
-    def entailment(self) -> str:
-        """As engines decide it: without an ontology or background there is nothing to reason with."""
-        changes = any(isinstance(record, BackgroundRecord) for record in self.records)
-        return "owl-rl" if self.ontology or changes else "none"
 
     @property
     def is_run(self) -> bool:

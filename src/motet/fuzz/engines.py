@@ -24,6 +24,7 @@ from motet.fuzz.files import event_files
 from motet.fuzz.kernel import KernelEngine
 from motet.fuzz.oracle import expected_lines, without_offsets
 from motet.language.printer import to_text
+from motet.model.control import entailment_of
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
 from motet.reference import (
@@ -121,7 +122,7 @@ class Files:
             for name, text in event_files(case.events).items():
                 paths.append(str(Path(folder) / name))
                 Path(paths[-1]).write_text(text, "utf-8")
-            job = Job(case.subscriptions, tuple(paths), case.ontology, case.entailment, arrival=0)
+            job = Job(case.subscriptions, tuple(paths), case.ontology, entailment_of(case.ontology), arrival=0)
             self.runner(job, sink, _refuse)
         return sink.getvalue().decode().split("\n")[:-1]
 
@@ -258,9 +259,7 @@ def _in_pieces(case: Case) -> list[str]:
     found: dict[Notification, None] = {}
     begin = 0
     for cut in cuts:
-        emitted = evaluate_emissions(
-            case.records[:cut], ontology=case.ontology, entailment=case.entailment, lateness=case.lateness
-        )
+        emitted = evaluate_emissions(case.records[:cut], ontology=case.ontology, lateness=case.lateness)
         found |= {notification: None for offset, notification in emitted if offset >= begin}
         begin = cut
     return [notification.to_line() for notification in sorted(found, key=lambda found: found.sort_key)]

@@ -17,7 +17,8 @@ from motet.fuzz.case import Case
 from motet.fuzz.oracle import lines_of
 from motet.lake.records import DRAFT, place
 from motet.language.printer import to_text
-from motet.model.tables import Triple, notification_rows
+from motet.model.records import EVENT, UNCOMMITTED, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
+from motet.model.tables import RecordRow, Triple, notification_rows, record_batch
 from motet.reference import (
     BackgroundRecord,
     EventRecord,
@@ -116,36 +117,30 @@ def log_of(case: Case) -> tuple[pa.RecordBatch, list[int]]:
 
     An ontology is the first change of the background; an event that is published again is not a record.
     """
-    rows: list[dict[str, object]] = []
+    rows: list[RecordRow] = []
     places: list[int] = []
     for record in [BackgroundRecord(BEFORE, added=case.ontology), *assign_frontiers(case.records, case.lateness)]:
         for row in _rows(record):
             rows.append(row)
             places.append(record.offset)
-    placed, _ = place(pa.Table.from_pylist(rows, schema=DRAFT), 0, None, case.lateness)
+    draft = pa.Table.from_batches([record_batch(rows)]).select(DRAFT.names)
+    placed, _ = place(draft, 0, None, case.lateness)
     (batch,) = placed.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=placed.schema)]
     return batch, places
 
 
-def _rows(record: Record) -> Iterator[dict[str, object]]:
+def _rows(record: Record) -> Iterator[RecordRow]:
     match record:
         case EventRecord(id=name, start=start, end=end, triples=triples):
-            yield _row("event", name, triples=triples) | {"start": start, "end": end}
+            yield RecordRow(UNCOMMITTED, EVENT, name, start, end, None, False, None, tuple(sorted(triples)))
         case TickRecord(instant=instant):
-            yield _row("tick") | {"end": instant}
+            yield Tick(instant).to_row()
         case SubscribeRecord(subscription=subscription):
-            yield _row("subscribe", subscription.name, to_text(subscription))
+            yield Subscribe(subscription.name, to_text(subscription)).to_row()
         case UnsubscribeRecord(name=name):
-            yield _row("unsubscribe", name)
+            yield Unsubscribe(name).to_row()
         case BackgroundRecord(added=added, removed=removed):
-            parts = {"remove": removed, "add": added}
-            yield from (_row("background", text=text, triples=part) for text, part in parts.items() if part)
+            changes = (BackgroundChange(removed, is_removal=True), BackgroundChange(added))
+            yield from (change.to_row() for change in changes if change.triples)
         case RetractRecord(event=name):
-            yield _row("retract", name)
-
-
-def _row(
-    kind: str, name: str | None = None, text: str | None = None, triples: frozenset[Triple] = frozenset()
-) -> dict[str, object]:
-    listed = [{"subject": s, "predicate": p, "object": o} for s, p, o in sorted(triples)]
-    return {"kind": kind, "id": name, "start": None, "end": None, "text": text, "triples": listed}
+            yield Retraction(name).to_row()

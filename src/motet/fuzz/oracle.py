@@ -39,9 +39,7 @@ def judge(case: Case) -> Verdict:
         if found:
             produced.add((name, pattern))
 
-    emissions = evaluate_emissions(
-        case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness, observe=observe
-    )
+    emissions = evaluate_emissions(case.records, ontology=case.ontology, lateness=case.lateness, observe=observe)
     return Verdict(tuple(emissions), frozenset(produced))
 
 

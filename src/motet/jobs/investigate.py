@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +18,10 @@ from motet.jobs.run import EventFiles, Job, OnRejected
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Leaf, Signal, Subscription
+from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
+from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
 from motet.model.schemas import TIME
 from motet.model.tables import Triple, event_rows, micros
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -134,12 +135,13 @@ def from_lake(
     required: Sequence[str] = (),
 ) -> WhyInput:
     """One subscription of a lake, those that derive events, and the events that can matter near an interval."""
-    controls = list(_controls(snapshot, name))
+    stored = list(snapshot.control_records())
+    controls = list(_controls(stored, name))
     subscriptions = [record.subscription for record in controls if isinstance(record, SubscribeRecord)]
-    changes = [record for record in controls if isinstance(record, BackgroundRecord)]
-    entailment = entailment or ("owl-rl" if changes else "none")
-    knowledge = (_background(changes), [change.offset for change in changes], entailment)
-    selection = _select(snapshot, subscriptions, interval, required, knowledge)
+    examined = [one for one in subscriptions if one.name == name or isinstance(one.delivery, Construct)]
+    state = ControlState(requested_entailment=entailment).apply_all(stored)
+    changes = [record.offset for record in stored if isinstance(record, BackgroundChange)]
+    selection = _select(snapshot, examined, interval, required, (state.background, changes, state.entailment))
     end = _last_tick(snapshot.next_offset, snapshot.frontier)
     scene = TracedLog.from_records([*controls, *selection.events, *end], entailment=entailment, lateness=None)
     return selection.why_input(snapshot, scene, TextStyle(dict(prefixes)))
@@ -153,13 +155,12 @@ def from_replay(replay: Replay, name: str, interval: Interval, names: TextStyle,
     subscribes: list[Record] = [
         SubscribeRecord(offset, subscription) for offset, subscription in enumerate(subscriptions, -len(subscriptions))
     ]
-    changes = [_background_record(change.record.to_pylist()[0]) for change in setting.changes]
-    entailment = "owl-rl" if history.background or changes else "none"
-    knowledge = (history.background, [change.offset for change in changes], entailment)
+    changes = [_background_record(change.record) for change in setting.changes]
+    knowledge = (history.background, [change.offset for change in changes], entailment_of(history.background))
     selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, history.seen)
     end = _last_tick(setting.stop, setting.frontier)
     records = [*subscribes, *changes, *selection.events, *end]
-    scene = TracedLog.from_records(records, ontology=history.background, entailment=entailment, lateness=None)
+    scene = TracedLog.from_records(records, ontology=history.background, lateness=None)
     return selection.why_input(replay.snapshot, scene, names)
 
 
@@ -200,41 +201,33 @@ def _select(
     return _Selection(events, which + ("" if complete else f", the nearest {len(events)}"), complete)
 
 
-def _background(changes: Iterable[BackgroundRecord]) -> frozenset[Triple]:
-    triples: frozenset[Triple] = frozenset()
-    for change in changes:
-        triples = (triples - change.removed) | change.added
-    return triples
-
-
 def _overlaps(segment: DataFile, start: int, end: int) -> bool:
     """Whether a segment can hold events that share an instant with a window."""
     return segment.start is not None and segment.end is not None and segment.end >= start and segment.start <= end
 
 
-def _controls(snapshot: Snapshot, name: str) -> Iterator[Record]:
-    """The control records that concern a subscription; of other subscriptions only those that derive events."""
-    for batch in snapshot.controls():
-        for row, end in zip(batch.to_pylist(), micros(batch.column("end")), strict=True):
-            offset = row["offset"]
-            match row["kind"]:
-                case "tick":
-                    yield TickRecord(offset, end or 0)
-                case "subscribe" if row["id"] == name or "CONSTRUCT" in row["text"].upper():
-                    yield SubscribeRecord(offset, parse(row["text"])[0])
-                case "unsubscribe":
-                    yield UnsubscribeRecord(offset, row["id"])
-                case "retract":
-                    yield RetractRecord(offset, row["id"])
-                case "background":
-                    yield _background_record(row)
+def _controls(records: Iterable[ControlRecord], name: str) -> Iterator[Record]:
+    """The control records that concern a subscription. Of the other subscriptions those that derive events, and the
+    first, since the background at its offset decides derivation edges.
+    """
+    is_first = True
+    for record in records:
+        match record:
+            case Tick():
+                yield TickRecord(record.offset, record.instant)
+            case Subscribe() if is_first or record.name == name or "CONSTRUCT" in record.text.upper():
+                is_first = False
+                yield SubscribeRecord(record.offset, parse(record.text)[0])
+            case Unsubscribe():
+                yield UnsubscribeRecord(record.offset, record.name)
+            case Retraction():
+                yield RetractRecord(record.offset, record.event_id)
+            case BackgroundChange():
+                yield _background_record(record)
 
 
-def _background_record(row: dict[str, Any]) -> BackgroundRecord:
-    """A background row of RECORDS."""
-    triples = frozenset(tuple(triple.values()) for triple in row["triples"])
-    removes = row["text"] == "remove"
-    return BackgroundRecord(row["offset"], **{"removed" if removes else "added": triples})
+def _background_record(record: BackgroundChange) -> BackgroundRecord:
+    return BackgroundRecord(record.offset, **{"removed" if record.is_removal else "added": record.triples})
 
 
 def _window(subscriptions: Iterable[Subscription], interval: Interval) -> Interval:

@@ -20,41 +20,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.kernel import Kernel
+from motet.engine.match.closing import background_of
 from motet.engine.warm_up import get_ready
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
+from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
+from motet.model.records import BackgroundChange, control_records
 from motet.model.schemas import TIME
-from motet.model.tables import Triple, micros, notification_rows, tick_record
+from motet.model.tables import Triple, notification_rows, record_batch, record_rows, tick_record
 from motet.model.times import END_OF_TIME, format_datetime
-from motet.ontology.entailment import Reasoner
 from motet.plan.dag import build
 from motet.plan.feeding import feeds
 
 
 @dataclass(frozen=True)
 class Change:
-    """A background record of the log."""
+    """A background record of the log, with the frontier before it."""
 
-    record: pa.RecordBatch
+    record: BackgroundChange
+    frontier: int | None
 
     @property
     def offset(self) -> int:
-        return int(self.record.column("offset")[0].as_py())
-
-    def after(self, background: frozenset[Triple]) -> frozenset[Triple]:
-        """The background once the record is there."""
-        (row,) = self.record.to_pylist()
-        triples = {(triple["subject"], triple["predicate"], triple["object"]) for triple in row["triples"]}
-        return background - triples if row["text"] == "remove" else background | triples
+        return self.record.offset
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """What was final before the change is told before it: derived events are read with the background of then."""
-        (frontier,) = micros(self.record.column("frontier"))
-        if frontier is not None:
-            yield tick_record(frontier, self.offset)
-        yield self.record
+        if self.frontier is not None:
+            yield tick_record(self.frontier, self.offset)
+        yield record_batch([self.record.to_row()])
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ class History:
         """Before the first change, and after each."""
         found = [self.background]
         for change in self.setting.changes:
-            found.append(change.after(found[-1]))
+            found.append(change.record.after(found[-1]))
         return found
 
 
@@ -131,22 +127,16 @@ def history_of(snapshot: Snapshot, *, since: int | None = None, until: int | Non
             advice="Give the earlier instant as --since.",
         )
     begin = _first_event(snapshot)
-    background: frozenset[Triple] = frozenset()
+    state = ControlState().apply_all(snapshot.control_records(stop=begin))
+    background = state.background
     changes: list[Change] = []
-    retracted: dict[str, int] = {}
-    for batch in snapshot.controls():
-        for number, kind in enumerate(batch.column("kind").to_pylist()):
-            record = batch.slice(number, 1)
-            if kind == "retract":
-                retracted[record.column("id")[0].as_py()] = record.column("offset")[0].as_py()
-            elif kind == "background":
-                change = Change(_capped(record, until))
-                if change.offset < begin:
-                    background = change.after(background)
-                else:
-                    changes.append(change)
+    for batch in snapshot.controls(begin):
+        state.apply_all(control_records(batch))
+        is_change = pc.equal(batch.column("kind"), BackgroundChange.kind)
+        for row in record_rows(batch.filter(is_change)):
+            changes.append(Change(BackgroundChange.from_row(row), _earlier(row.frontier, until)))
     setting = Setting(tuple(changes), _earlier(snapshot.frontier, until), snapshot.next_offset)
-    return History(since, until, background, setting, retracted)
+    return History(since, until, background, setting, state.retractions)
 
 
 def _first_event(snapshot: Snapshot) -> int:
@@ -252,7 +242,8 @@ def _refuse_feeding_across(parts: Sequence[Part]) -> None:
         return
     home = {one.name: number for number, one in together}
     background = parts[0].history.background
-    for feed in feeds(build([one for _, one in together]), Reasoner(background)):
+    reasoner = background_of(background, entailment_of(background)).reasoner
+    for feed in feeds(build([one for _, one in together]), reasoner):
         if home[feed.producer] != home[feed.consumer]:
             raise UsageError(
                 f"{feed.producer!r} derives events for {feed.consumer!r}, but their SINCE differ",

@@ -15,6 +15,7 @@ from motet.engine.kernel import Kernel
 from motet.engine.warm_up import get_ready
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
+from motet.model.control import entailment_of
 from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
 from motet.model.tables import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
@@ -61,11 +62,12 @@ def load_job(
     """Read everything but the events; what is wrong with the request is found here."""
     for path in events:
         existing_file(path, "event file")
+    background = _background(ontology, catalogue)
     return Job(
         subscriptions=load_subscriptions(subscriptions, syntax=syntax),
         events=tuple(events),
-        background=_background(ontology, catalogue),
-        entailment=entailment or ("owl-rl" if ontology else "none"),
+        background=background,
+        entailment=entailment_of(background, entailment),
         arrival=time.time_ns() // 1000 if arrival is None else arrival,
     )
 

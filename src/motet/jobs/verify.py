@@ -19,6 +19,7 @@ from motet.engine.kernel import Kernel
 from motet.engine.warm_up import get_ready
 from motet.jobs.replay import Watch
 from motet.lake import Lake, Snapshot
+from motet.model.records import Subscribe, Unsubscribe
 from motet.model.tables import notification_rows
 
 LINK_OFFSETS = 4096  # of the log that a link covers
@@ -190,7 +191,7 @@ def rows(notifications: pa.RecordBatch) -> Iterator[Row]:
 
 def of_concern(records: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
     """All records but those that begin or end other subscriptions."""
-    is_life = pc.is_in(records.column("kind"), pa.array(["subscribe", "unsubscribe"]))
+    is_life = pc.is_in(records.column("kind"), pa.array([Subscribe.kind, Unsubscribe.kind]))
     if not is_life.true_count:
         return records
     is_known = pc.is_in(records.column("id"), pa.array(sorted(names), pa.string()))

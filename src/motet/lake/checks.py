@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from motet.lake.files import DataFile, describe
 from motet.lake.ids import Hashes, Offsets, hash_ids, load_runs, run_name
 from motet.lake.manifest import catch_up
-from motet.lake.records import NO_FRONTIER, advance_frontier
 from motet.lake.segments import read_rows
 from motet.lake.snapshot import Snapshot
 from motet.model.errors import LakeError
 from motet.model.schemas import NOTIFICATIONS, RECORDS
+from motet.model.timeline import NO_FRONTIER, stamp_columns
 
 
 def problems(snapshot: Snapshot, lateness: int | None) -> list[str]:
@@ -56,7 +56,7 @@ class _Walk:
             return
         if describe(segment.name, segment.size, records) != segment:
             yield f"{segment.name}: the manifest describes it wrongly"
-        before, late, self.frontier = advance_frontier(records["kind"], records["end"], self.frontier, self.lateness)
+        before, late, self.frontier = stamp_columns(records["kind"], records["end"], self.frontier, self.lateness)
         stored = pc.fill_null(records["frontier"].cast(pa.int64()), NO_FRONTIER).to_numpy()
         yield from _differences(segment.name, "frontier", offsets[stored != before])
         yield from _differences(segment.name, "late flag", offsets[records["late"].to_numpy() != late])

@@ -11,8 +11,10 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 
 from motet.lake.files import DataFile
+from motet.model.records import EVENT
 from motet.model.schemas import EVENTS
 from motet.model.tables import EventRow, RecordRow, Triple, event_rows, record_batch
+from motet.model.timeline import stamp_rows
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 FEW = 32
@@ -73,19 +75,15 @@ def _rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
 
 def place_few(few: Few, first: int, frontier: int | None, lateness: int | None) -> Placed:
     """The records at offsets from ``first`` on."""
-    records: list[RecordRow] = []
-    lates = 0
-    for offset, (id_, start, end, triples) in enumerate(zip(*few, strict=True), first):
-        late = frontier is not None and end < frontier
-        records.append(RecordRow(offset, "event", id_, start, end, frontier, late, None, triples))
-        lates += late
-        if lateness is not None:
-            reach = max(end - lateness, START_OF_TIME)
-            frontier = reach if frontier is None else max(frontier, reach)
-    count = len(records)
-    kinds = {"event": count}
-    described = DataFile("", first, first + count, count, 0, kinds, lates, min(few.starts), max(few.ends))
-    return Placed(records, frontier, described)
+    frontiers, late, after = stamp_rows(few.ends, frontier, lateness)
+    rows = zip(*few, frontiers, late, strict=True)
+    records = [
+        RecordRow(offset, EVENT, id_, start, end, before, is_late, None, triples)
+        for offset, (id_, start, end, triples, before, is_late) in enumerate(rows, first)
+    ]
+    count, kinds = len(records), {EVENT: len(records)}
+    described = DataFile("", first, first + count, count, 0, kinds, sum(late), min(few.starts), max(few.ends))
+    return Placed(records, after, described)
 
 
 def _sound(start: int, end: int) -> bool:

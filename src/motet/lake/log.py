@@ -23,14 +23,15 @@ from motet.lake.few import FEW, Placed, Records, batches_of, few_events, place_f
 from motet.lake.files import DataFile, describe
 from motet.lake.ids import Hashes, Ids, hash_ids
 from motet.lake.manifest import Commit, Manifest, commit_name
-from motet.lake.records import Triples, draft_control, draft_events, place
+from motet.lake.records import draft_controls, draft_events, place
 from motet.lake.segments import INLINE_BYTES, inline_rows, new_name, write_rows
 from motet.lake.snapshot import Snapshot
 from motet.lake.states import read_states, write_state
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
+from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
 from motet.model.schemas import RECORDS
-from motet.model.tables import EventRow, event_batch
+from motet.model.tables import EventRow, Triple, event_batch
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_duration
 
 FORMAT = 1
@@ -160,43 +161,37 @@ class Lake:
                 self._ids.note(new, codes, after.segments[-1].first)
         return Committed(_receipts(offers, fresh, placed), placed.records if placed else [], after)
 
-    def append_control(
-        self,
-        kind: str,
-        *,
-        id: str | None = None,  # noqa: A002 the column's name
-        text: str | None = None,
-        end: int | None = None,
-        triples: Triples = (),
-    ) -> int:
-        """Append one record that is not an event; returns its offset."""
-        return self._append_drafts([draft_control(kind, id=id, text=text, end=end, triples=triples)])
+    def append_controls(self, records: Sequence[ControlRecord]) -> int:
+        """Append control records, at least one, in one commit; returns the offset of the first."""
+        draft = draft_controls(records)
+        after = self._manifest.commit(lambda newest: self._appending(newest, self._place(draft, newest)))
+        return self._offset_of(after, draft.num_rows)
 
     def tick(self, instant: int) -> int:
-        """Promise that no event which ends before this instant will come any more."""
-        return self.append_control("tick", end=instant)
+        """Move the frontier to an instant: events that end before it are late from now on."""
+        return self.append_controls([Tick(instant)])
 
     def subscribe(self, name: str, text: str) -> int:
-        return self.append_control("subscribe", id=name, text=text)
+        return self.append_controls([Subscribe(name, text)])
 
     def subscribe_all(self, texts: Mapping[str, str]) -> int:
         """Register subscriptions in one commit, one record for each; returns the offset of the first."""
-        return self._append_drafts([draft_control("subscribe", id=name, text=text) for name, text in texts.items()])
+        return self.append_controls([Subscribe(name, text) for name, text in texts.items()])
 
     def unsubscribe(self, name: str) -> int:
-        return self.append_control("unsubscribe", id=name)
+        return self.append_controls([Unsubscribe(name)])
 
-    def background(self, added: Triples = (), removed: Triples = ()) -> int:
+    def background(self, added: Iterable[Triple] = (), removed: Iterable[Triple] = ()) -> int:
         """Change the background graph: a record with the text "remove", then one with "add", in one commit."""
-        parts = {"remove": list(removed), "add": list(added)}
-        drafts = [draft_control("background", text=text, triples=part) for text, part in parts.items() if part]
-        if not drafts:
+        changes = [BackgroundChange(frozenset(removed), is_removal=True), BackgroundChange(frozenset(added))]
+        changes = [change for change in changes if change.triples]
+        if not changes:
             raise UsageError("a change of the background graph without a triple", advice="Add or remove something.")
-        return self._append_drafts(drafts)
+        return self.append_controls(changes)
 
     def retract(self, event_id: str) -> int:
         """Hide an event from queries and later subscriptions. Its IRI stays taken."""
-        draft = draft_control("retract", id=event_id)
+        draft = draft_controls([Retraction(event_id)])
 
         def propose(newest: Snapshot) -> Commit:
             if not self._following(newest).known([event_id], hash_ids([event_id]), newest).any():
@@ -300,12 +295,6 @@ class Lake:
         name = new_name("segments", newest.next_offset, newest.version + 1)
         size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(batches_of(records), RECORDS)])
         return Commit(frontier, newest.notified_to, add=(described._replace(name=name, size=size),))
-
-    def _append_drafts(self, drafts: list[pa.Table]) -> int:
-        draft = pa.concat_tables(drafts)
-        return self._offset_of(
-            self._manifest.commit(lambda newest: self._appending(newest, self._place(draft, newest))), draft.num_rows
-        )
 
     def _offset_of(self, after: Snapshot | None, rows: int) -> int:
         assert after is not None, "a control record is always proposed"

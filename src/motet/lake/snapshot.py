@@ -21,7 +21,9 @@ import pyarrow.compute as pc
 from motet.lake.files import DataFile
 from motet.lake.segments import is_inline, read_rows
 from motet.lake.store import Store
+from motet.model.control import ControlState
 from motet.model.errors import UsageError
+from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe, control_records
 
 
 class Snapshot(NamedTuple):
@@ -65,10 +67,10 @@ class Snapshot(NamedTuple):
         """The records of ``[first, stop)`` that are not events; reads only the row groups that hold any."""
         end = self.next_offset if stop is None else stop
         for segment in self.overlapping(first, end):
-            if segment.kinds.keys() == {"event"}:
+            if segment.kinds.keys() == {EVENT}:
                 continue
             for batch in read_rows(self.store, segment.name, first, end, controls_only=True):
-                controls = batch.filter(pc.not_equal(batch.column("kind"), "event"))
+                controls = batch.filter(pc.not_equal(batch.column("kind"), EVENT))
                 if controls.num_rows:
                     yield controls
 
@@ -78,20 +80,16 @@ class Snapshot(NamedTuple):
             if table.stop > first:
                 yield from read_rows(self.store, table.name, first, table.stop)
 
-    def subscriptions(self) -> dict[str, tuple[int, str]]:
-        """The subscriptions in force at the end of this version: name → (offset, text)."""
-        active: dict[str, tuple[int, str]] = {}
-        self.follow_subscriptions(active, 0)
-        return active
+    def control_records(
+        self, *kinds: type[ControlRecord], first: int = 0, stop: int | None = None
+    ) -> Iterator[ControlRecord]:
+        """The control records of ``[first, stop)``: of these kinds, or of all if none is given."""
+        for batch in self.controls(first, stop):
+            yield from control_records(batch, *kinds)
 
-    def follow_subscriptions(self, active: dict[str, tuple[int, str]], first: int) -> None:
-        """Bring the subscriptions in force at offset ``first`` up to the end of this version."""
-        for batch in self.controls(first):
-            for record in batch.select(["offset", "kind", "id", "text"]).to_pylist():
-                if record["kind"] == "subscribe":
-                    active[record["id"]] = (record["offset"], record["text"])
-                elif record["kind"] == "unsubscribe":
-                    active.pop(record["id"], None)
+    def subscriptions(self) -> dict[str, Subscribe]:
+        """The active subscriptions at the end of this version, by name."""
+        return ControlState().apply_all(self.control_records(Subscribe, Unsubscribe)).subscriptions
 
     def ids_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
         """The ids of the records at these offsets, which must be sorted."""
@@ -118,7 +116,7 @@ class Snapshot(NamedTuple):
             "version": self.version,
             "records": self.next_offset,
             "kinds": dict(sorted(kinds.items())),
-            "events": kinds["event"],
+            "events": kinds[EVENT],
             "late": sum(segment.late for segment in self.segments),
             "segments": len(self.segments),
             "bytes": sum(segment.size for segment in self.segments),

@@ -63,6 +63,15 @@ def record_batch(records: Iterable[RecordRow]) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.array(list(records), _RECORD))
 
 
+def record_rows(records: pa.RecordBatch | pa.Table) -> Iterator[RecordRow]:
+    """The inverse of `record_batch`: the rows of a RECORDS batch."""
+    columns = {name: records.column(name).to_pylist() for name in ("offset", "kind", "id", "late", "text", "triples")}
+    columns |= {name: micros(records.column(name)) for name in ("start", "end", "frontier")}
+    for row in map(RecordRow._make, zip(*(columns[name] for name in RecordRow._fields), strict=True)):
+        triples = tuple((triple["subject"], triple["predicate"], triple["object"]) for triple in row.triples)  # type: ignore[call-overload]
+        yield row._replace(triples=triples)
+
+
 def micros(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
     """A column of timestamps as microseconds."""
     numbers = times.view(pa.int64()) if isinstance(times, pa.Array) else times.cast(pa.int64())
@@ -95,14 +104,7 @@ def event_records(events: pa.RecordBatch, offset: int | pa.Array, frontier: pa.A
 
 def tick_record(instant: int, offset: int) -> pa.RecordBatch:
     """A tick as a RECORDS batch."""
-    row = {"offset": [offset], "kind": ["tick"], "late": [False], "triples": [[]]}
-    columns = [
-        pa.array([instant], pa.int64()).cast(TIME)
-        if field.name == "end"
-        else pa.array(row.get(field.name, [None]), field.type)
-        for field in RECORDS
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+    return record_batch([RecordRow(offset, "tick", None, None, instant, None, False, None, ())])
 
 
 def notification_batch(emitted: Iterable[tuple[Notification, int]]) -> pa.RecordBatch:

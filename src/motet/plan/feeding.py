@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from motet.language.syntax import Construct, Subscription, Template
 from motet.model.errors import UsageError
-from motet.ontology.entailment import Reasoner
+from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.leaf_predicates import EVENT, LeafPredicates, normalise
 from motet.plan.nodes import Kind, Plan
 from motet.sparql.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
@@ -43,7 +43,7 @@ def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
     >>> feeds(build(parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b")))
     (Feed(producer='one', clause=1, consumer='two', node=1),)
     """
-    found = tuple(sorted(_feeds(plan, reasoner or Reasoner(()))))
+    found = tuple(sorted(_feeds(plan, reasoner or Reasoner((), Entailment.NONE))))
     refuse_circles({(feed.producer, feed.consumer) for feed in found})
     return found
 
@@ -59,7 +59,7 @@ def refuse_circles(edges: set[tuple[str, str]]) -> None:
 
 def fed(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
     """The subscriptions that derive events for others, and those others, were they all in force at once."""
-    found = _feeds(plan, reasoner or Reasoner(()))
+    found = _feeds(plan, reasoner or Reasoner((), Entailment.NONE))
     return frozenset(name for feed in found for name in (feed.producer, feed.consumer))
 
 

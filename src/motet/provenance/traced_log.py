@@ -55,12 +55,12 @@ class TracedLog(Log):
         records: Iterable[Record],
         *,
         ontology: Iterable[Triple] = (),
-        entailment: str = "owl-rl",
+        entailment: str | None = None,
         lateness: int | None = None,
     ) -> TracedLog:
         """A log of these records; the subscribe records of the explained subscriptions must be among them."""
         with_frontiers = tuple(assign_frontiers(list(records), lateness))
-        return cls(with_frontiers, frozenset(ontology), Entailment(entailment), lateness)
+        return cls(with_frontiers, frozenset(ontology), Entailment(entailment) if entailment else None, lateness)
 
     @classmethod
     def from_events(
@@ -69,7 +69,7 @@ class TracedLog(Log):
         events: Iterable[EventRecord],
         *,
         ontology: Iterable[Triple] = (),
-        entailment: str = "owl-rl",
+        entailment: str | None = None,
     ) -> TracedLog:
         """A log of one subscription and its events, as `motet run` evaluates them."""
         records: list[Record] = [SubscribeRecord(0, subscription)]

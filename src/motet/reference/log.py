@@ -81,7 +81,7 @@ class Log:
 
     records: tuple[Record, ...]
     ontology: frozenset[Triple]
-    entailment: Entailment
+    entailment: Entailment | None  # None: as the background at the event asks for
     lateness: int | None
     observe: Observe = lambda name, pattern, results: None
     emissions: dict[Registration, list[Emission]] = field(default_factory=dict)
@@ -118,7 +118,13 @@ class Log:
         for change in self.background_changes:
             if change.offset < offset:
                 triples = (triples - change.removed) | change.added
-        return BackgroundGraph(triples, self.entailment)
+        entailment = Entailment.OWL_RL if triples else Entailment.NONE
+        return BackgroundGraph(triples, self.entailment or entailment)
+
+    @cached_property
+    def edge_background(self) -> BackgroundGraph:
+        """“Who feeds whom is decided […] with the background in force when the first subscription is registered.”"""
+        return self.background_at(min((registration.offset for registration in self.registrations), default=0))
 
     @cached_property
     def background_changes(self) -> list[BackgroundRecord]:
@@ -279,7 +285,7 @@ class Log:
         delivery = producer.subscription.delivery
         assert isinstance(delivery, Construct)
         is_another = producer.subscription.name != registration.subscription.name
-        return is_another and feeds(delivery.templates[clause], leaf, BackgroundGraph(self.ontology, self.entailment))
+        return is_another and feeds(delivery.templates[clause], leaf, self.edge_background)
 
 
 def _instantiate_clauses(
@@ -334,7 +340,7 @@ def evaluate_emissions(
     records: Sequence[Record],
     *,
     ontology: Iterable[Triple] = (),
-    entailment: str = "owl-rl",
+    entailment: str | None = None,
     lateness: int | None,
     observe: Observe = lambda name, pattern, results: None,
 ) -> list[tuple[int, Notification]]:
@@ -343,7 +349,8 @@ def evaluate_emissions(
     ``observe`` is called with the results of each sub-pattern of each subscription.
     """
     with_frontiers = tuple(assign_frontiers(records, lateness))
-    log = Log(with_frontiers, frozenset(ontology), Entailment(entailment), lateness, observe)
+    requested = Entailment(entailment) if entailment else None
+    log = Log(with_frontiers, frozenset(ontology), requested, lateness, observe)
     emissions = [(emission.offset, emission.notification) for emission in log.evaluate()]
     return sorted(emissions, key=lambda pair: (pair[1].sort_key, pair[0]))
 
@@ -352,7 +359,7 @@ def evaluate(
     records: Sequence[Record],
     *,
     ontology: Iterable[Triple] = (),
-    entailment: str = "owl-rl",
+    entailment: str | None = None,
     lateness: int | None,
 ) -> list[Notification]:
     """The notifications of a log, each once, in the order of ``motet run``; a lateness of None is unlimited."""

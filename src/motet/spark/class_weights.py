@@ -20,9 +20,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from motet.lake import Lake, Snapshot
 from motet.language.parse import parse
+from motet.model.control import entailment_of
 from motet.model.tables import event_rows
 from motet.model.terms import iri
-from motet.ontology.entailment import Reasoner
+from motet.ontology.entailment import Entailment, Reasoner
 from motet.ontology.hierarchy import Hierarchy, classify
 from motet.ontology.load import Ontology
 from motet.ontology.owl_names import TYPE, Triple
@@ -66,7 +67,7 @@ def count_events(
 
 def count_subscriptions(snapshot: Snapshot) -> dict[str, int]:
     """How many EVENTs of the subscriptions in force ask for each class."""
-    texts = (text for _, text in snapshot.subscriptions().values())
+    texts = (record.text for record in snapshot.subscriptions().values())
     asked = (event.class_iri for text in texts for subscription in parse(text) for event in subscription.events)
     return dict(Counter(iri(name) for name in asked if name is not None))
 
@@ -91,4 +92,4 @@ class CountClasses:
 
     @cached_property
     def _reasoner(self) -> Reasoner:
-        return Reasoner(self.ontology)
+        return Reasoner(self.ontology, Entailment(entailment_of(frozenset(self.ontology))))

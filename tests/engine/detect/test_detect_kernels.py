@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.engine.detect.columns import VALUES, Ints
-from motet.engine.detect.frontier import NO_FRONTIER, Frontier
+from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import gather_columns, is_time_ordered, key_ids, merge_events
+from motet.model.timeline import NO_FRONTIER
 
 NUMBERS = st.integers(-3, 3)
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=3).map(sorted), min_size=1, max_size=6)

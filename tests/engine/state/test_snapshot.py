@@ -37,7 +37,7 @@ def cases(seed: int) -> Iterator[Case]:
 
 
 def kernel_of(case: Case, records: pa.RecordBatch) -> Kernel:
-    return Kernel(lateness=case.lateness, entailment=case.entailment, history=lambda stop: [before(records, stop)])
+    return Kernel(lateness=case.lateness, history=lambda stop: [before(records, stop)])
 
 
 def before(records: pa.RecordBatch, stop: int) -> pa.RecordBatch:
@@ -69,9 +69,7 @@ def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]]
 def test_a_kernel_loaded_at_every_cut_tells_what_the_log_means(seed: int) -> None:
     """Over random logs, all operators, contexts, derived events and SINCE, with the same emission offsets."""
     for number, case in enumerate(cases(seed)):
-        expected = evaluate_emissions(
-            case.records, ontology=case.ontology, entailment=case.entailment, lateness=case.lateness
-        )
+        expected = evaluate_emissions(case.records, ontology=case.ontology, lateness=case.lateness)
         assert told(case, False, number)[0] == sorted((offset, one.to_line()) for offset, one in expected)
 
 

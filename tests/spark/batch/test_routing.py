@@ -19,6 +19,7 @@ from motet.fuzz.subscriptions import Abilities
 from motet.jobs.replay import Setting
 from motet.language.parse import parse
 from motet.language.syntax import Event, GroupPattern
+from motet.model.control import entailment_of
 from motet.model.errors import UsageError
 from motet.model.schemas import EVENTS
 from motet.model.tables import notification_rows
@@ -144,7 +145,7 @@ def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Cas
     kinds = Counter[Spread]()
     for number in range(CASES):
         case = change(nth_case(1, number, Abilities(logs=False)))
-        division = plan_job(case.subscriptions, case.ontology, case.entailment)
+        division = plan_job(case.subscriptions, case.ontology, entailment_of(case.ontology))
         kinds.update(part.route_kind for part in division.groups)
         assert lines_of(case, division) == sorted(expected_lines(case)), number
     assert kinds[Spread.NOTHING] and kinds[Spread.EVENT]

@@ -25,9 +25,9 @@ from motet.engine.detect.columns import (
     VALUES,
     Ints,
 )
-from motet.engine.detect.frontier import END_FRONTIER, NO_FRONTIER
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
+from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME
 from motet.plan.nodes import Kind, Node, variable_number
 

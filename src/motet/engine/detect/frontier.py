@@ -10,22 +10,13 @@ import numpy.typing as npt
 
 from motet.engine.detect.columns import Ints
 from motet.engine.detect.table_kernels import first_passing
-from motet.model.times import END_OF_TIME
-
-NO_FRONTIER = np.iinfo(np.int64).min // 4  # before any record
-END_FRONTIER = np.iinfo(np.int64).max // 4  # at the end of time, later than every instant and every timer
-
-
-def clamp_frontier(instant: int) -> int:
-    """The frontier at an instant; at the end of time it has passed everything."""
-    return END_FRONTIER if instant >= END_OF_TIME else instant
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """The records of a batch that moved the frontier, and the frontier after each of them.
 
-    >>> frontier = Frontier.from_records(np.array([3, 4, 7]), np.array([5, 5, 9]), NO_FRONTIER)
+    >>> frontier = Frontier.from_records(np.array([3, 4, 7]), np.array([5, 5, 9]), 0)
     >>> frontier.passing_offsets(np.array([4, 5])), frontier.current
     (array([3, 7]), 9)
     """
@@ -37,9 +28,8 @@ class Frontier:
 
     @classmethod
     def from_records(cls, offsets: Ints, instants: Ints, previous: int) -> Frontier:
-        """From the offset of each record of a batch and the frontier after it."""
-        frontiers = np.where(instants >= END_OF_TIME, END_FRONTIER, instants)
-        frontiers = np.maximum.accumulate(np.maximum(frontiers, previous)) if len(frontiers) else frontiers
+        """From the offset of each record of a batch and the frontier after it, as a `FrontierTimeline` has them."""
+        frontiers = np.maximum.accumulate(np.maximum(instants, previous)) if len(instants) else instants
         moved = np.flatnonzero(np.diff(frontiers, prepend=np.int64(previous)) > 0)
         return cls(offsets[moved], frontiers[moved], previous, int(offsets[0]) if len(offsets) else 0)
 

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from motet.engine.detect.columns import UNBOUND, Ints
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import END_FRONTIER, Frontier
+from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
+from motet.model.timeline import END_FRONTIER
 from motet.plan.nodes import variable_number
 from motet.sparql.algebra import Expr
 from motet.sparql.expressions import test

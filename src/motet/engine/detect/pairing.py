@@ -27,7 +27,6 @@ from motet.engine.detect.columns import (
     Ints,
     Members,
 )
-from motet.engine.detect.frontier import END_FRONTIER, NO_FRONTIER
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
 from motet.engine.detect.order import break_ties
@@ -43,6 +42,7 @@ from motet.engine.detect.table_kernels import (
 )
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
+from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.plan.nodes import LEFT_FIRST, Kind, Node, variable_number
 
 LEFT, RIGHT = 0, 1

@@ -17,6 +17,7 @@ from motet.engine.detect.output import root_output
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
+from motet.model.control import entailment_of
 from motet.model.tables import Triple
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.dag import build
@@ -58,7 +59,7 @@ class JobPlan:
 
     @property
     def resolved_entailment(self) -> str:
-        return self.entailment or ("owl-rl" if self.background else "none")
+        return entailment_of(self.background, self.entailment)
 
     @cached_property
     def prototype(self) -> Kernel:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from motet.engine.lives import parsed
-from motet.jobs.replay import Change
+from motet.engine.match.closing import background_of
 from motet.jobs.verify import LINK_OFFSETS, Compared, Row, compare, derived_again, digest, links, rows
 from motet.lake import Lake, Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription
+from motet.model.control import ControlState, entailment_of
+from motet.model.records import BackgroundChange, Subscribe
 from motet.model.tables import Triple
-from motet.ontology.entailment import Reasoner
 from motet.plan.dag import build
 from motet.plan.feeding import feeds
 from motet.spark.batch.events import Batches
@@ -140,16 +141,13 @@ def pack_subscriptions(snapshot: Snapshot, most: int) -> list[SubscriptionPack]:
 
 def _lives(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple]]:
     """All subscriptions the log ever had, and the background before the first."""
-    lives: list[tuple[str, Subscription]] = []
-    background: frozenset[Triple] = frozenset()
-    for batch in snapshot.controls(0, snapshot.notified_to):
-        for number, kind in enumerate(batch.column("kind").to_pylist()):
-            if kind == "subscribe":
-                name, text = (batch.column(column)[number].as_py() for column in ("id", "text"))
-                lives.append((name, parsed(text, f"subscription {name!r} in the log")[0]))
-            elif kind == "background" and not lives:
-                background = Change(batch.slice(number, 1)).after(background)
-    return lives, background
+    records = list(snapshot.control_records(Subscribe, BackgroundChange, stop=snapshot.notified_to))
+    lives = [
+        (record.name, parsed(record.text, f"subscription {record.name!r} in the log")[0])
+        for record in records
+        if isinstance(record, Subscribe)
+    ]
+    return lives, ControlState().apply_all(records).fix_edge_background()
 
 
 def _together(subscriptions: Sequence[Subscription], background: frozenset[Triple]) -> list[set[str]]:
@@ -159,8 +157,9 @@ def _together(subscriptions: Sequence[Subscription], background: frozenset[Tripl
     others = [one for one in subscriptions if not isinstance(one.delivery, Construct)]
     fed = {one.name for one in deriving}
     numbered = [replace(one, name=str(number)) for number, one in enumerate(others)]  # a name may have several lives
+    reasoner = background_of(background, entailment_of(background)).reasoner
     for producer in deriving:
-        found = feeds(build([replace(producer, name="producer"), *numbered]), Reasoner(background))
+        found = feeds(build([replace(producer, name="producer"), *numbered]), reasoner)
         fed.update(others[int(feed.consumer)].name for feed in found)
     return [*([fed] if fed else []), *({name} for name in sorted(names - fed))]
 

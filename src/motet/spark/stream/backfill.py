@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 
 from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
-from motet.engine.reading import Course, Extract
+from motet.engine.reading import FilteredRecords
 from motet.language.syntax import Subscription
+from motet.model.records import EVENT, BackgroundChange
 from motet.model.schemas import RECORDS
+from motet.model.timeline import FrontierTimeline
 
 
 class BucketBackfill:
@@ -35,16 +37,16 @@ class BucketBackfill:
     ) -> None:
         self.buckets = buckets
         self._scratch = tempfile.TemporaryDirectory(prefix="motet-past-")
-        self._courses: list[Course] = []
+        self._timelines: list[FrontierTimeline] = []
         router = Kernel(lateness=lateness, buckets=buckets)
         router.begin([replace(subscription, since=None)])
         self._spread(router, history, lateness)
 
-    def read_bucket(self, bucket: int) -> Iterator[Extract]:
+    def read_bucket(self, bucket: int) -> Iterator[FilteredRecords]:
         """What concerns a bucket."""
         with pa.OSFile(str(self._path(bucket)), "rb") as file, pa.ipc.open_stream(file) as reader:
-            for course, records in zip(self._courses, reader, strict=True):
-                yield Extract(records, course)
+            for timeline, records in zip(self._timelines, reader, strict=True):
+                yield FilteredRecords(records, timeline)
 
     def _spread(self, router: Kernel, history: Iterable[pa.RecordBatch], lateness: int | None) -> None:
         with ExitStack() as stack:
@@ -53,12 +55,12 @@ class BucketBackfill:
                 for bucket in range(self.buckets.count)
             ]
             for records in history:
-                course = Course.of(records, lateness)
-                self._courses.append(course)
-                kinds = pc.is_in(records.column("kind"), pa.array(["event", "background"]))
+                timeline = FrontierTimeline.from_records(records, lateness)
+                self._timelines.append(timeline)
+                kinds = pc.is_in(records.column("kind"), pa.array([EVENT, BackgroundChange.kind]))
                 _, places = router.spread(records.filter(kinds))
                 for bucket, writer in enumerate(writers):
-                    mine = np.isin(course.offsets, places[places[:, 0] == bucket, 1]) | course.is_control
+                    mine = np.isin(timeline.offsets, places[places[:, 0] == bucket, 1]) | timeline.is_boundary
                     writer.write_batch(records.filter(pa.array(mine)).cast(RECORDS))
 
     def _path(self, bucket: int) -> Path:

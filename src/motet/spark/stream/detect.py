@@ -108,7 +108,7 @@ class DetectStage(StatefulProcessor):
             cache(key, running)
             return running, merge_notifications([])
         own = concat_records([controls, *news.events])
-        told = running.kernel.advance(own, view.course(reached, news.stop))
+        told = running.kernel.advance(own, view.timeline(reached, news.stop))
         running = self._keeping.persist(running, news.stop, _mark(running.kernel))
         cache(key, running)
         return running, told

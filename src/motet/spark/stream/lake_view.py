@@ -16,9 +16,11 @@ import pyarrow as pa
 from motet.engine.buckets import Buckets, feeding_each_other
 from motet.engine.kernel import Kernel
 from motet.engine.lives import parsed
-from motet.engine.reading import COURSE, Course, Extract
+from motet.engine.reading import FilteredRecords
 from motet.lake import DataFile, Lake, Snapshot
+from motet.model.records import Subscribe, control_records
 from motet.model.schemas import RECORDS
+from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline
 from motet.spark.stream.backfill import BucketBackfill
 from motet.spark.workers import freeze_heap
 
@@ -36,7 +38,7 @@ class LakeView:
 
     def __init__(self, lake: str) -> None:
         self._lake = Lake.open(Path(lake), create=False)
-        self._course: tuple[int, int, Course] | None = None
+        self._timeline: tuple[int, int, FrontierTimeline] | None = None
         self._controls = _empty()
         self._read_to = 0
         self._router: tuple[Buckets, int, Kernel] | None = None
@@ -62,15 +64,15 @@ class LakeView:
         begin, end = np.searchsorted(self._controls.column("offset").to_numpy(), [first, stop])
         return self._controls.slice(begin, end - begin)
 
-    def course(self, first: int, stop: int) -> Course:
+    def timeline(self, first: int, stop: int) -> FrontierTimeline:
         """How time went in a range."""
-        if self._course is None or not (self._course[0] <= first and self._course[1] >= stop):
-            batches = list(self.snapshot().records(first, stop, COURSE))
-            schema = pa.schema([RECORDS.field(name) for name in COURSE])
-            table = pa.Table.from_batches([batch.select(COURSE) for batch in batches], schema).combine_chunks()
-            whole = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
-            self._course = first, stop, Course.of(whole[0], self.lateness)
-        return self._course[2].between(first, stop)
+        if self._timeline is None or not (self._timeline[0] <= first and self._timeline[1] >= stop):
+            batches = self.snapshot().records(first, stop, TIMELINE_COLUMNS)
+            schema = pa.schema([RECORDS.field(name) for name in TIMELINE_COLUMNS])
+            table = pa.Table.from_batches([batch.select(TIMELINE_COLUMNS) for batch in batches], schema)
+            whole = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
+            self._timeline = first, stop, FrontierTimeline.from_records(whole[0], self.lateness)
+        return self._timeline[2].between(first, stop)
 
     def buckets(self, count: int, stop: int) -> Buckets:
         """How the subscriptions that are known at the end of a batch are spread."""
@@ -82,18 +84,17 @@ class LakeView:
 
     def subscribed(self, stop: int) -> frozenset[str]:
         """The names of all subscriptions that began below an offset."""
-        kinds = self.controls(0, stop).select(["kind", "id"]).to_pylist()
-        return frozenset(record["id"] for record in kinds if record["kind"] == "subscribe")
+        return frozenset(record.name for record in control_records(self.controls(0, stop), Subscribe))
 
     def history(self, stop: int) -> Iterator[pa.RecordBatch]:
         """All records below an offset."""
         return self.snapshot().records(0, stop)
 
-    def past(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | Extract]:
+    def past(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
         """What a bucket shows the subscription that begins at an offset; it is spread like those of the last batch."""
         assert self._buckets is not None
-        (record,) = self.controls(stop, stop + 1).to_pylist()
-        (subscription,) = parsed(record["text"], f"subscription {record['id']!r} in the log")
+        (record,) = control_records(self.controls(stop, stop + 1), Subscribe)
+        (subscription,) = parsed(record.text, f"subscription {record.name!r} in the log")
         if self._buckets.is_at_home(subscription):
             return self.history(stop)
         if self._past is None or (self._past[0], self._past[1].buckets) != (stop, self._buckets):

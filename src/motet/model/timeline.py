@@ -1,0 +1,152 @@
+"""The frontier along the records of a log, and which events are late (language page, sections 11 and 12).
+
+The only computation of both, for columns and for a few rows. The frontier before a record is the greatest of the
+instants of earlier ticks and of the ends of earlier events less the log's lateness. An event that ends below it is
+late. At the end of time the frontier has passed every instant, so every event after that is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.model.records import EVENT, Tick
+from motet.model.tables import RecordRow
+from motet.model.times import END_OF_TIME, START_OF_TIME
+
+Instants = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NO_FRONTIER = int(np.iinfo(np.int64).min) // 4  # before any record has moved it; durations can be added to it
+END_FRONTIER = int(np.iinfo(np.int64).max) // 4  # the frontier at the end of time: it has passed every instant
+
+TIMELINE_COLUMNS = ("offset", "kind", "end", "frontier", "late")
+
+
+def clamp_frontier(frontier: int) -> int:
+    """The frontier as instants are compared with it: at the end of time it is greater than all of them."""
+    return END_FRONTIER if frontier >= END_OF_TIME else frontier
+
+
+# Stamping: what a commit writes into its records.
+
+
+class Stamps(NamedTuple):
+    """What a commit writes into its records, and the frontier after them."""
+
+    frontiers: Instants  # before each record; NO_FRONTIER: none yet
+    is_late: Flags
+    frontier: int | None  # after the last record
+
+
+def stamp_columns(kinds: pa.ChunkedArray, ends: pa.ChunkedArray, frontier: int | None, lateness: int | None) -> Stamps:
+    """The stamps of records that follow a frontier, from their kinds and ends.
+
+    >>> kinds, ends = pa.chunked_array([["tick", "event"]]), pa.chunked_array([[5, 4]])
+    >>> [field.tolist() for field in stamp_columns(kinds, ends, None, None)[:2]]
+    [[-2305843009213693952, 5], [False, True]]
+    """
+    is_event, is_tick = (pc.equal(kinds, kind).to_numpy() for kind in (EVENT, Tick.kind))
+    instants = pc.fill_null(ends.cast(pa.int64()), NO_FRONTIER).to_numpy()
+    moves = _moves(is_event, is_tick, instants, lateness)
+    running = np.maximum.accumulate(np.concatenate([[NO_FRONTIER if frontier is None else frontier], moves]))
+    before, after = running[:-1], int(running[-1])
+    return Stamps(before, is_event & (instants < _clamped(before)), None if after == NO_FRONTIER else after)
+
+
+def stamp_rows(
+    ends: Iterable[int], frontier: int | None, lateness: int | None
+) -> tuple[list[int | None], list[bool], int | None]:
+    """As `stamp_columns` for a few events, in Python values: frontiers, late flags, and the frontier after them.
+
+    >>> stamp_rows([9, 3], frontier=None, lateness=2)
+    ([None, 7], [False, True], 7)
+    """
+    frontiers: list[int | None] = []
+    late: list[bool] = []
+    for end in ends:
+        frontiers.append(frontier)
+        late.append(frontier is not None and end < clamp_frontier(frontier))
+        if lateness is not None:
+            reached = max(end - lateness, START_OF_TIME)
+            frontier = reached if frontier is None else max(frontier, reached)
+    return frontiers, late, frontier
+
+
+# Reading: what stamped records mean for the frontier.
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierTimeline:
+    """The frontier after each record of an offset range, also after records that only other buckets read."""
+
+    offsets: Instants
+    frontiers: Instants  # after each record, clamped; not yet monotonic: earlier records may have moved it farther
+    is_visible: Flags  # events that are not late
+    is_boundary: Flags  # control records other than ticks: they change more than time
+
+    @classmethod
+    def from_records(cls, records: pa.RecordBatch, lateness: int | None) -> FrontierTimeline:
+        """The timeline of stamped records; only the columns TIMELINE_COLUMNS are read."""
+        is_event = _is_kind(records, EVENT)
+        is_tick = ~is_event if is_event.all() else _is_kind(records, Tick.kind)
+        late = records.column("late")
+        frontiers, ends = _instants(records.column("frontier")), _instants(records.column("end"))
+        return cls(
+            _instants(records.column("offset")),
+            _clamped(np.maximum(frontiers, _moves(is_event, is_tick, ends, lateness))),
+            is_event & ~np.asarray(late) if late.true_count else is_event,
+            ~(is_event | is_tick),
+        )
+
+    def between(self, first: int, stop: int) -> FrontierTimeline:
+        """The part of the offsets ``[first, stop)``."""
+        begin, end = np.searchsorted(self.offsets, [first, stop])
+        rows = slice(begin, end)
+        return FrontierTimeline(self.offsets[rows], self.frontiers[rows], self.is_visible[rows], self.is_boundary[rows])
+
+
+def frontier_after(events: Iterable[RecordRow], lateness: int | None) -> int:
+    """The frontier after a few stamped events, clamped; NO_FRONTIER if nothing has moved it."""
+    frontier = NO_FRONTIER
+    for event in events:
+        if event.frontier is not None:
+            frontier = max(frontier, event.frontier)
+        if lateness is not None and event.end is not None:
+            frontier = max(frontier, event.end - lateness, START_OF_TIME)
+    return clamp_frontier(frontier)
+
+
+def _moves(is_event: Flags, is_tick: Flags, ends: Instants, lateness: int | None) -> Instants:
+    """The instant to which each record moves the frontier at least; NO_FRONTIER where it does not move it.
+
+    An event moves it to no instant before the first that a log can hold.
+    """
+    if lateness is None:
+        return np.where(is_tick, ends, NO_FRONTIER)
+    by_events = np.maximum(ends - lateness, START_OF_TIME)
+    return by_events if is_event.all() else np.where(is_event, by_events, np.where(is_tick, ends, NO_FRONTIER))
+
+
+def _clamped(frontiers: Instants) -> Instants:
+    return np.where(frontiers >= END_OF_TIME, END_FRONTIER, frontiers)
+
+
+def _is_kind(records: pa.RecordBatch, kind: str) -> Flags:
+    if len(records) == 1:
+        return np.array([records.column("kind")[0].as_py() == kind])
+    return np.asarray(pc.equal(records.column("kind"), kind))
+
+
+def _instants(column: pa.Array) -> Instants:
+    """Integers or times as integers; NO_FRONTIER where the column is null."""
+    if not len(column):
+        return np.empty(0, np.int64)
+    values = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+    return np.where(np.asarray(column.is_valid()), values, NO_FRONTIER) if column.null_count else values
