@@ -145,6 +145,24 @@ def test_a_pattern_of_several_events_in_a_lake(tmp_path: Path, capsys: pytest.Ca
     assert "9 min in all where 5 min are allowed" in capsys.readouterr().out
 
 
+def test_reasoning_begins_with_the_background_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An event before the first background record is read without reasoning: it did not match, and why-not says so."""
+    same, path = "http://www.w3.org/2002/07/owl#sameAs", str(tmp_path / "lake")
+    told: list[Notification] = []
+    with motet.open(path) as cloud:
+        cloud.subscribe("SUBSCRIPTION s EVENT e { ?e <urn:p> ?o } WHEN e", told.append)
+        for number in (1, 2):
+            event = f"urn:e:{number}"
+            cloud.publish(f'<{event}> <{same}> <urn:x> <{event}> .\n<urn:x> <urn:p> "1" <{event}> .')
+            cloud.background.add("<urn:C> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:D> .")
+    assert [one.events for one in told] == [("urn:e:2",)]
+    asked = ["why-not", "--subscription", "s", "--lake", path, "--event"]
+    assert main([*asked, "urn:e:1"]) == 0
+    assert "notified" not in capsys.readouterr().out
+    assert main([*asked, "urn:e:2"]) == 0
+    assert "notified: " in capsys.readouterr().out
+
+
 def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
     """A late event is answered with the frontier it met; a retracted one is marked in the account."""
     path, notification = lake

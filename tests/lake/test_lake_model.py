@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from motet.lake import Lake, checks, ids, log, manifest
 from motet.model.errors import UsageError
 from motet.model.records import Subscribe, Unsubscribe
-from motet.model.times import START_OF_TIME
+from motet.model.times import END_OF_TIME, START_OF_TIME
 
 Events = Callable[..., pa.Table]
 Step = tuple[Any, ...]
@@ -44,7 +44,9 @@ class Model:
         if kind == "event" and name in self.held():
             return False
         frontier = self.frontier()
-        late = kind == "event" and end is not None and frontier is not None and end < frontier
+        late = (
+            kind == "event" and end is not None and frontier is not None and (end < frontier or frontier >= END_OF_TIME)
+        )
         record = {"offset": len(self.records), "kind": kind, "id": name, "start": start, "end": end}
         self.records.append(record | {"frontier": frontier, "late": late})
         return True
@@ -54,7 +56,7 @@ EVENT = st.tuples(st.integers(0, 12), st.none() | st.integers(0, 60), st.integer
 STEP = st.one_of(
     st.tuples(st.just("append"), st.lists(EVENT, max_size=5)),
     st.tuples(st.just("append"), st.lists(EVENT, max_size=5)),
-    st.tuples(st.just("tick"), st.integers(0, 60)),
+    st.tuples(st.just("tick"), st.integers(0, 60) | st.just(END_OF_TIME)),
     st.tuples(st.just("subscribe"), st.integers(0, 2)),
     st.tuples(st.just("unsubscribe"), st.integers(0, 2)),
     st.tuples(st.just("retract"), st.integers(0, 12)),

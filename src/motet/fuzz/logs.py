@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from motet.fuzz.case import TAG, Case, run_of, tag, timed_event
+from motet.fuzz.case import TAG, TIME_PROPERTIES, Case, run_of, tag, timed_event
 from motet.fuzz.files import EX
 from motet.language.syntax import Subscription
 from motet.model.tables import Triple
@@ -51,6 +51,8 @@ def random_case(
     lateness = random.choice((None, 0, 2 * SECOND, 5 * SECOND))
     records = _arriving(random, _repeating(random, scope, events, intervals, tagged), lateness)
     records += [TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
+    if random.random() < 0.1:
+        records.append(_at_the_end(_event(random, scope, most, intervals, tagged)))
     _change_background(random, records, events)
     for subscribed in begin:
         _live(random, records, subscribed)
@@ -105,11 +107,20 @@ def _event(random: Random, scope: str, number: int, intervals: bool, tagged: boo
         triples.add((own, iri(EX + "says"), random.choice(SAYINGS)))
     if random.random() < 0.5:
         triples.add((own, iri(EX + "cause"), iri(f"{names}:{random.randint(1, 5)}")))
+    if random.random() < 0.1:  # OWL RL has consequences of this without an ontology
+        twin = iri(f"{EX}twin{number}")
+        triples |= {(own, iri(OWL + "sameAs"), twin), (twin, iri(EX + "near"), iri(EX + "r1"))}
     if tagged:
         triples.add((own, iri(TAG), iri(tag(scope))))
     start = random.randint(0, last)
     length = random.choice((0, 1, 2, 3, 4)) if intervals else 0
     return timed_event(name, BEGIN + start * SECOND, BEGIN + (start + length) * SECOND, triples)
+
+
+def _at_the_end(event: EventRecord) -> EventRecord:
+    """The event at the last instant: after a tick there it is late."""
+    triples = (triple for triple in event.triples if triple[1] not in TIME_PROPERTIES)
+    return timed_event(event.id, END_OF_TIME, END_OF_TIME, triples)
 
 
 def _number(random: Random) -> str:

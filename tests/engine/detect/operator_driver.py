@@ -19,9 +19,10 @@ from motet.engine.detect.columns import (
     VALUES,
 )
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import NO_FRONTIER, Frontier
+from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.operator import Operator, OperatorEnv
+from motet.model.timeline import NO_FRONTIER, clamp_frontier
 from motet.plan.nodes import Edge
 
 
@@ -58,7 +59,7 @@ class Driver:
     def emit(self, *inputs: Sequence[Row], frontier: int) -> list[tuple[Row, int]]:
         """The new occurrences with the number of the call whose record made each of them final, from 0 on."""
         offset = np.array([self._offset])
-        env_frontier = Frontier.from_records(offset, np.array([frontier]), self._frontier)
+        env_frontier = Frontier.from_records(offset, np.array([clamp_frontier(frontier)]), self._frontier)
         self._frontier, self._offset = env_frontier.current, self._offset + 1
         self.env = OperatorEnv(env_frontier, self.dictionary, self._lags)
         result = self.operator.advance([self.table(rows) for rows in inputs], self.env)

@@ -1,0 +1,109 @@
+"""The frontier and late flags along a log, against the reference engine's."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from motet.model.records import EVENT, Tick
+from motet.model.schemas import TIME
+from motet.model.tables import RecordRow, record_batch
+from motet.model.timeline import (
+    END_FRONTIER,
+    NO_FRONTIER,
+    FrontierTimeline,
+    clamp_frontier,
+    frontier_after,
+    stamp_columns,
+    stamp_rows,
+)
+from motet.model.times import END_OF_TIME, START_OF_TIME
+from motet.reference import EventRecord, Record, TickRecord, assign_frontiers
+from motet.reference.records import frontier_after as reference_frontier
+
+INSTANTS = st.one_of(
+    st.integers(0, 12), st.integers(START_OF_TIME, START_OF_TIME + 5), st.integers(END_OF_TIME - 5, END_OF_TIME)
+)
+LATENESS = st.sampled_from((None, 0, 1, 4, END_OF_TIME))
+LOGS = st.lists(st.tuples(st.sampled_from((EVENT, EVENT, EVENT, Tick.kind)), INSTANTS), max_size=12)
+
+Log = list[tuple[str, int]]
+
+
+def by_definition(log: Log, lateness: int | None) -> list[Record]:
+    records: list[Record] = []
+    for offset, (kind, end) in enumerate(log):
+        event = EventRecord(offset, f"urn:e:{offset}", end, end, frozenset())
+        records.append(event if kind == EVENT else TickRecord(offset, end))
+    return assign_frontiers(records, lateness)
+
+
+def frontiers_of(records: list[Record], lateness: int | None) -> list[int | None]:
+    """After each record; the engines' frontier is at no instant before the first a log can hold."""
+    frontiers: list[int | None] = []
+    frontier: int | None = None
+    for record in records:
+        frontier = reference_frontier(frontier, record, lateness)
+        frontiers.append(None if frontier is None else max(frontier, START_OF_TIME))
+    return frontiers
+
+
+def late_flags(records: list[Record]) -> list[bool]:
+    return [isinstance(record, EventRecord) and bool(record.late) for record in records]
+
+
+@given(LOGS, LATENESS, st.integers(0, 12))
+def test_stamps_are_those_of_the_reference_engine(log: Log, lateness: int | None, cut: int) -> None:
+    """Frontiers and late flags do not depend on where commits cut the log, and follow the definition."""
+    expected = by_definition(log, lateness)
+    frontiers = frontiers_of(expected, lateness)
+    stamped: list[tuple[int | None, bool]] = []
+    frontier: int | None = None
+    for part in (log[:cut], log[cut:]):
+        kinds = pa.chunked_array([pa.array([kind for kind, _ in part], pa.string())])
+        ends = pa.chunked_array([pa.array([end for _, end in part], pa.int64()).cast(TIME)])
+        stamps = stamp_columns(kinds, ends, frontier, lateness)
+        before = [None if instant == NO_FRONTIER else instant for instant in stamps.frontiers.tolist()]
+        stamped += zip(before, stamps.is_late.tolist(), strict=True)
+        frontier = stamps.frontier
+    assert [before for before, _ in stamped] == [None, *frontiers][: len(log)]
+    assert [late for _, late in stamped] == late_flags(expected)
+    assert frontier == [None, *frontiers][-1]
+
+
+@given(st.lists(INSTANTS, max_size=8), st.none() | INSTANTS, LATENESS)
+def test_rows_are_stamped_like_columns(ends: list[int], frontier: int | None, lateness: int | None) -> None:
+    """A small batch gets the same stamps without Arrow."""
+    kinds = pa.chunked_array([pa.array([EVENT] * len(ends), pa.string())])
+    columns = stamp_columns(kinds, pa.chunked_array([pa.array(ends, pa.int64()).cast(TIME)]), frontier, lateness)
+    before = [None if instant == NO_FRONTIER else instant for instant in columns.frontiers.tolist()]
+    assert stamp_rows(ends, frontier, lateness) == (before, columns.is_late.tolist(), columns.frontier)
+
+
+@given(LOGS, LATENESS, st.integers(0, 12))
+def test_a_timeline_reads_what_was_stamped(log: Log, lateness: int | None, cut: int) -> None:
+    """From any offset on, the greatest frontier read so far is the one by definition, clamped at the end of time."""
+    expected = by_definition(log, lateness)
+    frontiers = [NO_FRONTIER if at is None else clamp_frontier(at) for at in frontiers_of(expected, lateness)]
+    rows = [
+        RecordRow(offset, kind, None, None, end, before, late, None, ())
+        for offset, ((kind, end), before, late) in enumerate(
+            zip(log, [None, *frontiers_of(expected, lateness)][: len(log)], late_flags(expected), strict=True)
+        )
+    ]
+    for part in (rows[:cut], rows[cut:]):
+        timeline = FrontierTimeline.from_records(record_batch(part), lateness)
+        assert timeline.offsets.tolist() == [row.offset for row in part]
+        assert timeline.frontiers.tolist() == [frontiers[row.offset] for row in part]
+        assert timeline.is_visible.tolist() == [row.kind == EVENT and not row.late for row in part]
+        assert not timeline.is_boundary.any()
+        if part and all(row.kind == EVENT for row in part):
+            assert frontier_after(part, lateness) == frontiers[part[-1].offset]
+
+
+def test_the_end_of_time_has_passed_every_instant() -> None:
+    """An event that ends at the end of time is late after a tick there, and on time before it."""
+    assert stamp_rows([END_OF_TIME], END_OF_TIME - 1, None)[1] == [False]
+    assert stamp_rows([END_OF_TIME], END_OF_TIME, None)[1] == [True]
+    assert clamp_frontier(END_OF_TIME) == END_FRONTIER > END_OF_TIME
