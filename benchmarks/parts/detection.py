@@ -20,8 +20,8 @@ from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import Subscription
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
-from motet.plan.dag import Builder
-from motet.plan.nodes import Kind, Node, Start
+from motet.plan.builder import Builder
+from motet.plan.graph import Kind, Node, Start
 
 
 class Batch(NamedTuple):

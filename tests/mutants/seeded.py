@@ -35,8 +35,8 @@ _DISTINCT = "engine/detect/distinct.py"
 _DETECTOR = "engine/detect/detector.py"
 _KERNEL = "engine/kernel.py"
 _SEARCH_KERNELS = "engine/match/search_kernels.py"
-_DAG = "plan/dag.py"
-_LAGS = "plan/lags.py"
+_DAG = "plan/builder.py"
+_LAGS = "plan/finality.py"
 
 MUTANTS = (
     # Relations between intervals

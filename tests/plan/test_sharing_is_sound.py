@@ -12,7 +12,7 @@ from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.plan.dag import build
+from motet.plan.builder import build
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")

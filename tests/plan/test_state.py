@@ -8,8 +8,8 @@ import pytest
 
 from motet.language.syntax import Subscription
 from motet.model.intervals import Interval, Relation
-from motet.plan.dag import build
-from motet.plan.nodes import Kind
+from motet.plan.builder import build
+from motet.plan.graph import Kind
 from motet.plan.state import State, states
 
 Write = Callable[..., Subscription]

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from motet.model.control import entailment_of
     from motet.ontology.entailment import Entailment, Reasoner
     from motet.ontology.load import load
-    from motet.plan.dag import build
+    from motet.plan.builder import build
 
     plan = build(load_subscriptions(args.files, syntax=args.syntax))
     ontology = frozenset(load(args.ontology).triples)
@@ -49,11 +49,11 @@ def run(args: argparse.Namespace) -> int:
 
         output.print_json(as_json(plan, reasoner))
     elif args.dot:
-        from motet.plan.picture import as_dot
+        from motet.plan.drawing import as_dot
 
         print(as_dot(plan, reasoner), end="")
     elif args.svg is not None:
-        from motet.plan.picture import as_svg
+        from motet.plan.drawing import as_svg
 
         _write(args.svg, as_svg(plan, reasoner))
     else:

@@ -26,10 +26,10 @@ from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState
 from motet.model.records import BackgroundChange, Subscribe, control_records
-from motet.plan.dag import Builder, build
-from motet.plan.feeding import fed
-from motet.plan.nodes import Kind, Meeting, Node, Plan, Root, Route, Start
-from motet.plan.partition import Component, components
+from motet.plan.builder import Builder, build
+from motet.plan.derivation_edges import fed
+from motet.plan.graph import Kind, Meeting, Node, Plan, Root, Route, Start
+from motet.plan.partitioning import Component, components
 
 _FED = "what feeds each other"
 _ROUTES = 20_000  # of so many subscriptions routes are remembered

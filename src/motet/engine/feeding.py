@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from motet.engine.lives import Life
 from motet.language.syntax import Construct, Subscription
 from motet.ontology.entailment import Reasoner
-from motet.plan.dag import Builder
-from motet.plan.feeding import Needed, needs, offers
-from motet.plan.feeding_edges import FeedingEdges
-from motet.plan.leaf_predicates import normalise
-from motet.plan.nodes import Node
+from motet.plan.builder import Builder
+from motet.plan.derivation_edges import FeedingEdges, Needed, needs, offers
+from motet.plan.graph import Node
+from motet.plan.leaves import normalise
 
 
 class Feeding:

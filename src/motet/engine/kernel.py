@@ -36,8 +36,8 @@ from motet.model.notifications import Notification
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe
 from motet.model.tables import RecordRow, Triple
 from motet.model.timeline import FrontierTimeline, frontier_after
-from motet.plan.feeding import feeds_itself
-from motet.plan.nodes import Kind, Plan, Start
+from motet.plan.derivation_edges import feeds_itself
+from motet.plan.graph import Kind, Plan, Start
 
 History = Callable[[int], Iterable[pa.RecordBatch | FilteredRecords]]
 Keep = Callable[[int, Occurrences, Dictionary], Occurrences]  # given a leaf's node and what it has found

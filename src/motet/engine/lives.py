@@ -19,7 +19,7 @@ from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Events, Subscription
 from motet.model.errors import SubscriptionError
-from motet.plan.nodes import Root, Start
+from motet.plan.graph import Root, Start
 
 
 @dataclass

@@ -9,8 +9,8 @@ from motet.engine.buckets import Buckets
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.lives import Life
 from motet.engine.memory import Memory
-from motet.plan.dag import Builder
-from motet.plan.nodes import Root
+from motet.plan.builder import Builder
+from motet.plan.graph import Root
 
 
 @dataclass

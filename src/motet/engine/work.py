@@ -13,9 +13,9 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.registered import Registered
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
-from motet.plan.lags import lags
-from motet.plan.nodes import Node
-from motet.plan.uses import Uses
+from motet.plan.builder import Uses
+from motet.plan.finality import lags
+from motet.plan.graph import Node
 
 
 class Waiting:

@@ -31,8 +31,8 @@ from motet.model.records import BackgroundChange, control_records
 from motet.model.schemas import TIME
 from motet.model.tables import Triple, notification_rows, record_batch, record_rows, tick_record
 from motet.model.times import END_OF_TIME, format_datetime
-from motet.plan.dag import build
-from motet.plan.feeding import feeds
+from motet.plan.builder import build
+from motet.plan.derivation_edges import feeds
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from motet.lint.leaves import body_of, conjuncts
 from motet.lint.ontology_rules import required_triples
 from motet.model.allen import SHARING
 from motet.model.terms import RDF_TYPE, is_iri
-from motet.plan.dag import build
-from motet.plan.leaf_predicates import LeafPredicates, normalise
-from motet.plan.leaf_tests import filter_of
-from motet.plan.nodes import Kind
+from motet.plan.builder import build
+from motet.plan.graph import Kind
+from motet.plan.leaves import LeafPredicates, filter_of, normalise
 from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
 from motet.sparql.scope import mentioned, renamed
 

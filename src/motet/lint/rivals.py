@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from motet.language.syntax import Construct, Select, Subscription
 from motet.lint.covering import Coverage, Subsumes, same_class
 from motet.lint.findings import Found, Severity
-from motet.plan.dag import build
-from motet.plan.nodes import Root
+from motet.plan.builder import build
+from motet.plan.graph import Root
 
 MAX_PAIRS = 40_000  # subscriptions are compared two by two; beyond this only equal ones are found
 

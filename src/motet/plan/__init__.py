@@ -1,1 +1,1 @@
-"""From subscriptions to what the engine runs. No I/O."""
+"""The plan of all active subscriptions: shared operators, derivation edges, finality and partitioning, explained."""

@@ -1,4 +1,4 @@
-"""The plan of some subscriptions, explained: as text for people, as JSON-able values for programs.
+"""The explanation of a plan: as text for people and as JSON for programs.
 
 The text shows each subscription as a tree of numbered nodes. A node that was shown before is only named.
 """
@@ -10,11 +10,11 @@ from dataclasses import asdict
 
 from motet.model.times import format_duration
 from motet.ontology.entailment import Reasoner
-from motet.plan import wording
-from motet.plan.feeding import feeds
-from motet.plan.leaf_predicates import EVENT, LeafPredicates
-from motet.plan.nodes import Kind, Node, Plan, Root
-from motet.plan.partition import Component, components
+from motet.plan import text
+from motet.plan.derivation_edges import feeds
+from motet.plan.graph import Kind, Node, Plan, Root
+from motet.plan.leaves import EVENT, LeafPredicates
+from motet.plan.partitioning import Component, components
 from motet.plan.state import State, states
 from motet.sparql.algebra import Bgp
 from motet.sparql.write import expression_text, group_text
@@ -36,18 +36,16 @@ class Explanation:
             name = {**self.plan.names[number], **(names or {})}[EVENT]
             return f"[{number}] EVENT {name}{self._sharing(number)}"
         context = f", {node.context.value}" if node.context else ""
-        return f"[{number}] {wording.operator(node)}{context}{self._sharing(number)}"
+        return f"[{number}] {text.operator(node)}{context}{self._sharing(number)}"
 
     def details(self, number: int) -> list[str]:
         """What the node joins, filters, keeps or looks up, in the names of the subscription it was first seen in."""
         node, names = self.plan.nodes[number], self.plan.names[number]
         if node.operator.match is not None:
-            return [*wording.matching(self.plan.leaves[node.operator.match], names), *self._feeding(number)]
-        joins = (
-            [f"joins on {wording.variables(node.joined, names)}"] if node.joined and node.kind is not Kind.OR else []
-        )
-        filters = [f"filter {wording.condition(node, names)}"] if node.condition else []
-        starts = [wording.start(node.start)] if node.start and node.start.offset else []
+            return [*text.matching(self.plan.leaves[node.operator.match], names), *self._feeding(number)]
+        joins = [f"joins on {text.variables(node.joined, names)}"] if node.joined and node.kind is not Kind.OR else []
+        filters = [f"filter {text.condition(node, names)}"] if node.condition else []
+        starts = [text.start(node.start)] if node.start and node.start.offset else []
         delay = self._delay(number)
         return [*joins, *filters, f"keeps {self.states[number].words(names)}", *delay, *starts]
 
@@ -58,7 +56,7 @@ class Explanation:
             return f"by event: {component.reason}"
         if not component.keys:
             return f"all on one worker: {component.reason}"
-        names = wording.variables(component.key(last), self.plan.names[last])
+        names = text.variables(component.key(last), self.plan.names[last])
         return f"by {names}: {component.reason}"
 
     def shared(self) -> list[int]:
@@ -92,8 +90,8 @@ def as_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
 
 def _subscription(explanation: Explanation, root: Root, shown: set[int]) -> Iterator[str]:
     subscription = root.subscription
-    since = f", {wording.start(root.start)}" if root.start.offset or root.start.since is not None else ""
-    yield f"{subscription.name}: {subscription.context.value}, {wording.delivery(subscription.delivery)}{since}"
+    since = f", {text.start(root.start)}" if root.start.offset or root.start.since is not None else ""
+    yield f"{subscription.name}: {subscription.context.value}, {text.delivery(subscription.delivery)}{since}"
     yield from _tree(explanation, root.node, dict(root.names), "", shown, is_last=True)
 
 
@@ -153,7 +151,7 @@ def _root_json(root: Root) -> dict[str, object]:
         "name": root.subscription.name,
         "node": root.node,
         "context": root.subscription.context.value,
-        "delivery": wording.delivery(root.subscription.delivery),
+        "delivery": text.delivery(root.subscription.delivery),
         "names": dict(root.names),
         "start": asdict(root.start),
     }
@@ -205,7 +203,7 @@ def _leaf_json(plan: Plan, number: int) -> dict[str, object]:
         "prefixes": [asdict(test) for test in leaf.prefixes],
         "during": list(leaf.during) if leaf.during else None,
         "residue": leaf.residue_text,
-        "matching": wording.matching(leaf, plan.leaf_names[number]),
+        "matching": text.matching(leaf, plan.leaf_names[number]),
     }
 
 

@@ -1,8 +1,8 @@
-"""What each node remembers, and for how long: the answer to "how much memory will this pattern need?".
+"""Bounds on the state of each node: which occurrences it keeps, per which variables, and for how long.
 
-Spans are measured in event time, behind the frontier: what is older can no longer take part in a result. In every
-context but unrestricted, occurrences also wait until the frontier has reached their end, because pairing goes in
-order of completion.
+Durations are measured in event time, behind the frontier: older occurrences can no longer contribute to a result. In
+every context but unrestricted, occurrences also stay pending until the frontier has passed their end, because pairs are
+made in completion order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.model.times import format_duration
-from motet.plan.nodes import ITERATION, LEFT_FIRST, PAIRING, Kind, Node, Plan, pair_bound
+from motet.plan.graph import ITERATION, LEFT_FIRST, PAIRING, Kind, Node, Plan, pair_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def states(plan: Plan) -> tuple[State, ...]:
     """The state of every node, by its id.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.dag import build
+    >>> from motet.plan.builder import build
     >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a BEFORE b WITHIN 5 s CONTEXT chronicle"
     >>> states(build(parse(text)))[2].words({})
     'open occurrences of the left side, for 5 s'

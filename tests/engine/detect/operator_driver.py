@@ -23,7 +23,7 @@ from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.operator import Operator, OperatorEnv
 from motet.model.timeline import NO_FRONTIER, clamp_frontier
-from motet.plan.nodes import Edge
+from motet.plan.graph import Edge
 
 
 class Row(NamedTuple):

@@ -7,7 +7,7 @@ from tests.engine.detect.operator_driver import Driver, Row, operands, point
 
 from motet.engine.detect.absence import NegationOperator, NoOperator, XorOperator
 from motet.model.times import END_OF_TIME
-from motet.plan.nodes import Edge, Kind, Node, Operator, Start
+from motet.plan.graph import Edge, Kind, Node, Operator, Start
 
 END = 1000
 WINDOW = 10

@@ -7,7 +7,7 @@ from tests.engine.detect.operator_driver import Driver, Row, point
 
 from motet.engine.detect.iteration import RunOperator, TimesOperator
 from motet.language.syntax import Context
-from motet.plan.nodes import Edge, Kind, Node, Operator
+from motet.plan.graph import Edge, Kind, Node, Operator
 
 END = 1000
 SLIDING = (Context.UNRESTRICTED, Context.RECENT)

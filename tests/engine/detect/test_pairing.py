@@ -11,7 +11,7 @@ from tests.engine.detect.operator_driver import Driver, Row, operands, point
 from motet.engine.detect.pairing import PairingOperator
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
-from motet.plan.nodes import Kind, Node, Operator
+from motet.plan.graph import Kind, Node, Operator
 from motet.sparql.parse_cache import parse_expression
 
 END = 1000  # a frontier behind everything

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.engine.detect.operator_driver import Driver, Row, point
 
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
-from motet.plan.nodes import Kind, Node, Operator
+from motet.plan.graph import Kind, Node, Operator
 from motet.sparql.parse_cache import parse_expression
 
 END = 1000

@@ -29,7 +29,7 @@ from motet.engine.detect.occurrences import Occurrences, concatenate, empty_tabl
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME
-from motet.plan.nodes import Kind, Node, variable_number
+from motet.plan.graph import Kind, Node, variable_number
 
 
 class _Windows(NamedTuple):

@@ -22,9 +22,8 @@ from motet.engine.detect.operator import NO_TIMER, Operator, OperatorEnv
 from motet.engine.detect.pairing import PairingOperator
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
 from motet.engine.detect.timers import TimerQueue
-from motet.plan.lags import lag
-from motet.plan.nodes import PAIRING, Edge, Kind, Node, Start, pair_bound
-from motet.plan.repeats import repeats
+from motet.plan.finality import lag, repeats
+from motet.plan.graph import PAIRING, Edge, Kind, Node, Start, pair_bound
 
 NodeOccurrences = Mapping[int, Occurrences]  # by node
 

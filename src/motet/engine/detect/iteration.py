@@ -19,7 +19,7 @@ from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
 from motet.engine.detect.order import completion_order
 from motet.engine.detect.table_kernels import first_equal, merge_groups
 from motet.language.syntax import Context
-from motet.plan.nodes import Node
+from motet.plan.graph import Node
 
 _SLIDING = (Context.UNRESTRICTED, Context.RECENT)
 

@@ -23,9 +23,9 @@ from motet.engine.match.solutions import Batch, Solutions, Sources
 from motet.engine.match.texts import frozen
 from motet.language.syntax import Event, Leaf, Select, Subscription
 from motet.model.tables import Triple
-from motet.plan.dag import Builder
-from motet.plan.leaf_predicates import EVENT as EVENT_VARIABLE
-from motet.plan.nodes import Kind, Node
+from motet.plan.builder import Builder
+from motet.plan.graph import Kind, Node
+from motet.plan.leaves import EVENT as EVENT_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
 from motet.model.timeline import END_FRONTIER
-from motet.plan.nodes import variable_number
+from motet.plan.graph import variable_number
 from motet.sparql.algebra import Expr
 from motet.sparql.expressions import test
 from motet.sparql.scope import variables_in_order

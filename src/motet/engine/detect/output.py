@@ -21,7 +21,7 @@ from motet.engine.detect.order import string_ranks
 from motet.language.syntax import Select
 from motet.language.visibility import delivered_names
 from motet.model.schemas import BINDING, NOTIFICATIONS, TIME
-from motet.plan.nodes import Node, Root
+from motet.plan.graph import Node, Root
 
 _NO_START = np.iinfo(np.int64).min
 _MAX_OFFSET = np.iinfo(np.int64).max

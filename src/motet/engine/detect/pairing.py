@@ -43,7 +43,7 @@ from motet.engine.detect.table_kernels import (
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
-from motet.plan.nodes import LEFT_FIRST, Kind, Node, variable_number
+from motet.plan.graph import LEFT_FIRST, Kind, Node, variable_number
 
 LEFT, RIGHT = 0, 1
 

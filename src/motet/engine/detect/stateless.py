@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from motet.engine.detect.columns import END, START, VALUES
 from motet.engine.detect.occurrences import Occurrences, concatenate
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
-from motet.plan.nodes import Node
+from motet.plan.graph import Node
 
 
 class StatelessOperator:

@@ -18,8 +18,7 @@ from motet.engine.match.verify import is_any, leaf_of
 from motet.language.syntax import Event, Filter, Pattern, Select, Signal, Subscription, Within
 from motet.language.visibility import leaf_variables
 from motet.model.terms import RDF_TYPE
-from motet.plan.leaf_predicates import EVENT, LeafPredicates, Read, normalise
-from motet.plan.leaf_tests import Prefix
+from motet.plan.leaves import EVENT, LeafPredicates, Prefix, Read, normalise
 from motet.sparql.algebra import EMPTY
 
 MOST_CHOICES = 32  # combinations of an IN's terms that are worth an entry each

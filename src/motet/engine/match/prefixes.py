@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from motet.plan.leaf_tests import Prefix
+from motet.plan.leaves import Prefix
 
 MARK = "^"  # begins a constant that is no term
 

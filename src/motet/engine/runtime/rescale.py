@@ -22,8 +22,8 @@ from motet.engine.kernel import Kernel
 from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
-from motet.plan.nodes import Plan
-from motet.plan.partition import components
+from motet.plan.graph import Plan
+from motet.plan.partitioning import components
 
 BucketHash = Callable[[Sequence[str], int], int]
 

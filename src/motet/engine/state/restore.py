@@ -19,7 +19,7 @@ from motet.engine.detect.order import Sides, break_ties
 from motet.engine.state.rows import EventContent, StateRows
 from motet.language.syntax import Context
 from motet.model.schemas import RECORDS
-from motet.plan.nodes import PAIRING, Kind, variable_number
+from motet.plan.graph import PAIRING, Kind, variable_number
 
 _FIELDS = ("subject", "predicate", "object")
 _SIDES = {"open left": 0, "open right": 1}

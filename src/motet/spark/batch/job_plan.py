@@ -20,11 +20,11 @@ from motet.language.syntax import Construct, Subscription
 from motet.model.control import entailment_of
 from motet.model.tables import Triple
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.plan.dag import build
-from motet.plan.feeding import feeds
-from motet.plan.nodes import Kind, Plan
-from motet.plan.partition import Component as Part
-from motet.plan.partition import components
+from motet.plan.builder import build
+from motet.plan.derivation_edges import feeds
+from motet.plan.graph import Kind, Plan
+from motet.plan.partitioning import Component as Part
+from motet.plan.partitioning import components
 
 LeafKeys = Mapping[int, tuple[str, ...]]  # by leaf, the variables of the key
 

@@ -21,7 +21,7 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription
-from motet.plan.nodes import Kind, Plan
+from motet.plan.graph import Kind, Plan
 from motet.spark.batch.job_plan import DetectionGroup, JobPlan, Spread
 
 BUCKETS = 64  # of a component that can be spread

@@ -26,8 +26,8 @@ from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState, entailment_of
 from motet.model.records import BackgroundChange, Subscribe
 from motet.model.tables import Triple
-from motet.plan.dag import build
-from motet.plan.feeding import feeds
+from motet.plan.builder import build
+from motet.plan.derivation_edges import feeds
 from motet.spark.batch.events import Batches
 from motet.spark.batch.run import cached, plain_errors
 from motet.spark.session import parallelism, session

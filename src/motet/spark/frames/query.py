@@ -17,8 +17,8 @@ from motet.language.parse import parse
 from motet.language.syntax import Construct, Event, Events, Select, Subscription
 from motet.language.visibility import visible_variables
 from motet.model.errors import SubscriptionError, UsageError
-from motet.plan.leaf_predicates import normalise
-from motet.plan.nodes import Meeting
+from motet.plan.graph import Meeting
+from motet.plan.leaves import normalise
 from motet.sparql.algebra import Extend, NegatedSet, Triple, Values, variable_name
 from motet.sparql.prologue import read_prologue
 from motet.sparql.tokens import Document

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.plan.dag import Builder
-from motet.plan.nodes import Node, Root, Start
-from motet.plan.uses import Uses
+from motet.plan.builder import Builder, Uses
+from motet.plan.graph import Node, Root, Start
 
 Write = Callable[..., Subscription]
 CYCLES = 10_000

@@ -1,11 +1,12 @@
-"""Which parts of a plan must run together, and by which variables each part can be spread over workers.
+"""Components of a plan that must run together, and the variables by which each can be partitioned.
 
-Matching is done event by event and needs no partitioning; leaf occurrences are then handed to the *components*: groups
-of operators that share operands. A component is spread by variables that are certainly bound in all its leaves and on
-which all its operators join, so that two occurrences that can meet have equal values. An unbound variable joins with
-everything: hashing on one that may be unbound would lose matches. Without a key, a component runs on one worker.
+Matching is done event by event and needs no partitioning; leaf occurrences then go to the *components*: groups of
+operators that share operands. A component is partitioned by variables that are bound in all occurrences of all its
+leaves and on which all its operators join, so that two occurrences that can pair have equal values. An unbound variable
+joins with every value: hashing on a variable that may be unbound would lose matches. Without a key, a component runs on
+one worker.
 
-Sharing stops where it would cost the key: subscriptions that have a key alone but none together run apart.
+Sharing stops where it would cost the key: subscriptions that have a key alone but none together are separated.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from motet.plan.nodes import ITERATION, Edge, Kind, Node, Plan, Root
+from motet.plan.graph import ITERATION, Edge, Kind, Node, Plan, Root
 
 _APART = "what it shares with other subscriptions is computed apart, because together they have no key"
 _STATELESS = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})
@@ -38,7 +39,7 @@ def components(plan: Plan) -> tuple[Component, ...]:
     """The components of a plan, in the order of their first subscriptions.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.dag import build
+    >>> from motet.plan.builder import build
     >>> body = "{{ ?{0} <urn:room> ?room }}".format
     >>> text = f"SUBSCRIPTION s EVENT a {body('a')} EVENT b {body('b')} WHEN a BEFORE b WITHIN 5 s"
     >>> [(part.nodes, part.keys) for part in components(build(parse(text)))]

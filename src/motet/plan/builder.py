@@ -1,23 +1,27 @@
-"""From subscriptions to one graph of shared operators: equal subpatterns appear once.
+"""Builds the plan: merges the operators of all subscriptions into one graph in which equal sub-patterns appear once.
 
-Equal means equal results, up to the names of variables. Two subpatterns are one node when operator, operands, bound,
+Equal means equal results, up to the names of variables. Two sub-patterns are one node when operator, operands, bound,
 condition and joined variables agree, and besides:
 
 - context, on pairing operators and counted iterations only: nothing else depends on it;
-- the start of the subscription, except where results can be filtered by it afterwards. That is so for leaves, OR,
-  WITHIN and FILTER, and for pairing operators in the unrestricted context. Absence and iteration look at other events
-  than those of the result, and the other contexts at earlier pairs;
+- the start of the subscription, except where results can be filtered by it afterwards: for leaves, OR, WITHIN and
+  FILTER, and for pairing operators in the unrestricted context. Absence and iteration depend on other events than those
+  of the result, and the other contexts on earlier pairs;
 - the order of variable names, where it decides between occurrences with equal intervals and events (language page,
   section 7): renaming ``?x ?y`` to ``?y ?x`` changes which of them is the oldest;
 - the order of operands, except of OR and XOR, and of AND, ALONGSIDE and EQUALS. These three keep it above NO, whose
-  occurrences have no events, and AND keeps it below WITHOUT, which asks which side is the left one.
+  occurrences have no events, and AND keeps it below WITHOUT, which depends on which side is the left one.
+
+Node ids depend on what was planned before; digests depend on the structure only. State is stored by digest, so that
+every plan of the same subscriptions can read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
 
 from motet.language import syntax
 from motet.language.annotate import Node as Annotated
@@ -25,9 +29,8 @@ from motet.language.annotate import annotate
 from motet.language.syntax import Context, Event, Subscription
 from motet.language.walk import children as children_of
 from motet.model.intervals import Relation
-from motet.plan.digests import digest_of
-from motet.plan.leaf_predicates import LeafPredicates, normalise
-from motet.plan.nodes import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Route, Start
+from motet.plan.graph import GUARDS, ITERATION, PAIRING, Edge, Kind, Names, Node, Operator, Plan, Root, Route, Start
+from motet.plan.leaves import LeafPredicates, normalise
 from motet.sparql.algebra import Expr
 from motet.sparql.scope import renamed, variables_in_order
 
@@ -398,3 +401,76 @@ def _users(nodes: tuple[Node, ...], roots: tuple[Root, ...]) -> dict[int, tuple[
                 users[number][root.subscription.name] = None
                 waiting.extend(edge.child for edge in nodes[number].children)
     return {number: tuple(users[number]) for number in sorted(users)}
+
+
+_NOWHERE = -1
+
+
+def digest_of(node: Node, leaf: LeafPredicates | None, below: Sequence[str]) -> str:
+    """A text of a node, given its leaf, if it is one, and the digests of its operands.
+
+    It begins with what the node is, so that sorting by it is sorting by something people recognise.
+
+    >>> from motet.language.parse import parse
+    >>> from motet.plan.builder import Builder
+    >>> from motet.plan.graph import Start
+    >>> text = "SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN {} WITHIN 5 s"
+    >>> one, other = Builder(), Builder()
+    >>> for builder, pattern in ((one, "a AND b"), (other, "b AND a")):
+    ...     _ = builder.root(*parse(text.format(pattern)), Start(0))
+    >>> one.digests[2] == other.digests[2], one.digests[2].split()[0]
+    (True, 'AND')
+    """
+    bare = replace(
+        node,
+        id=_NOWHERE,
+        operator=replace(node.operator, match=None),
+        children=tuple(Edge(_NOWHERE, edge.names) for edge in node.children),
+    )
+    whole = blake2b(repr((bare, leaf, tuple(below))).encode(), digest_size=16).hexdigest()
+    said = f"{node.title} {' '.join(leaf.classes)}" if leaf is not None else node.title
+    return f"{said} {whole}"
+
+
+class Uses:
+    """How often each node is needed: by whoever waits for it, and as an operand of nodes that are needed.
+
+    >>> from motet.language.parse import parse
+    >>> from motet.plan.builder import build
+    >>> text = "SUBSCRIPTION s{} EVENT a : <urn:A> EVENT b : <urn:{}> WHEN a AND b WITHIN 5 s "
+    >>> uses = Uses(dict(enumerate(build(parse(text.format(1, "B") + text.format(2, "C"))).nodes)))
+    >>> [node.id for node in uses.begin(2)], [node.id for node in uses.begin(4)]
+    ([0, 1, 2], [3, 4])
+    >>> [node.id for node in uses.end(2)], sorted(uses)
+    ([2, 1], [0, 3, 4])
+    """
+
+    def __init__(self, nodes: Mapping[int, Node]) -> None:
+        self._nodes = nodes
+        self._counts: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._counts)
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in self._counts
+
+    def begin(self, id_: int) -> list[Node]:
+        """Somebody needs a node: those that nobody needed before, operands first."""
+        self._counts[id_] = self._counts.get(id_, 0) + 1
+        if self._counts[id_] > 1:
+            return []
+        node = self._nodes[id_]
+        return [*(new for edge in node.children for new in self.begin(edge.child)), node]
+
+    def end(self, id_: int) -> list[Node]:
+        """Somebody needs a node no longer: those that nobody needs now, operands last."""
+        self._counts[id_] -= 1
+        if self._counts[id_]:
+            return []
+        del self._counts[id_]
+        node = self._nodes[id_]
+        return [node, *(gone for edge in node.children for gone in self.end(edge.child))]

@@ -1,8 +1,8 @@
-"""The data of a plan: the operators of all subscriptions, as a graph without cycles. How it is built is in `dag`.
+"""The data of a plan: the operators of all subscriptions as an acyclic graph; ``builder`` makes it.
 
-Every node has variables of its own, ``v0``, ``v1``, …; an edge says which variable of the child becomes which one of
-the parent, and a root which one has which name in the subscription. A variable without an entry ends at the edge: an
-iteration projects it away, or it is only known on the right side of UNLESS, WITHOUT or below NO.
+Every node has variables of its own, ``v0``, ``v1``, …; an edge maps variables of the child to variables of the parent,
+and a root maps them to names of the subscription. A variable without an entry ends at the edge: an iteration projects
+it away, or it occurs only on the right side of UNLESS, WITHOUT or below NO.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 from motet.language.syntax import Context, Event, Subscription
 from motet.model.intervals import Relation
-from motet.plan.leaf_predicates import LeafPredicates
+from motet.plan.leaves import LeafPredicates
 from motet.sparql.algebra import Expr
 
 Names = tuple[tuple[str, str], ...]

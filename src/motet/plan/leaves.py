@@ -1,7 +1,7 @@
-"""An EVENT's class and body as predicates that can be indexed, and a residue that has to be verified.
+"""An EVENT's class and body as predicates and simple FILTERs that can be indexed, and a residue to be verified.
 
 The required triples of the body and the simple FILTERs over them become predicates; OPTIONAL, UNION, MINUS, BIND,
-VALUES, property paths and all other FILTERs stay behind as the residue. Together they are exactly the leaf: `algebra`
+VALUES, property paths and all other FILTERs remain in the residue. Together they are exactly the leaf: `algebra`
 puts them together again, and a residue of `EMPTY` means that the predicates alone decide.
 
 Variables have canonical names: ``v0`` is the event itself, the others are numbered as they occur in the sorted
@@ -10,14 +10,30 @@ predicates, then in the residue. Leaves that differ in names, prefixes, the orde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from motet.language.syntax import Event
-from motet.model.terms import RDF_TYPE, is_iri
-from motet.plan.leaf_tests import Choice, Prefix, Range, Test, filter_of, named, recognised
-from motet.sparql.algebra import EMPTY, Algebra, Bgp, Join, Triple, is_hidden, variable_name
+from motet.model.terms import RDF_TYPE, XSD, is_iri, literal, literal_parts
+from motet.model.times import parse_datetime
+from motet.sparql.algebra import (
+    EMPTY,
+    Algebra,
+    Bgp,
+    Call,
+    Compare,
+    Constant,
+    Expr,
+    In,
+    Join,
+    Sign,
+    Triple,
+    Variable,
+    is_hidden,
+    variable_name,
+)
 from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
 from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
 from motet.sparql.write import group_text
@@ -171,3 +187,125 @@ def _assembled(
 
 def _shown(names: Iterable[str]) -> Iterable[str]:
     return (name for name in names if not is_hidden(name))
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_NUMBERS = {
+    XSD + "integer": re.compile(r"[+-]?[0-9]+"),
+    XSD + "decimal": re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"),
+    XSD + "double": re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+}
+_ZONED = re.compile(r".*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Range:
+    """``FILTER(?variable operator constant)`` on a number or an xsd:dateTime with a zone; SPARQL's own comparison."""
+
+    variable: str
+    operator: str  # one of = < <= > >=
+    constant: str  # a term
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Choice:
+    """``FILTER(?variable IN (…))`` over IRIs and plain strings: the variable is one of these very terms."""
+
+    variable: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Prefix:
+    """``FILTER(STRSTARTS(STR(?variable), "text"))``, or without STR: then only strings match."""
+
+    variable: str
+    text: str  # a term
+    through_str: bool
+
+
+Test = Range | Choice | Prefix
+
+
+def recognised(condition: Expr, objects: set[str | None]) -> Test | None:
+    """The test a condition is, if it is one over a variable that a required triple binds."""
+    match condition:
+        case Compare(operator, Variable(name), constant) if name in objects and operator in _MIRRORED:
+            return _comparison(name, operator, constant)
+        case Compare(operator, constant, Variable(name)) if name in objects and operator in _MIRRORED:
+            return _comparison(name, _MIRRORED[operator], constant)
+        case In(Variable(name), choices) if name in objects and choices:
+            return _choice(name, choices)
+        case Call("STRSTARTS", (Call("STR", (Variable(name),)), Constant(text))) if name in objects and _plain(text):
+            return Prefix(name, text, through_str=True)
+        case Call("STRSTARTS", (Variable(name), Constant(text))) if name in objects and _plain(text):
+            return Prefix(name, text, through_str=False)
+    return None
+
+
+def filter_of(test: Test) -> Expr:
+    """The FILTER a test stands for."""
+    variable = Variable(test.variable)
+    match test:
+        case Range(_, operator, constant):
+            return Compare(operator, variable, Constant(constant))
+        case Choice(_, terms):
+            return In(variable, tuple(map(Constant, terms)))
+        case Prefix(_, text, through_str):
+            return Call("STRSTARTS", (Call("STR", (variable,)) if through_str else variable, Constant(text)))
+
+
+def named(test: Test, names: Mapping[str, str]) -> Test:
+    match test:
+        case Range(variable, operator, constant):
+            return Range(names[variable], operator, constant)
+        case Choice(variable, terms):
+            return Choice(names[variable], terms)
+        case Prefix(variable, text, through_str):
+            return Prefix(names[variable], text, through_str)
+
+
+def _comparison(name: str, operator: str, constant: Expr) -> Test | None:
+    term = _signed(constant)
+    if term is None:
+        return None
+    if _is_ordered(term):
+        return Range(name, operator, term)
+    return _choice(name, (constant,)) if operator == "=" else None
+
+
+def _choice(name: str, choices: tuple[Expr, ...]) -> Choice | None:
+    terms = tuple(sorted({choice.term for choice in choices if isinstance(choice, Constant)}))
+    every = all(isinstance(choice, Constant) for choice in choices)
+    return Choice(name, terms) if every and all(is_iri(term) or _plain(term) for term in terms) else None
+
+
+def _signed(constant: Expr) -> str | None:
+    """A constant, or a number with its sign apart, as one term."""
+    match constant:
+        case Constant(term):
+            return term
+        case Sign(sign, Constant(term)) if not is_iri(term):
+            text, datatype, _ = literal_parts(term)
+            return literal(sign + text, datatype=datatype) if datatype in _NUMBERS and text[0] not in "+-" else None
+    return None
+
+
+def _is_ordered(term: str) -> bool:
+    """Whether comparing with the constant is comparing numbers, or instants that are certain."""
+    if is_iri(term):
+        return False
+    text, datatype, _ = literal_parts(term)
+    if datatype in _NUMBERS:
+        return _NUMBERS[datatype].fullmatch(text) is not None
+    if datatype != XSD + "dateTime" or not _ZONED.fullmatch(text):
+        return False
+    try:
+        parse_datetime(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(term: str) -> bool:
+    return term.startswith('"') and term.endswith('"')

@@ -1,4 +1,4 @@
-"""How a plan's parts are put into words for people: operators, leaves, keys. IRIs are cut to their last part."""
+"""The text of operators, leaves, conditions and deliveries in explanations; IRIs are shortened to their last part."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from motet.language.syntax import Construct, Delivery, Select
 from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
 from motet.ontology.drawing import short_name
-from motet.plan.leaf_predicates import LeafPredicates
-from motet.plan.leaf_tests import filter_of
-from motet.plan.nodes import ITERATION, Kind, Node, Start
+from motet.plan.graph import ITERATION, Kind, Node, Start
+from motet.plan.leaves import LeafPredicates, filter_of
 from motet.sparql.algebra import EMPTY, Bgp
 from motet.sparql.scope import renamed
 from motet.sparql.write import expression_text, group_text, variable_text
@@ -39,7 +38,7 @@ def variables(names: Iterable[str], own: Names) -> str:
 def operator(node: Node) -> str:
     """What a node does, without its operands.
 
-    >>> from motet.plan.nodes import Operator
+    >>> from motet.plan.graph import Operator
     >>> operator(Node(0, Operator(Kind.NO, window=5_000_000)))
     'NO for 5 s'
     """

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Reasoner
-from motet.plan.dag import build
-from motet.plan.feeding import feeds, needs, offers
-from motet.plan.feeding_edges import FeedingEdges
-from motet.plan.leaf_predicates import normalise
+from motet.plan.builder import build
+from motet.plan.derivation_edges import FeedingEdges, feeds, needs, offers
+from motet.plan.leaves import normalise
 
 SUBCLASS = ("<urn:C>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<urn:B>")
 REASONER = Reasoner([SUBCLASS, ("<urn:kitchen>", "<urn:kind>", "<urn:Room>")])

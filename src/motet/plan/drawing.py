@@ -1,6 +1,6 @@
-"""The plan as a picture: Graphviz DOT for those who have it, and an SVG drawn here for those who have not.
+"""Drawings of a plan: Graphviz DOT, and an SVG that needs no Graphviz.
 
-Subscriptions stand at the top, events at the bottom; boxes that several subscriptions use are shaded.
+Subscriptions are at the top, events at the bottom; boxes that several subscriptions use are shaded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 
 from motet.ontology.entailment import Reasoner
 from motet.plan.explain import Explanation
-from motet.plan.nodes import Plan
+from motet.plan.graph import Plan
 
 _WIDTH, _LINE, _PAD, _GAP, _RISE, _MARGIN = 250, 15, 8, 24, 44, 16
 _CHARACTERS = 38  # that fit into a box
@@ -23,7 +23,7 @@ def as_dot(plan: Plan, reasoner: Reasoner | None = None) -> str:
     """The plan for Graphviz.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.dag import build
+    >>> from motet.plan.builder import build
     >>> print(as_dot(build(parse("SUBSCRIPTION s EVENT e : <urn:C> WHEN e"))), end="")
     digraph plan {
       node [shape=box, fontname="sans-serif"];

@@ -1,16 +1,48 @@
-"""Which nodes may find the same occurrence in more than one way, so that repetitions have to be recognised.
+"""The lag of each node (language page, section 12, "Finality"), and whether a node may emit an occurrence twice.
 
-An occurrence is *told apart by its bindings* when no other one has the same: that of a leaf which shows its event, and
-that of a pair of such ones which forgets nothing. Whatever cannot be told apart like this may repeat.
+The lag of a node is the least L such that all its occurrences that end at or before t are decided once the frontier has
+passed t + L. A node may emit an occurrence twice unless its occurrences are *identified by their bindings*: those of a
+leaf with its event visible, and those of pairs of such leaves that keep all bindings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from motet.language.syntax import Context
-from motet.plan.leaf_predicates import EVENT
-from motet.plan.nodes import GUARDS, PAIRING, Edge, Kind, Node
+from motet.plan.graph import GUARDS, PAIRING, Edge, Kind, Node
+from motet.plan.leaves import EVENT
+
+
+def lags(nodes: Iterable[Node], of_leaf: Callable[[Node, Mapping[int, int]], int] = lambda *_: 0) -> dict[int, int]:
+    """By node id, of nodes in an order in which operands come first; a leaf waits for the events that feed it.
+
+    >>> from motet.language.parse import parse
+    >>> from motet.plan.builder import build
+    >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a UNLESS b WITHIN 5 s"
+    >>> lags(build(parse(text)).nodes)
+    {0: 0, 1: 0, 2: 5000000}
+    """
+    found: dict[int, int] = {}
+    for node in nodes:
+        below = [found[edge.child] for edge in node.children]
+        found[node.id] = of_leaf(node, found) if node.kind is Kind.LEAF else lag(node, below)
+    return found
+
+
+def lag(node: Node, below: Sequence[int]) -> int:
+    """That of a node which is no leaf, given those of its operands."""
+    window, gap = node.operator.window or 0, node.operator.gap
+    match node.kind:
+        case Kind.XOR:
+            return max(below) + window
+        case Kind.UNLESS:
+            return max(below[0], below[1] + window)
+        case Kind.RUN:
+            spans = [span for span in (gap, node.bound) if span is not None]
+            return below[0] + min(spans, default=0)
+    return max(below)
+
 
 Nodes = Mapping[int, Node] | Sequence[Node]  # by id
 
@@ -19,7 +51,7 @@ def repeats(node: Node, nodes: Nodes) -> bool:
     """Whether a node may repeat; those below it are among ``nodes``.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.dag import build
+    >>> from motet.plan.builder import build
     >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN (a OR b){2} CONTEXT chronicle UNBOUNDED"
     >>> nodes = build(parse(text)).nodes
     >>> [repeats(node, nodes) for node in nodes]

@@ -35,9 +35,9 @@ from motet.language.walk import nodes as pattern_nodes
 from motet.model.intervals import Relation
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.plan.dag import build
-from motet.plan.leaf_predicates import normalise
-from motet.plan.nodes import Kind, Node, Operator, Plan, Root, Start
+from motet.plan.builder import build
+from motet.plan.graph import Kind, Node, Operator, Plan, Root, Start
+from motet.plan.leaves import normalise
 from motet.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
 from motet.sparql.parse_cache import parse_expression
 from motet.sparql.scope import renamed, variables_in_order

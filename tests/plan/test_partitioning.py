@@ -8,8 +8,8 @@ import pytest
 
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.plan.dag import build
-from motet.plan.partition import Component, components
+from motet.plan.builder import build
+from motet.plan.partitioning import Component, components
 
 Write = Callable[..., Subscription]
 PAIR = "a:A room?r; b:B room?r"

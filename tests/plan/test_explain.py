@@ -9,10 +9,10 @@ from itertools import combinations
 import pytest
 
 from motet.language.parse import parse
-from motet.plan.dag import build
+from motet.plan.builder import build
+from motet.plan.drawing import as_dot, as_svg
 from motet.plan.explain import as_json, as_text
-from motet.plan.nodes import Plan
-from motet.plan.picture import as_dot, as_svg
+from motet.plan.graph import Plan
 
 FIRST_LOOK = """
 PREFIX ex: <http://example.org/building#>

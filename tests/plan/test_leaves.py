@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from motet.language.syntax import Event, GroupPattern
 from motet.model.terms import RDF_TYPE, XSD
-from motet.plan.leaf_predicates import Equality, LeafPredicates, Read, normalise
-from motet.plan.leaf_tests import Choice, Prefix, Range
+from motet.plan.leaves import Choice, Equality, LeafPredicates, Prefix, Range, Read, normalise
 from motet.sparql.algebra import EMPTY, Bgp, Filter, Triple, ZeroOrMore
 from motet.sparql.evaluate import compile_group
 from motet.sparql.graph import Graph

@@ -9,10 +9,10 @@ from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Reasoner
-from motet.plan.dag import build
+from motet.plan.builder import build
+from motet.plan.derivation_edges import Feed, feeds
+from motet.plan.drawing import as_dot
 from motet.plan.explain import as_json, as_text
-from motet.plan.feeding import Feed, feeds
-from motet.plan.picture import as_dot
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 MAKER = "SUBSCRIPTION maker EVENT a : <urn:A> {{ ?a <urn:room> ?r }} WHEN a CONSTRUCT {{ {0} }} "
