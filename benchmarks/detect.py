@@ -43,7 +43,7 @@ from benchmarks.streams import (
 )
 
 from motet.language.parse import parse
-from motet.model.tables import tick_record
+from motet.model.batches import tick_record
 from motet.model.times import END_OF_TIME
 
 SIZES = (16_384, 65_536, 1_048_576)

@@ -34,7 +34,7 @@ from motet.engine.kernel import Kernel
 from motet.engine.match.matcher import Matcher
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.tables import event_records, stamp, tick_record
+from motet.model.batches import event_records, stamp, tick_record
 from motet.model.terms import RDF_TYPE, XSD
 from motet.model.times import END_OF_TIME
 

@@ -20,7 +20,7 @@ from benchmarks.parts.figures import load, tell
 
 from motet.engine.match.matcher import Matcher
 from motet.language.parse import parse
-from motet.model.tables import EventRow, event_batch
+from motet.model.batches import EventRow, event_batch
 
 NS = "http://example.org/"
 GOAL_RATIO = 10.0

@@ -33,7 +33,7 @@ from motet.engine.match.vocabulary import vocabulary
 from motet.jit.compiled import compiled
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.schemas import EVENTS, TIME, TRIPLE
+from motet.model.batches import EVENTS, TIME, TRIPLE
 from motet.model.terms import XSD
 
 NS = "http://example.org/"

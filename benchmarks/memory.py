@@ -27,7 +27,7 @@ from benchmarks.streams import WITHIN, Intervals, keyed_intervals
 from motet.engine.kernel import Kernel
 from motet.language.parse import parse
 from motet.language.syntax import Context
-from motet.model.tables import event_records
+from motet.model.batches import event_records
 from motet.model.terms import RDF_TYPE
 
 FIRST_WINDOWS = 10  # not looked at: the state fills

@@ -26,7 +26,7 @@ from benchmarks.streams import SECOND, A, keyed_points
 
 from motet.language.parse import parse
 from motet.language.syntax import Event, Subscription
-from motet.model.tables import event_records, tick_record
+from motet.model.batches import event_records, tick_record
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 

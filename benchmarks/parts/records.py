@@ -14,8 +14,7 @@ from benchmarks.streams import KINDS, Column, Intervals, Pairs, Points
 
 from motet.engine.kernel import Kernel
 from motet.language.syntax import Subscription
-from motet.model.schemas import EVENTS, TIME, TRIPLE
-from motet.model.tables import event_records, tick_record
+from motet.model.batches import EVENTS, TIME, TRIPLE, event_records, tick_record
 from motet.model.terms import RDF_TYPE
 
 NS = "http://example.org/"

@@ -14,8 +14,8 @@ from motet.fuzz.case import timed_event
 from motet.jobs import investigate
 from motet.lake import Lake
 from motet.language.parse import parse
+from motet.model.batches import notification_batch
 from motet.model.notifications import Notification
-from motet.model.tables import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
 from motet.provenance.traced_log import TracedLog

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from motet.codec import decode as module
 from motet.codec.decode import Message, decode_bytes, decode_file, decode_messages
 from motet.codec.formats import Format
+from motet.model.batches import EVENTS
 from motet.model.errors import DecodeError
-from motet.model.schemas import EVENTS
 
 SAMPLES = {
     Format.N_QUADS: b'<urn:s> <urn:p> "1"@en <urn:e> .\n_:b <urn:p> <urn:o> <urn:f> .\n',

@@ -9,8 +9,8 @@ from motet.codec.decode import decode_bytes
 from motet.codec.encode import encode
 from motet.codec.formats import Format
 from motet.model import terms
+from motet.model.batches import EVENTS
 from motet.model.errors import UsageError
-from motet.model.schemas import EVENTS
 
 CE = "urn:cloudevents:attribute:"
 Event = tuple[str, frozenset[tuple[str, str, str]]]

@@ -15,8 +15,8 @@ from motet.codec import nquads
 from motet.codec.nquads import NQuadsDecoder, decode_nquads, decode_small_nquads
 from motet.codec.options import DecodeOptions
 from motet.codec.rejections import BadLine
+from motet.model.batches import QUADS
 from motet.model.errors import LimitError
-from motet.model.schemas import QUADS
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

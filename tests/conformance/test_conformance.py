@@ -19,8 +19,8 @@ from motet.fuzz.case import Case, packed, scoped, unscoped
 from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files, spark_stream
 from motet.fuzz.files import read_case, read_lines
 from motet.fuzz.oracle import judge, without_offsets
+from motet.model.batches import Triple
 from motet.model.errors import MotetError, UsageError
-from motet.model.tables import Triple
 
 CASES = {folder.name: folder for folder in sorted((Path(__file__).parent / "cases").iterdir())}
 ENGINES: dict[str, Callable[[], Engine]] = {

@@ -17,9 +17,9 @@ from motet.cli.main import main
 from motet.connectors.ingestion import IngestResult
 from motet.connectors.nats import StreamSource, SubjectSink, deliver, ingest_stream
 from motet.lake import Lake
+from motet.model.batches import notification_batch
 from motet.model.errors import DecodeError, EngineError, UsageError
 from motet.model.notifications import Notification
-from motet.model.tables import notification_batch
 
 if TYPE_CHECKING:
     from nats.js import JetStreamContext
@@ -172,7 +172,7 @@ def notified(tmp_path: Path) -> Lake:
 
 
 def lines(lake: Lake) -> list[str]:
-    from motet.model.tables import notification_rows
+    from motet.model.batches import notification_rows
 
     return [found.to_line() for batch in lake.notifications() for found, _ in notification_rows(batch)]
 

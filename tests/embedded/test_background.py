@@ -9,9 +9,9 @@ import pytest
 import motet
 from motet.lake import Lake
 from motet.language.parse import parse
+from motet.model.batches import event_rows
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
-from motet.model.tables import event_rows
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate

@@ -10,8 +10,8 @@ import pytest
 
 import motet
 from motet.lake import Lake
+from motet.model.batches import notification_rows
 from motet.model.notifications import Notification
-from motet.model.tables import notification_rows
 
 HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e SELECT ?c"
 EVENTS = 60

@@ -17,9 +17,9 @@ from motet.embedded.derivation import Here, Recent
 from motet.embedded.intake import Intake
 from motet.embedded.worker import Worker
 from motet.lake import Committed, Lake
+from motet.model.batches import notification_rows
 from motet.model.errors import LakeError, UsageError
 from motet.model.notifications import Notification
-from motet.model.tables import notification_rows
 
 ALL = "SUBSCRIPTION all EVENT e WHEN e"
 HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e SELECT ?c"

@@ -16,7 +16,7 @@ from motet.engine.detect.detector import ReadyQueue
 from motet.engine.kernel import Kernel
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.schemas import RECORDS
+from motet.model.batches import RECORDS
 
 DECLARED = "EVENT a : <urn:A> { ?a <urn:k> ?k } EVENT b : <urn:B> { ?b <urn:k> ?k } "
 TEXTS = (

@@ -8,7 +8,7 @@ from typing import Any
 from motet.fuzz.oracle import lines_of
 from motet.lake import Lake
 from motet.language.parse import parse
-from motet.model.tables import notification_rows
+from motet.model.batches import notification_rows
 from motet.reference import (
     BackgroundRecord,
     EventRecord,

@@ -13,8 +13,7 @@ from motet.fuzz.compare import compare, random_cases
 from motet.fuzz.kernel import Detector, History, KernelEngine, Opening, log_of, pieces
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
-from motet.model.schemas import RECORDS
-from motet.model.tables import event_rows, micros, notification_batch
+from motet.model.batches import RECORDS, event_rows, micros, notification_batch
 from motet.reference import (
     BackgroundRecord,
     EventRecord,

@@ -32,7 +32,7 @@ from motet.jobs.verify import (
     verify_embedded,
 )
 from motet.lake import Lake
-from motet.model.tables import notification_batch
+from motet.model.batches import notification_batch
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import parse_datetime
 from motet.reference import EventRecord

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from motet.lake import log
-from motet.model.schemas import EVENTS, NOTIFICATIONS
+from motet.model.batches import EVENTS, NOTIFICATIONS
 
 Spec = tuple[str, int | None, int | None]  # id, start, end
 

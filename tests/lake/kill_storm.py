@@ -21,7 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from motet.lake import Lake, Store
-from motet.model.schemas import EVENTS
+from motet.model.batches import EVENTS
 
 LATENESS = 1_000
 SHARED = 300  # ids that both writers publish

@@ -13,7 +13,7 @@ import pytest
 from motet.lake import Lake, ids
 from motet.lake.checks import problems
 from motet.lake.manifest import commit_name
-from motet.model.schemas import RECORDS
+from motet.model.batches import RECORDS
 
 Events = Callable[..., pa.Table]
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from motet.lake import Lake
+from motet.model.batches import NOTIFICATIONS
 from motet.model.errors import CorruptLakeError, UsageError
-from motet.model.schemas import NOTIFICATIONS
 
 Notifications = Callable[..., pa.Table]
 

@@ -12,8 +12,8 @@ import pytest
 
 from motet.lake import Lake, segments
 from motet.lake.segments import read_rows, version_in
+from motet.model.batches import RECORDS
 from motet.model.errors import CorruptLakeError
-from motet.model.schemas import RECORDS
 
 Events = Callable[..., pa.Table]
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.language.parse import parse
+from motet.model.batches import Triple, record_batch
 from motet.model.control import ControlState, registrations
 from motet.model.records import (
     BackgroundChange,
@@ -16,7 +17,6 @@ from motet.model.records import (
     Unsubscribe,
     control_records,
 )
-from motet.model.tables import Triple, record_batch
 from motet.ontology.entailment import Entailment
 from motet.reference import (
     BackgroundRecord,

@@ -6,9 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motet.model.batches import TIME, RecordRow, record_batch
 from motet.model.records import EVENT, Tick
-from motet.model.schemas import TIME
-from motet.model.tables import RecordRow, record_batch
 from motet.model.timeline import (
     END_FRONTIER,
     NO_FRONTIER,

@@ -10,7 +10,7 @@ from motet.engine.kernel import Kernel
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.model.tables import EventRow, notification_rows
+from motet.model.batches import EventRow, notification_rows
 
 SECOND = 1_000_000
 EVENTS = 60

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from motet.codec.events import Decoded
 from motet.lake import Lake
+from motet.model.batches import EVENTS
 from motet.model.errors import DecodeError, UsageError
-from motet.model.schemas import EVENTS
 from motet.spark import ingestion as staging
 from motet.spark.ingestion import (
     IngestResult,

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from motet.lake import DataFile, Lake, Snapshot, Store
+from motet.model.batches import EVENTS, RECORDS, notification_batch
 from motet.model.errors import LakeError
 from motet.model.notifications import Notification
-from motet.model.schemas import EVENTS, RECORDS
-from motet.model.tables import notification_batch
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.spark.tables import notifications, plan_segments, read_lake, register_lake_source, stored_notifications
 

@@ -87,7 +87,7 @@ def _from_files(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
 def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     from motet.jobs.investigate import find_notification, from_lake
     from motet.lake import Lake
-    from motet.model.tables import notification_rows
+    from motet.model.batches import notification_rows
 
     snapshot = Lake.open(args.lake, create=False).snapshot()
     stored = (notification for batch in snapshot.notifications() for notification, _ in notification_rows(batch))

@@ -25,9 +25,8 @@ from motet.codec.input_guards import refuse_deep_json
 from motet.codec.nquads import NQuadsDecoder, decode_nquads, decode_small_nquads, parse_small
 from motet.codec.options import DecodeOptions, Limits
 from motet.codec.rejections import truncate
+from motet.model.batches import EVENTS, TIME, EventRow
 from motet.model.errors import DecodeError, MotetError, UsageError
-from motet.model.schemas import EVENTS, TIME
-from motet.model.tables import EventRow
 
 __all__ = ["Decoded", "Limits", "decode_bytes", "decode_file", "decode_small", "decode_stream"]
 

@@ -21,8 +21,8 @@ from motet.codec.input_guards import refuse_remote_contexts, refuse_unsafe
 from motet.codec.options import Limits
 from motet.codec.rejections import Problem, truncate
 from motet.model import terms
+from motet.model.batches import QUADS
 from motet.model.errors import DecodeError, MotetError
-from motet.model.schemas import QUADS
 
 PARSERS = {
     Format.N_QUADS: ox.RdfFormat.N_QUADS,

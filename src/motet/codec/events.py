@@ -21,8 +21,8 @@ from motet.codec.grouping import GroupedQuads, RejectedGraphs, quad_bytes, too_l
 from motet.codec.options import DecodeOptions
 from motet.codec.rejections import Problem, rejection
 from motet.model import terms
+from motet.model.batches import EVENTS, TIME, TRIPLE
 from motet.model.errors import DecodeError
-from motet.model.schemas import EVENTS, TIME, TRIPLE
 
 BATCH_QUADS = 64 * 1024
 BATCH_BYTES = 8 << 20

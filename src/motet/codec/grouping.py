@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from motet.codec.event_times import Int64s
 from motet.codec.rejections import CONTENT_BYTES, Problem, nquads_lines, truncate
 from motet.model import terms
-from motet.model.schemas import QUADS
+from motet.model.batches import QUADS
 
 if TYPE_CHECKING:
     from motet.codec.rejections import BadLine

@@ -23,9 +23,8 @@ from motet.codec.events import Decoded, build_events
 from motet.codec.grouping import StreamGrouper, group_all
 from motet.codec.options import DecodeOptions, Limits
 from motet.codec.rejections import BadLine, Problem, truncate
+from motet.model.batches import QUADS, EventRow, Triple, event_batch
 from motet.model.errors import DecodeError, LimitError
-from motet.model.schemas import QUADS
-from motet.model.tables import EventRow, Triple, event_batch
 
 if TYPE_CHECKING:
     import pyoxigraph

@@ -15,8 +15,8 @@ import pyarrow as pa
 from motet.codec.decode import decode_file
 from motet.codec.events import Decoded
 from motet.lake import Appended, Lake
+from motet.model.batches import EVENTS
 from motet.model.errors import DecodeError
-from motet.model.schemas import EVENTS
 
 OnRejected = Callable[[Sequence[DecodeError]], object]  # writes dead letters, or reports them
 

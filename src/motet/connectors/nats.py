@@ -27,10 +27,10 @@ from urllib.parse import quote, urlsplit
 from motet.codec.decode import Message, decode_messages
 from motet.connectors.ingestion import IngestResult, OnCommit, OnRejected, ingest_decoded
 from motet.lake import Lake, Snapshot
+from motet.model.batches import notification_rows
 from motet.model.errors import EngineError, UsageError
 from motet.model.extras import require_extra
 from motet.model.notifications import Notification
-from motet.model.tables import notification_rows
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

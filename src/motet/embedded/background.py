@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from motet.codec.formats import format_of_content_type
+from motet.model.batches import Triple
 from motet.model.errors import UsageError
-from motet.model.tables import Triple
 from motet.ontology.axioms import owl_axioms
 from motet.ontology.load import parse_ontology
 

@@ -30,11 +30,10 @@ from motet.lake import Appended, Events, Lake, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
+from motet.model.batches import EVENTS, NOTIFICATIONS, Triple, notification_batch
 from motet.model.control import ControlState
 from motet.model.errors import MotetError, UsageError
 from motet.model.records import Subscribe, Unsubscribe
-from motet.model.schemas import EVENTS, NOTIFICATIONS
-from motet.model.tables import Triple, notification_batch
 
 __all__ = ["Cloud", "Derive", "Listener"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from motet.embedded.derivation import Found
 from motet.lake import Snapshot
+from motet.model.batches import notification_rows
 from motet.model.notifications import Notification
-from motet.model.tables import notification_rows
 
 Listener = Callable[[Notification], object]
 

@@ -21,11 +21,11 @@ from motet.engine.match.verify import is_single
 from motet.engine.warm_up import get_ready
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.syntax import Subscription
+from motet.model.batches import RecordRow, Triple
 from motet.model.control import registrations
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Unsubscribe
-from motet.model.tables import RecordRow, Triple
 
 #: Has the notifications of all records that are there derived and committed.
 Derive = Callable[[], None]

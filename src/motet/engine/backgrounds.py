@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from motet.engine.match.closing import background_of
+from motet.model.batches import Triple
 from motet.model.control import ControlState
-from motet.model.tables import Triple
 from motet.ontology.entailment import Reasoner
 
 

@@ -31,10 +31,10 @@ from motet.engine.state.snapshot import StateSnapshot
 from motet.engine.telling import Telling, add
 from motet.engine.work import Work
 from motet.language.syntax import Construct, Events, Subscription
+from motet.model.batches import RecordRow, Triple
 from motet.model.control import ControlState
 from motet.model.notifications import Notification
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe
-from motet.model.tables import RecordRow, Triple
 from motet.model.timeline import FrontierTimeline, frontier_after
 from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Kind, Plan, Start
@@ -45,7 +45,7 @@ Keep = Callable[[int, Occurrences, Dictionary], Occurrences]  # given a leaf's n
 
 class Kernel:
     """
-    >>> from motet.model.schemas import RECORDS
+    >>> from motet.model.batches import RECORDS
     >>> kernel = Kernel(lateness=0)
     >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
     >>> subscribe = {"offset": 0, "kind": "subscribe", "id": "s", "late": False, "text": text, "triples": []}

@@ -42,7 +42,7 @@ def slice_at_controls(
     """The slices of a batch in log order. With a ``timeline``, the records are those of its range that concern one
     bucket.
 
-    >>> from motet.model.tables import tick_record
+    >>> from motet.model.batches import tick_record
     >>> [(piece.control, piece.frontiers.tolist()) for piece in slice_at_controls(tick_record(7, offset=0), None)]
     [(None, [7])]
     """

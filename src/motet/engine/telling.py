@@ -29,7 +29,7 @@ from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
 from motet.engine.work import Work
 from motet.language.syntax import Events
-from motet.model.tables import notification_rows
+from motet.model.batches import notification_rows
 
 Found = dict[int, Occurrences]  # by node
 Fed = Mapping[str, Sequence[int]]  # by name: the leaves

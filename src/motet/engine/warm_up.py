@@ -11,7 +11,7 @@ from motet.engine.kernel import Kernel
 from motet.jit.compiled import is_cached
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
-from motet.model.tables import EventRow, event_batch, event_records
+from motet.model.batches import EventRow, event_batch, event_records
 
 _PATTERNS = {
     "a": "a",

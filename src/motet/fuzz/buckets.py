@@ -18,7 +18,7 @@ from motet.fuzz.case import Case
 from motet.fuzz.kernel import log_of, pieces
 from motet.fuzz.oracle import lines_of
 from motet.language.parse import parse
-from motet.model.tables import notification_rows
+from motet.model.batches import notification_rows
 
 if TYPE_CHECKING:
     from motet.engine.reading import FilteredRecords

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from motet.language.syntax import Construct, GroupPattern, Subscription
+from motet.model.batches import Triple
 from motet.model.errors import UsageError
-from motet.model.tables import Triple
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import END_OF_TIME, format_datetime
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord

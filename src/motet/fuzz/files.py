@@ -23,8 +23,8 @@ from motet.fuzz.case import PROV, Case
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
+from motet.model.batches import EventRow, Triple, event_rows
 from motet.model.errors import UsageError
-from motet.model.tables import EventRow, Triple, event_rows
 from motet.model.terms import XSD, iri
 from motet.model.times import END_OF_TIME, format_datetime, parse_datetime, parse_duration
 from motet.ontology.load import load

@@ -17,8 +17,8 @@ from motet.fuzz.case import Case
 from motet.fuzz.oracle import lines_of
 from motet.lake.records import DRAFT, place
 from motet.language.printer import to_text
+from motet.model.batches import RecordRow, Triple, notification_rows, record_batch
 from motet.model.records import EVENT, UNCOMMITTED, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
-from motet.model.tables import RecordRow, Triple, notification_rows, record_batch
 from motet.reference import (
     BackgroundRecord,
     EventRecord,

@@ -10,7 +10,7 @@ from random import Random
 from motet.fuzz.case import TAG, TIME_PROPERTIES, Case, run_of, tag, timed_event
 from motet.fuzz.files import EX
 from motet.language.syntax import Subscription
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import END_OF_TIME, parse_datetime
 from motet.reference import (

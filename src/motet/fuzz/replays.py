@@ -22,7 +22,7 @@ from motet.fuzz.subscriptions import Abilities
 from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 from motet.reference import (
     BackgroundRecord,
     EventRecord,

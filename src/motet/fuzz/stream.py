@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from motet.fuzz.case import Case
 from motet.fuzz.kernel import log_of
 from motet.fuzz.oracle import lines_of
-from motet.model.tables import notification_rows
+from motet.model.batches import notification_rows
 
 if TYPE_CHECKING:
     from motet.lake import Lake

@@ -18,12 +18,11 @@ from motet.jobs.run import EventFiles, Job, OnRejected
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Leaf, Signal, Subscription
+from motet.model.batches import TIME, Triple, event_rows, micros
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
-from motet.model.schemas import TIME
-from motet.model.tables import Triple, event_rows, micros
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.provenance.text import TextStyle
 from motet.provenance.traced_log import TracedLog, time_radius

@@ -24,12 +24,11 @@ from motet.engine.match.closing import background_of
 from motet.engine.warm_up import get_ready
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
+from motet.model.batches import TIME, Triple, notification_rows, record_batch, record_rows, tick_record
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.records import BackgroundChange, control_records
-from motet.model.schemas import TIME
-from motet.model.tables import Triple, notification_rows, record_batch, record_rows, tick_record
 from motet.model.times import END_OF_TIME, format_datetime
 from motet.plan.builder import build
 from motet.plan.derivation_edges import feeds

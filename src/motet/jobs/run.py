@@ -15,10 +15,10 @@ from motet.engine.kernel import Kernel
 from motet.engine.warm_up import get_ready
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
+from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.control import entailment_of
 from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
-from motet.model.tables import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
 from motet.ontology.load import load, read_catalogue

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
+from motet.model.batches import Triple
 from motet.model.errors import UsageError
-from motet.model.tables import Triple
 from motet.model.terms import RDF_TYPE
 from motet.sparql.prologue import read_prologue
 from motet.sparql.tokens import Document

@@ -19,8 +19,8 @@ from motet.engine.kernel import Kernel
 from motet.engine.warm_up import get_ready
 from motet.jobs.replay import Watch
 from motet.lake import Lake, Snapshot
+from motet.model.batches import notification_rows
 from motet.model.records import Subscribe, Unsubscribe
-from motet.model.tables import notification_rows
 
 LINK_OFFSETS = 4096  # of the log that a link covers
 BEGIN = b"motet notifications 1\n"

@@ -13,8 +13,8 @@ from motet.lake.ids import Hashes, Offsets, hash_ids, load_runs, run_name
 from motet.lake.manifest import catch_up
 from motet.lake.segments import read_rows
 from motet.lake.snapshot import Snapshot
+from motet.model.batches import NOTIFICATIONS, RECORDS
 from motet.model.errors import LakeError
-from motet.model.schemas import NOTIFICATIONS, RECORDS
 from motet.model.timeline import NO_FRONTIER, stamp_columns
 
 

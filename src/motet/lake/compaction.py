@@ -17,8 +17,8 @@ from motet.lake.manifest import Commit, Manifest
 from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
 from motet.lake.snapshot import Snapshot
 from motet.lake.store import SCRATCH, Store
+from motet.model.batches import NOTIFICATIONS, RECORDS
 from motet.model.errors import CorruptLakeError
-from motet.model.schemas import NOTIFICATIONS, RECORDS
 
 TARGET_ROWS = 1_000_000
 TARGET_BYTES = 128 << 20

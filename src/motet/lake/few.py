@@ -11,9 +11,8 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 
 from motet.lake.files import DataFile
+from motet.model.batches import EVENTS, EventRow, RecordRow, Triple, event_rows, record_batch
 from motet.model.records import EVENT
-from motet.model.schemas import EVENTS
-from motet.model.tables import EventRow, RecordRow, Triple, event_rows, record_batch
 from motet.model.timeline import stamp_rows
 from motet.model.times import END_OF_TIME, START_OF_TIME
 

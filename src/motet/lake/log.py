@@ -28,10 +28,9 @@ from motet.lake.segments import INLINE_BYTES, inline_rows, new_name, write_rows
 from motet.lake.snapshot import Snapshot
 from motet.lake.states import read_states, write_state
 from motet.lake.store import Store
+from motet.model.batches import RECORDS, EventRow, Triple, event_batch
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
-from motet.model.schemas import RECORDS
-from motet.model.tables import EventRow, Triple, event_batch
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_duration
 
 FORMAT = 1

@@ -14,8 +14,8 @@ from motet.lake.manifest import Commit, Manifest
 from motet.lake.segments import new_name, write_rows
 from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
+from motet.model.batches import NOTIFICATIONS
 from motet.model.errors import UsageError
-from motet.model.schemas import NOTIFICATIONS
 
 
 def write_table(store: Store, notifications: pa.RecordBatch | pa.Table, version: int) -> DataFile:

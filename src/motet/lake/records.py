@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.model.batches import EVENTS, RECORDS, TIME, record_batch
 from motet.model.errors import UsageError
 from motet.model.records import EVENT, ControlRecord, Tick
-from motet.model.schemas import EVENTS, RECORDS, TIME
-from motet.model.tables import record_batch
 from motet.model.timeline import NO_FRONTIER, stamp_columns
 from motet.model.times import END_OF_TIME, START_OF_TIME
 

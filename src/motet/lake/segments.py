@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from motet.lake.store import Store
+from motet.model.batches import RECORDS, RecordRow, record_batch
 from motet.model.errors import CorruptLakeError, LakeError
-from motet.model.schemas import RECORDS
-from motet.model.tables import RecordRow, record_batch
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
 FEW_ROWS = 1_000  # handing so few to other threads takes longer than reading them

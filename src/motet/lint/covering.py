@@ -17,7 +17,7 @@ from motet.language.syntax import Context, Event, Expression, Subscription
 from motet.lint.conditions import implied
 from motet.lint.leaves import body_of, conjuncts
 from motet.lint.ontology_rules import required_triples
-from motet.model.allen import SHARING
+from motet.model.intervals import SHARING
 from motet.model.terms import RDF_TYPE, is_iri
 from motet.plan.builder import build
 from motet.plan.graph import Kind

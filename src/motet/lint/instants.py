@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from motet.lint.points import ORIGIN, Limit, Point, compared, end, start
 from motet.lint.values import Kind, value_of
-from motet.model.allen import Relations, relations_where
-from motet.model.intervals import Interval
+from motet.model.intervals import Interval, Relations, relations_where
 from motet.sparql.algebra import And, Compare, Constant, Expr, Not, Or, Variable
 from motet.sparql.scope import mentioned
 

@@ -22,8 +22,7 @@ from motet.lint.instants import Related
 from motet.lint.leaves import body_of, conjuncts
 from motet.lint.parts import Contradiction, Part, condition_text, together
 from motet.lint.points import Limit, compared, end, related, start
-from motet.model.allen import EVERY, SHARING, Relations, hull_relations
-from motet.model.intervals import Relation
+from motet.model.intervals import EVERY, SHARING, Relation, Relations, hull_relations
 from motet.model.times import format_duration
 from motet.sparql.scope import mentioned
 

@@ -15,7 +15,7 @@ from motet.lint.conditions import binds
 from motet.lint.conditions import contradiction as contradiction_of_values
 from motet.lint.instants import Related, limits_of, relations_of, same_instant
 from motet.lint.points import Limit, Point, conflict, end, start
-from motet.model.allen import Relations, contradiction
+from motet.model.intervals import Relations, contradiction
 from motet.plan.text import brief
 from motet.sparql.algebra import Expr
 from motet.sparql.scope import mentioned, renamed

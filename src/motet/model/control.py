@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
+from motet.model.batches import Triple
 from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Unsubscribe
-from motet.model.tables import Triple
 
 REASONING, NO_REASONING = "owl-rl", "none"
 
@@ -77,19 +77,19 @@ class ControlState:
         return self.edge_background
 
 
-class Registration(NamedTuple):
+class SubscriptionRange(NamedTuple):
     """A subscription from its subscribe record to the record that ends it."""
 
     subscribe: Subscribe
     stop: int | None  # offset of the record that ends it; None: it is active
 
 
-def registrations(records: Iterable[ControlRecord]) -> list[Registration]:
+def registrations(records: Iterable[ControlRecord]) -> list[SubscriptionRange]:
     """All registrations of a log, also those that have ended, by the offset of their subscribe record."""
     state, ended = ControlState(), []
     for record in records:
         if isinstance(record, Subscribe | Unsubscribe) and record.name in state.subscriptions:
-            ended.append(Registration(state.subscriptions[record.name], record.offset))
+            ended.append(SubscriptionRange(state.subscriptions[record.name], record.offset))
         state.apply(record)
-    active = (Registration(record, None) for record in state.subscriptions.values())
-    return sorted([*ended, *active], key=lambda registration: registration.subscribe.offset)
+    active = (SubscriptionRange(record, None) for record in state.subscriptions.values())
+    return sorted([*ended, *active], key=lambda range_: range_.subscribe.offset)

@@ -1,8 +1,15 @@
-"""Closed intervals of time and the thirteen relations between two of them (language page, section 6)."""
+"""Closed intervals of time, Allen's thirteen relations between two of them, and the algebra of these relations.
+
+The definitions are those of section 6 of the language page. The tables of the algebra are computed from them, by
+trying small intervals, points included. The algebra knows nothing of durations: see `motet.lint.points`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import lru_cache
+from itertools import permutations, product
 from typing import NamedTuple
 
 
@@ -78,3 +85,113 @@ def relation(a: Interval, b: Interval) -> Relation:
     <Relation.OVERLAPS: 'OVERLAPS'>
     """
     return next(candidate for candidate in Relation if candidate.holds(a, b))
+
+
+Relations = frozenset[Relation]
+
+EVERY: Relations = frozenset(Relation)
+SHARING: Relations = EVERY - {Relation.BEFORE, Relation.AFTER}  # the intervals share an instant
+
+
+def inverses(relations: Relations) -> Relations:
+    """What b may be to a when a is one of these to b.
+
+    >>> sorted(one.value for one in inverses(frozenset({Relation.BEFORE, Relation.DURING})))
+    ['AFTER', 'INCLUDES']
+    """
+    return frozenset(one.inverse for one in relations)
+
+
+@lru_cache(maxsize=4096)
+def compose(first: Relations, second: Relations) -> Relations:
+    """What a may be to c when a is one of ``first`` to b, and b one of ``second`` to c.
+
+    >>> compose(frozenset({Relation.BEFORE}), frozenset({Relation.INCLUDES}))
+    frozenset({<Relation.BEFORE: 'BEFORE'>})
+    """
+    table = _compositions()
+    return frozenset().union(*(table[one, other] for one, other in product(first, second)))
+
+
+@lru_cache(maxsize=4096)
+def hull_relations(relations: Relations) -> tuple[Relations, Relations]:
+    """What the hull of a and b may be to a, and to b, when a is one of these to b.
+
+    >>> to_left, to_right = hull_relations(frozenset({Relation.BEFORE}))
+    >>> [one.value for one in to_left], [one.value for one in to_right]
+    (['STARTED BY'], ['FINISHED BY'])
+    """
+    pairs = [(a, b, hull(a, b)) for a, b in _pairs(4) if relation(a, b) in relations]
+    return frozenset(relation(h, a) for a, _, h in pairs), frozenset(relation(h, b) for _, b, h in pairs)
+
+
+def relations_where(condition: Callable[[Interval, Interval], bool]) -> Relations:
+    """The relations in which a condition on the order of four ends can be true.
+
+    >>> sorted(one.value for one in relations_where(lambda a, b: a.end == b.start and a.start < a.end < b.end))
+    ['MEETS']
+    """
+    return frozenset(relation(a, b) for a, b in _pairs(4) if condition(a, b))
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """
+    >>> hull(Interval(1, 2), Interval(5, 5))
+    Interval(start=1, end=5)
+    """
+    return Interval(min(a.start, b.start), max(a.end, b.end))
+
+
+def contradiction(network: Mapping[tuple[int, int], Relations]) -> tuple[int, int] | None:
+    """Two intervals between which no relation is left, by path consistency; None if the search finds none.
+
+    What is found is certain. Nothing found is no proof that intervals exist.
+
+    >>> before = frozenset({Relation.BEFORE})
+    >>> contradiction({(0, 1): before, (1, 2): before, (2, 0): before}) is None
+    False
+    """
+    known = _completed(network)
+    empty = next((pair for pair, relations in known.items() if not relations), None)
+    places = sorted({place for pair in network for place in pair})
+    changed = empty is None
+    while changed:
+        changed = False
+        for a, b, c in permutations(places, 3):
+            narrowed = known[a, c] & compose(known[a, b], known[b, c])
+            if narrowed != known[a, c]:
+                known[a, c], known[c, a], changed = narrowed, inverses(narrowed), True
+                if not narrowed:
+                    return a, c
+    return empty
+
+
+def _completed(network: Mapping[tuple[int, int], Relations]) -> dict[tuple[int, int], Relations]:
+    """Every pair both ways; what is not in the network is open."""
+    known: dict[tuple[int, int], Relations] = {}
+    for (a, b), relations in network.items():
+        known[a, b] = known.get((a, b), EVERY) & relations
+        known[b, a] = inverses(known[a, b]) & known.get((b, a), EVERY)
+        known[a, b] = inverses(known[b, a])
+    places = sorted({place for pair in network for place in pair})
+    return {pair: known.get(pair, EVERY) for pair in permutations(places, 2)}
+
+
+@lru_cache(maxsize=1)
+def _compositions() -> dict[tuple[Relation, Relation], Relations]:
+    """Three intervals have six ends, so intervals between 0 and 5 show every case."""
+    between = {(a, b): relation(a, b) for a, b in _pairs(6)}
+    intervals = list(_intervals(6))
+    found: dict[tuple[Relation, Relation], set[Relation]] = {pair: set() for pair in product(Relation, Relation)}
+    for a, b, c in product(intervals, intervals, intervals):
+        found[between[a, b], between[b, c]].add(between[a, c])
+    return {pair: frozenset(relations) for pair, relations in found.items()}
+
+
+def _pairs(size: int) -> Iterator[tuple[Interval, Interval]]:
+    intervals = list(_intervals(size))
+    return product(intervals, intervals)
+
+
+def _intervals(size: int) -> Iterator[Interval]:
+    return (Interval(start, end) for start in range(size) for end in range(start, size))

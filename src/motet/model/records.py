@@ -14,8 +14,8 @@ from typing import ClassVar, Self, TypeVar, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.model.batches import RecordRow, Triple, record_rows
 from motet.model.errors import CorruptLakeError
-from motet.model.tables import RecordRow, Triple, record_rows
 
 EVENT = "event"  # the kind of a record that is an event
 UNCOMMITTED = -1  # the offset of a record before its commit
@@ -145,7 +145,7 @@ def control_records(records: pa.RecordBatch | pa.Table, *kinds: type[R]) -> Iter
 def control_records(records: pa.RecordBatch | pa.Table, *kinds: type[ControlRecord]) -> Iterator[ControlRecord]:
     """The control records of a RECORDS batch in log order: of these kinds, or of all if none is given.
 
-    >>> from motet.model.tables import record_batch
+    >>> from motet.model.batches import record_batch
     >>> batch = record_batch([Tick(5, offset=0).to_row(), Subscribe("s", "…", offset=1).to_row()])
     >>> list(control_records(batch, Tick))
     [Tick(instant=5, offset=0)]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.model.batches import RecordRow
 from motet.model.records import EVENT, Tick
-from motet.model.tables import RecordRow
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 Instants = npt.NDArray[np.int64]

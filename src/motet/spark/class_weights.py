@@ -20,8 +20,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from motet.lake import Lake, Snapshot
 from motet.language.parse import parse
+from motet.model.batches import event_rows
 from motet.model.control import entailment_of
-from motet.model.tables import event_rows
 from motet.model.terms import iri
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.ontology.hierarchy import Hierarchy, classify

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.model.schemas import EVENTS, TRIPLE
+from motet.model.batches import EVENTS, TRIPLE
 
 _BREAK = "\n"  # no term contains one: N-Triples writes it as \n
 

@@ -37,8 +37,8 @@ from motet.codec.events import Decoded
 from motet.codec.formats import Format, format_of_content_type
 from motet.lake import Lake, Store
 from motet.lake.store import SCRATCH
+from motet.model.batches import EVENTS, TIME
 from motet.model.errors import DecodeError, UsageError
-from motet.model.schemas import EVENTS, TIME
 
 COUNTS = pa.schema([pa.field(name, pa.int64()) for name in ("accepted", "duplicates", "late")])
 COLUMNS = {"value": BinaryType(), "content_type": StringType(), "timestamp": TimestampType(), "id": StringType()}

@@ -20,9 +20,8 @@ from pyspark.sql.types import StructType
 
 from motet.lake import Lake, Snapshot, Store
 from motet.lake.segments import read_rows
+from motet.model.batches import NOTIFICATIONS, RECORDS, notification_rows
 from motet.model.errors import UsageError
-from motet.model.schemas import NOTIFICATIONS, RECORDS
-from motet.model.tables import notification_rows
 
 LAKE_FORMAT = "motet"
 PARTITION_BYTES = 32 * 2**20  # of compressed Parquet

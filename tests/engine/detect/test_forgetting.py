@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from motet.engine.kernel import Kernel
-from motet.model.schemas import RECORDS
+from motet.model.batches import RECORDS
 
 WINDOW = 20  # events
 SECOND = 1_000_000

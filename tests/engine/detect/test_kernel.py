@@ -12,8 +12,8 @@ from motet.fuzz.compare import compare, random_cases
 from motet.fuzz.kernel import KernelEngine
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
+from motet.model.batches import RECORDS
 from motet.model.errors import UsageError
-from motet.model.schemas import RECORDS
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
+from motet.model.batches import EVENTS, Triple
 from motet.model.errors import SubscriptionError
-from motet.model.schemas import EVENTS
-from motet.model.tables import Triple
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD
 
 PREDICATES = ("<urn:p>", "<urn:q>", "<urn:r>")

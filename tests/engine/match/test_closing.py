@@ -19,8 +19,8 @@ from motet.engine.match.index import Index
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.needs import needs_rules
 from motet.language.parse import parse
+from motet.model.batches import Triple, notification_rows
 from motet.model.notifications import Notification
-from motet.model.tables import Triple, notification_rows
 from motet.ontology.entailment import Reasoner
 
 #: From the names of the random ontologies to those of the random leaves.

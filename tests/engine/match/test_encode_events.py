@@ -14,7 +14,7 @@ from motet.engine.match.search_kernels import KIND, PREDICATE, REF
 from motet.engine.match.values import comparable
 from motet.engine.match.vocabulary import vocabulary
 from motet.language.parse import parse
-from motet.model.tables import event_rows
+from motet.model.batches import event_rows
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.ontology.entailment import Entailment, Reasoner
 

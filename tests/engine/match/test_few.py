@@ -12,8 +12,8 @@ from motet.engine.kernel import Kernel
 from motet.engine.match.few import MOST_HITS, tell_few
 from motet.engine.match.matcher import Matcher
 from motet.language.parse import parse
+from motet.model.batches import RecordRow, event_records, event_rows, notification_rows, record_batch
 from motet.model.notifications import Notification
-from motet.model.tables import RecordRow, event_records, event_rows, notification_rows, record_batch
 
 Told = list[tuple[Notification, int]]
 

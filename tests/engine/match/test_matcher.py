@@ -19,8 +19,8 @@ from motet.engine.match.closing import Background
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import Verifier
 from motet.language.parse import parse
+from motet.model.batches import event_rows, notification_rows
 from motet.model.notifications import Notification
-from motet.model.tables import event_rows, notification_rows
 from motet.model.terms import RDF_TYPE
 
 Told = list[tuple[Notification, int]]

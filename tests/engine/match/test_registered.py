@@ -5,7 +5,7 @@ from __future__ import annotations
 from motet.engine.match.registered import Registered
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 
 NOTHING: frozenset[Triple] = frozenset()
 

@@ -7,10 +7,9 @@ import pytest
 
 from motet.engine.match.matcher import Matcher
 from motet.language.parse import parse
+from motet.model.batches import EVENTS, EventRow, notification_rows
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
-from motet.model.schemas import EVENTS
-from motet.model.tables import EventRow, notification_rows
 from motet.model.terms import RDF_TYPE
 
 A = (("<urn:e:1>", RDF_TYPE, "<urn:A>"), ("<urn:e:1>", "<urn:p>", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>'))

@@ -19,9 +19,8 @@ from motet.engine.kernel import Kernel
 from motet.engine.runtime.rescale import merge, split
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows
 from motet.engine.state.snapshot import StateSnapshot
+from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
-from motet.model.schemas import RECORDS
-from motet.model.tables import notification_rows
 
 BUCKETS = 4
 ROOMS = 7

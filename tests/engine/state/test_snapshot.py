@@ -22,9 +22,8 @@ from motet.fuzz.case import Case
 from motet.fuzz.compare import random_cases
 from motet.fuzz.kernel import log_of
 from motet.fuzz.subscriptions import Abilities
+from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
-from motet.model.schemas import RECORDS
-from motet.model.tables import notification_rows
 from motet.reference import evaluate_emissions
 
 EVERYTHING = Abilities()

@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from motet.codec.decode import decode_file
 from motet.codec.options import Limits
 from motet.codec.splits import FileSplit
-from motet.model.tables import event_rows
+from motet.model.batches import event_rows
 from motet.spark.batch.events import MAX_SPLIT_BYTES, MIN_SPLIT_BYTES, add_outcome, read_events, split_files
 
 PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"

@@ -19,10 +19,9 @@ from motet.fuzz.subscriptions import Abilities
 from motet.jobs.replay import Setting
 from motet.language.parse import parse
 from motet.language.syntax import Event, GroupPattern
+from motet.model.batches import EVENTS, notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import UsageError
-from motet.model.schemas import EVENTS
-from motet.model.tables import notification_rows
 from motet.reference import SubscribeRecord
 from motet.spark.batch.job_plan import JobPlan, Spread, plan_job
 from motet.spark.batch.routing import EventRouter

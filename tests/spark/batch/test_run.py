@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from motet.codec.decode import decode_file
 from motet.codec.options import Limits
 from motet.jobs.run import Summary
+from motet.model.batches import EventRow, event_rows
 from motet.model.errors import DecodeError, EngineError
 from motet.model.notifications import Notification
-from motet.model.tables import EventRow, event_rows
 from motet.model.terms import literal
 from motet.spark.batch.events import split_files
 from motet.spark.batch.routing import RoutedEvents
@@ -36,8 +36,8 @@ def saying() -> BatchMatcher:
 
     class Saying:  # inside a function, so that it is pickled whole and not by a name the workers cannot import
         def match(self, events: pa.RecordBatch) -> RoutedEvents:
+            from motet.model.batches import event_rows, notification_batch
             from motet.model.notifications import Notification
-            from motet.model.tables import event_rows, notification_batch
             from motet.model.terms import literal_parts
             from motet.spark.batch.routing import RoutedEvents
 

@@ -16,7 +16,7 @@ from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities
 from motet.jobs.verify import derived_again, verify_embedded
 from motet.lake import Lake
-from motet.model.tables import notification_batch
+from motet.model.batches import notification_batch
 from motet.spark.batch.verify import pack_subscriptions, verify_spark
 
 

@@ -17,8 +17,7 @@ from motet.engine.detect.columns import UNBOUND, Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import Template
-from motet.model.schemas import RECORDS, TIME
-from motet.model.tables import Triple
+from motet.model.batches import RECORDS, TIME, Triple
 from motet.model.terms import iri, is_iri
 from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.algebra import is_hidden, variable_name

@@ -18,7 +18,7 @@ from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.occurrences import Occurrences, all_values, map_values
 from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
 from motet.engine.match.texts import Scalar, slots, texts
-from motet.model.schemas import TRIPLE
+from motet.model.batches import TRIPLE
 from motet.model.terms import iri
 
 _MAX_SPARSITY = 8  # offsets for each event up to which a chunk has a direct index

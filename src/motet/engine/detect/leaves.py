@@ -22,7 +22,7 @@ from motet.engine.match.registered import Registered
 from motet.engine.match.solutions import Batch, Solutions, Sources
 from motet.engine.match.texts import frozen
 from motet.language.syntax import Event, Leaf, Select, Subscription
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 from motet.plan.builder import Builder
 from motet.plan.graph import Kind, Node
 from motet.plan.leaves import EVENT as EVENT_VARIABLE

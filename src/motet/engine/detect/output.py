@@ -20,7 +20,7 @@ from motet.engine.detect.operator import OperatorEnv
 from motet.engine.detect.order import string_ranks
 from motet.language.syntax import Select
 from motet.language.visibility import delivered_names
-from motet.model.schemas import BINDING, NOTIFICATIONS, TIME
+from motet.model.batches import BINDING, NOTIFICATIONS, TIME
 from motet.plan.graph import Node, Root
 
 _NO_START = np.iinfo(np.int64).min

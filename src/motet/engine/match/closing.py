@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from motet.engine.match.asked import Asked
 from motet.engine.match.needs import needs_nobody, needs_rules
+from motet.model.batches import EventRow, Triple, event_rows
 from motet.model.errors import LimitError
-from motet.model.tables import EventRow, Triple, event_rows
 from motet.model.terms import iri, iri_value, is_iri
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.sparql.graph import Graph

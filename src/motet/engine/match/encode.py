@@ -36,7 +36,7 @@ def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
     """The triples about the events themselves that the vocabulary knows, with all its hierarchy adds.
 
     >>> from motet.engine.match.vocabulary import vocabulary
-    >>> from motet.model.schemas import EVENTS
+    >>> from motet.model.batches import EVENTS
     >>> triple = {"subject": "<urn:e>", "predicate": "<urn:p>", "object": '"5"^^<http://www.w3.org/2001/XMLSchema#byte>'}
     >>> event = {"id": "urn:e", "start": 0, "end": 0, "triples": [triple], "line": 1}
     >>> found = encode(pa.RecordBatch.from_pylist([event], EVENTS), vocabulary(["<urn:p>"], {"<urn:p>"}, {}, {}))

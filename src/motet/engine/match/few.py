@@ -18,8 +18,8 @@ from motet.engine.match.search_kernels import KIND
 from motet.engine.match.solutions import Bound, bound
 from motet.engine.match.texts import Texts
 from motet.engine.match.verify import instant
+from motet.model.batches import RecordRow
 from motet.model.notifications import Notification
-from motet.model.tables import RecordRow
 from motet.model.terms import iri
 
 MOST_HITS = 32

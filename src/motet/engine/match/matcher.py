@@ -28,8 +28,8 @@ from motet.engine.match.texts import Ints
 from motet.engine.match.verify import Verifier, leaf_of
 from motet.engine.match.vocabulary import class_names, vocabulary
 from motet.language.syntax import Subscription
+from motet.model.batches import RecordRow, Triple, notification_batch, notification_rows, record_batch
 from motet.model.notifications import Notification
-from motet.model.tables import RecordRow, Triple, notification_batch, notification_rows, record_batch
 
 _VERIFIERS = 10_000
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from motet.engine.match.matcher import Matcher
 from motet.language.syntax import Subscription
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 
 
 class Registered:

@@ -17,8 +17,7 @@ from motet.engine.match.segment import Hits
 from motet.engine.match.solution_kernels import fill_solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import instant
-from motet.model.schemas import BINDING, NOTIFICATIONS
-from motet.model.tables import micros
+from motet.model.batches import BINDING, NOTIFICATIONS, micros
 
 
 @dataclass(frozen=True, slots=True)

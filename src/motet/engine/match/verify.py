@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from motet.language.syntax import Construct, Event, Events, Filter, Leaf, Pattern, Select, Subscription, Within
 from motet.language.visibility import leaf_variables
+from motet.model.batches import EventRow
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
-from motet.model.tables import EventRow
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import format_datetime
 from motet.sparql.algebra import EMPTY, Extend, Variable

@@ -18,7 +18,7 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import Sides, break_ties
 from motet.engine.state.rows import EventContent, StateRows
 from motet.language.syntax import Context
-from motet.model.schemas import RECORDS
+from motet.model.batches import RECORDS
 from motet.plan.graph import PAIRING, Kind, variable_number
 
 _FIELDS = ("subject", "predicate", "object")

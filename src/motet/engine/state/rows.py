@@ -23,7 +23,7 @@ from motet.engine.detect.occurrences import (
     member_array,
 )
 from motet.engine.state.format import StateReader, StateWriter
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 
 Graph = tuple[Triple, ...]
 

@@ -25,7 +25,7 @@ from motet.engine.state.rows import (
     with_common_terms,
     write_rows,
 )
-from motet.model.tables import Triple
+from motet.model.batches import Triple
 
 Graphs = Mapping[str, frozenset[Triple]]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from motet.codec.events import Decoded
 from motet.codec.options import Limits
 from motet.codec.splits import FileSplit, decode_split, split_file
-from motet.model.schemas import EVENTS
+from motet.model.batches import EVENTS
 from motet.spark.session import parallelism
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from motet.engine.detect.output import root_output
 from motet.engine.kernel import Kernel
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
+from motet.model.batches import Triple
 from motet.model.control import entailment_of
-from motet.model.tables import Triple
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.builder import build
 from motet.plan.derivation_edges import feeds

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from motet.jobs.replay import History, Part, Replay
 from motet.lake import Snapshot
-from motet.model.schemas import RECORDS
+from motet.model.batches import RECORDS
 from motet.spark.batch.events import Batches
 from motet.spark.batch.job_plan import plan_job
 from motet.spark.batch.routing import EventRouter

@@ -22,8 +22,15 @@ import pyarrow as pa
 
 from motet.engine.kernel import Kernel
 from motet.jobs.replay import Setting
-from motet.model.schemas import EVENTS, NOTIFICATIONS, RECORDS
-from motet.model.tables import event_records, notification_batch, notification_rows, stamp
+from motet.model.batches import (
+    EVENTS,
+    NOTIFICATIONS,
+    RECORDS,
+    event_records,
+    notification_batch,
+    notification_rows,
+    stamp,
+)
 from motet.spark.batch.events import ORIGIN, Batches, FileSplits, read_splits
 from motet.spark.batch.job_plan import JobPlan, Spread
 from motet.spark.batch.routing import ROUTES, BucketFilter, RoutedEvents

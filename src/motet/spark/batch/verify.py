@@ -23,9 +23,9 @@ from motet.jobs.verify import LINK_OFFSETS, Compared, Row, compare, derived_agai
 from motet.lake import Lake, Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription
+from motet.model.batches import Triple
 from motet.model.control import ControlState, entailment_of
 from motet.model.records import BackgroundChange, Subscribe
-from motet.model.tables import Triple
 from motet.plan.builder import build
 from motet.plan.derivation_edges import feeds
 from motet.spark.batch.events import Batches

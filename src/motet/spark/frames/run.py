@@ -18,10 +18,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from motet.engine.kernel import Kernel
 from motet.language.printer import to_text
+from motet.model.batches import RECORDS, TRIPLE, event_records, tick_record
+from motet.model.batches import TIME as TIME_TYPE
 from motet.model.errors import EngineError
-from motet.model.schemas import RECORDS, TRIPLE
-from motet.model.schemas import TIME as TIME_TYPE
-from motet.model.tables import event_records, tick_record
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import END_OF_TIME
 from motet.spark.encoding import list_offsets

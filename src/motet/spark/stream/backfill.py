@@ -20,8 +20,8 @@ from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
 from motet.engine.reading import FilteredRecords
 from motet.language.syntax import Subscription
+from motet.model.batches import RECORDS
 from motet.model.records import EVENT, BackgroundChange
-from motet.model.schemas import RECORDS
 from motet.model.timeline import FrontierTimeline
 
 

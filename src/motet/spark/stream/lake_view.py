@@ -18,8 +18,8 @@ from motet.engine.kernel import Kernel
 from motet.engine.lives import parsed
 from motet.engine.reading import FilteredRecords
 from motet.lake import DataFile, Lake, Snapshot
+from motet.model.batches import RECORDS
 from motet.model.records import Subscribe, control_records
-from motet.model.schemas import RECORDS
 from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline
 from motet.spark.stream.backfill import BucketBackfill
 from motet.spark.workers import freeze_heap

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.model.schemas import RECORDS
+from motet.model.batches import RECORDS
 from motet.spark.encoding import pack
 from motet.spark.stream.lake_view import lake_view
 from motet.spark.stream.source import ADVANCE_ROW

@@ -4,9 +4,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motet.model.batches import (
+    EVENTS,
+    NOTIFICATIONS,
+    EventRow,
+    event_rows,
+    notification_batch,
+    notification_rows,
+    stamp,
+)
 from motet.model.notifications import Notification
-from motet.model.schemas import EVENTS, NOTIFICATIONS
-from motet.model.tables import EventRow, event_rows, notification_batch, notification_rows, stamp
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 TIMES = st.integers(START_OF_TIME, END_OF_TIME)
