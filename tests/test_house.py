@@ -6,7 +6,7 @@ from tests import house
 
 # What is not yet true, with the present numbers: only ever lower them.
 KNOWN_PACKAGE_CYCLES: list[list[str]] = []
-KNOWN_MODULE_CYCLES = [["motet.fuzz.compare", "motet.fuzz.engines", "motet.fuzz.replays", "motet.fuzz.stream"]]
+KNOWN_MODULE_CYCLES: list[list[str]] = []
 MAX_MODULES = 332
 MAX_DUPLICATE_CLASSES = 78
 

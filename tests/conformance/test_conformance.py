@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from motet.engine.match.verify import is_single
-from motet.fuzz.buckets import BucketsEngine
 from motet.fuzz.case import Case, packed, scoped, unscoped
 from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files, spark_stream
 from motet.fuzz.files import read_case, read_lines
 from motet.fuzz.oracle import judge, without_offsets
+from motet.fuzz.processor_engines import BucketsEngine
 from motet.model.batches import Triple
 from motet.model.errors import MotetError, UsageError
 

@@ -15,8 +15,8 @@ ALL = """
 from itertools import islice
 from motet.jit import compiled
 from motet.engine.warm_up import warm_up
-from motet.fuzz.compare import random_cases
-from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.cases import random_cases
+from motet.fuzz.processor_engines import KernelEngine
 from motet.fuzz.subscriptions import Abilities
 
 warm_up()

@@ -13,7 +13,8 @@ import pytest
 from motet.cli.main import main
 from motet.fuzz import engines
 from motet.fuzz.case import Case, apart, packed, run_of, timed_event
-from motet.fuzz.compare import Report, abilities_of, compare, fuzz, random_cases
+from motet.fuzz.cases import random_cases
+from motet.fuzz.compare import Report, abilities_of, compare, fuzz
 from motet.fuzz.coverage import OPERATORS
 from motet.fuzz.engines import Embedded, Reference, ShuffledReference, batches, find_engine, shuffled
 from motet.fuzz.oracle import expected_lines, judge

@@ -9,8 +9,9 @@ from random import Random
 
 import pyarrow as pa
 
-from motet.fuzz.compare import compare, random_cases
-from motet.fuzz.kernel import Detector, History, KernelEngine, Opening, log_of, pieces
+from motet.fuzz.cases import random_cases
+from motet.fuzz.compare import compare
+from motet.fuzz.processor_engines import Detector, History, KernelEngine, Opening, log_of, pieces
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
 from motet.model.batches import RECORDS, event_rows, micros, notification_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from motet.fuzz.case import Case, run_of
-from motet.fuzz.compare import random_cases
+from motet.fuzz.cases import random_cases
 from motet.fuzz.coverage import OPERATORS, operators
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse

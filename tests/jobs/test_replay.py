@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import motet
-from motet.fuzz.case import Case, timed_event
-from motet.fuzz.logs import BEGIN, SECOND
+from motet.fuzz.case import BEGIN, SECOND, Case, timed_event
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
 from motet.jobs.replay import history_of, load_replay, replay_embedded
 from motet.lake import Lake

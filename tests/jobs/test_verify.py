@@ -15,7 +15,7 @@ import pytest
 import motet
 from motet.cli.main import main
 from motet.fuzz.case import Case
-from motet.fuzz.compare import nth_case
+from motet.fuzz.cases import nth_case
 from motet.fuzz.oracle import judge
 from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities

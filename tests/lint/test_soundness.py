@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.language import trees
 
-from motet.fuzz.logs import SECOND, random_case
+from motet.fuzz.case import SECOND
+from motet.fuzz.cases import random_case
 from motet.fuzz.subscriptions import Abilities, Writer, read_condition, read_event
 from motet.language.check import check
 from motet.language.parse import parse

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import motet
 from motet.fuzz.case import Case
-from motet.fuzz.compare import answers, nth_case
+from motet.fuzz.cases import nth_case
+from motet.fuzz.compare import answered, answers
 from motet.fuzz.files import read_case
-from motet.fuzz.kernel import ODDS, KernelEngine
 from motet.fuzz.oracle import judge
-from motet.fuzz.processes import answered
+from motet.fuzz.processor_engines import ODDS, KernelEngine
 from motet.fuzz.subscriptions import Abilities
 
 SEED = 5

@@ -9,7 +9,7 @@ import pytest
 from tests.provenance.checking import contradicting, untrue, untrue_triples
 
 from motet.fuzz.case import Case
-from motet.fuzz.compare import random_cases
+from motet.fuzz.cases import random_cases
 from motet.fuzz.subscriptions import Abilities
 from motet.language.printer import pattern_text
 from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from motet.fuzz.compare import random_cases
+from motet.fuzz.cases import random_cases
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
 from motet.model.errors import UsageError

@@ -16,12 +16,16 @@ from motet.language.syntax import Construct, GroupPattern, Subscription
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
-from motet.model.times import END_OF_TIME, format_datetime
+from motet.model.times import END_OF_TIME, format_datetime, parse_datetime
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord
 
 PROV = "http://www.w3.org/ns/prov#"
 TAG = "urn:motet:fuzz:case"
 TIME_PROPERTIES = (iri(PROV + "startedAtTime"), iri(PROV + "endedAtTime"))
+
+BEGIN = parse_datetime("2026-11-15T10:00:00Z")
+SECOND = 1_000_000
+LAST = 9  # seconds after BEGIN at which the last event starts, of a log in which they are far apart
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from itertools import count
-from random import Random
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from motet.fuzz.case import Case
+from motet.fuzz.cases import TOGETHER, nth_case
 from motet.fuzz.coverage import Coverage
 from motet.fuzz.engines import Engine
-from motet.fuzz.logs import random_case, random_ontology
 from motet.fuzz.oracle import Verdict, judge
-from motet.fuzz.processes import answered
-from motet.fuzz.subscriptions import Abilities, random_subscriptions
+from motet.fuzz.subscriptions import Abilities
 
-TOGETHER = 6  # subscriptions over one log
 PORTION = 20  # cases that make up one task, unless the engine wants more at once
+AHEAD = 2  # tasks given out per process before the oldest answer is asked for
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -165,25 +169,32 @@ def abilities_of(engine: Engine) -> Abilities:
     return Abilities(engine.takes_logs, shares=engine.at_once > 1)
 
 
-def random_cases(seed: int, abilities: Abilities, at_once: int = 1) -> Iterator[Case]:
-    """Endless; the same for the same arguments."""
-    return (nth_case(seed, number, abilities, at_once) for number in count())
-
-
-def nth_case(seed: int, number: int, abilities: Abilities, at_once: int = 1) -> Case:
-    """One of the cases of a seed. Those that are run at once have one ontology."""
-    random = Random(f"{seed} {number}")  # noqa: S311  (seeded, not secret)
-    ontology = random_ontology(Random(f"{seed} ontology {number // at_once}"))  # noqa: S311
-    scope = f"c{number}"
-    intervals = random.random() < 0.45
-    subscriptions = random_subscriptions(random, scope, abilities, TOGETHER, intervals=intervals)
-    as_log = abilities.logs and random.random() < 0.5
-    case = random_case(random, scope, subscriptions, as_log=as_log, tagged=abilities.shares, intervals=intervals)
-    return replace(case, ontology=ontology)
-
-
 def _portions(engine: Engine, runs: int) -> Iterator[range]:
     """The numbers of as many cases as make up the runs, in pieces of one size."""
     cases = -(-runs // TOGETHER)
     size = max(engine.at_once, PORTION // engine.at_once * engine.at_once)
     return (range(first, min(first + size, cases)) for first in range(0, cases, size))
+
+
+def answered(work: Callable[[Item], Result], tasks: Iterable[Item], jobs: int) -> Generator[Result]:
+    """The answers to the tasks, one after the other; with one job in this very process.
+
+    Whoever has heard enough closes the iterator: tasks that have not begun are then dropped.
+
+    >>> list(answered(str, range(3), jobs=1))
+    ['0', '1', '2']
+    """
+    if jobs == 1:
+        yield from map(work, tasks)
+        return
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        waiting: deque[Future[Result]] = deque()
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > AHEAD * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -18,12 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from motet.fuzz.buckets import BucketsEngine
 from motet.fuzz.case import Case, apart, packed
 from motet.fuzz.files import event_files
-from motet.fuzz.kernel import KernelEngine
-from motet.fuzz.oracle import expected_lines, without_offsets
+from motet.fuzz.oracle import expected_lines, lines_of, without_offsets
+from motet.fuzz.processor_engines import BucketsEngine, KernelEngine, log_of
 from motet.language.printer import to_text
+from motet.model.batches import notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from motet.jobs.run import Job, Summary
 
     Runner = Callable[[Job, BinaryIO, Callable[[Sequence[DecodeError]], None]], Summary]
-
+    from motet.lake import Lake
 
 HOSTED = 8  # of so many cases one is also given to a host
 
@@ -189,7 +189,6 @@ def spark_files() -> Files:
 
 
 def spark_stream() -> Engine:
-    from motet.fuzz.stream import StreamEngine
 
     return StreamEngine()
 
@@ -297,3 +296,38 @@ def _do(cloud: Cloud, batch: Sequence[Record], listener: Callable[[Notification]
         case RetractRecord(event=event):
             cloud.lake.retract(event)
     cloud.flush()
+
+
+@dataclass(frozen=True)
+class StreamEngine:
+    name: str = "spark-stream"
+    takes_logs: bool = True
+    at_once: int = 60
+    tells_offsets: bool = True
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        from motet.fuzz.replays import lake_of
+        from motet.spark.session import session
+        from motet.spark.stream.job import start_query
+
+        random = Random(cases[0].seed)  # noqa: S311  (seeded, not secret)
+        spark = session()
+        with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
+            lakes = [lake_of(case, Path(folder) / str(number)) for number, case in enumerate(cases)]
+            spark.conf.set("spark.sql.shuffle.partitions", random.randint(1, 4))
+            query = start_query(
+                spark,
+                [lake.store.root for lake in lakes],
+                Path(folder) / "checkpoint",
+                buckets=random.randint(1, 4),
+                max_records=random.choice((5, 9, 14, 30, 1000)),
+                once=True,
+            )
+            query.awaitTermination()
+            return [_lines(case, lake) for case, lake in zip(cases, lakes, strict=True)]
+
+
+def _lines(case: Case, lake: Lake) -> list[str]:
+    _, places = log_of(case)
+    told = (row for batch in lake.notifications() for row in notification_rows(batch))
+    return lines_of([(places[offset], notification) for notification, offset in told], offsets=True)

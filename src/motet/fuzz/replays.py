@@ -13,10 +13,9 @@ from pathlib import Path
 from random import Random
 
 from motet.codec.decode import decode_bytes
-from motet.fuzz.case import Case
-from motet.fuzz.compare import nth_case
+from motet.fuzz.case import BEGIN, LAST, SECOND, Case
+from motet.fuzz.cases import nth_case
 from motet.fuzz.files import nquads
-from motet.fuzz.logs import BEGIN, LAST, SECOND
 from motet.fuzz.oracle import judge
 from motet.fuzz.subscriptions import Abilities
 from motet.lake import Lake

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 
-from motet.fuzz.case import TAG, tag
+from motet.fuzz.case import BEGIN, LAST, SECOND, TAG, tag
 from motet.fuzz.files import EX
-from motet.fuzz.logs import BEGIN, LAST, SECOND
 from motet.language.check import check
 from motet.language.parse import parse
 from motet.language.syntax import (

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from motet.engine.kernel import Kernel
-from motet.fuzz.compare import compare, random_cases
-from motet.fuzz.kernel import KernelEngine
+from motet.fuzz.cases import random_cases
+from motet.fuzz.compare import compare
+from motet.fuzz.processor_engines import KernelEngine
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
 from motet.model.batches import RECORDS

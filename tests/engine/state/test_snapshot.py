@@ -19,8 +19,8 @@ from motet.engine.state.format import VERSION
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows, with_common_terms
 from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 from motet.fuzz.case import Case
-from motet.fuzz.compare import random_cases
-from motet.fuzz.kernel import log_of
+from motet.fuzz.cases import random_cases
+from motet.fuzz.processor_engines import log_of
 from motet.fuzz.subscriptions import Abilities
 from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError

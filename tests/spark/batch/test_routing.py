@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from motet.fuzz.case import Case
-from motet.fuzz.compare import nth_case
+from motet.fuzz.cases import nth_case
 from motet.fuzz.files import EX
 from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import Abilities

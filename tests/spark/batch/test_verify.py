@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import motet
 from motet.demo import building
-from motet.fuzz.compare import nth_case
+from motet.fuzz.cases import nth_case
 from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities
 from motet.jobs.verify import derived_again, verify_embedded

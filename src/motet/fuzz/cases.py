@@ -4,15 +4,18 @@ lateness mostly allows, with ticks, repetitions, background changes, and subscri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from random import Random
 
-from motet.fuzz.case import TAG, TIME_PROPERTIES, Case, run_of, tag, timed_event
+from motet.fuzz.case import BEGIN, LAST, SECOND, TAG, TIME_PROPERTIES, Case, run_of, tag, timed_event
 from motet.fuzz.files import EX
+from motet.fuzz.subscriptions import Abilities, random_subscriptions
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
-from motet.model.times import END_OF_TIME, parse_datetime
+from motet.model.times import END_OF_TIME
 from motet.reference import (
     BackgroundRecord,
     EventRecord,
@@ -23,12 +26,27 @@ from motet.reference import (
     UnsubscribeRecord,
 )
 
-BEGIN = parse_datetime("2026-11-15T10:00:00Z")
-SECOND = 1_000_000
-LAST = 9  # seconds after BEGIN at which the last event starts, of a log in which they are far apart
+TOGETHER = 6  # subscriptions over one log
 
 SAYINGS = ('"fire"', '"Fire"@en', '"feu"@fr', '"ok"', '"fiŕe 🔥"@en', '"two\\nlines"')
 NUMBERS = ("1", "2", "3", "01", "2.0", "many")
+
+
+def random_cases(seed: int, abilities: Abilities, at_once: int = 1) -> Iterator[Case]:
+    """Endless; the same for the same arguments."""
+    return (nth_case(seed, number, abilities, at_once) for number in count())
+
+
+def nth_case(seed: int, number: int, abilities: Abilities, at_once: int = 1) -> Case:
+    """One of the cases of a seed. Those that are run at once have one ontology."""
+    random = Random(f"{seed} {number}")  # noqa: S311  (seeded, not secret)
+    ontology = random_ontology(Random(f"{seed} ontology {number // at_once}"))  # noqa: S311
+    scope = f"c{number}"
+    intervals = random.random() < 0.45
+    subscriptions = random_subscriptions(random, scope, abilities, TOGETHER, intervals=intervals)
+    as_log = abilities.logs and random.random() < 0.5
+    case = random_case(random, scope, subscriptions, as_log=as_log, tagged=abilities.shares, intervals=intervals)
+    return replace(case, ontology=ontology)
 
 
 def random_case(
