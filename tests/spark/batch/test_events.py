@@ -48,16 +48,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession, files: list[Path]) -> list[Row]:
-    """The rows of the files cut into many parts, with their fates, in order."""
+    """The rows of the files in many splits, with their outcomes, in order."""
     return (
-        add_outcome(read_events(spark, files, target_bytes=500, limits=MANY_PARTS)).orderBy("part", "place").collect()
+        add_outcome(read_events(spark, files, target_bytes=500, limits=MANY_PARTS))
+        .orderBy("split", "position")
+        .collect()
     )
 
 
-def fates(rows: list[Row], number: int) -> list[tuple[str, list[str]]]:
-    """What becomes of each row of an event, with the content it has."""
-    own = [row for row in rows if row.id == f"urn:e:{number}"]
-    return [(row.fate, [t.object for t in row.triples if t.predicate == "<urn:content>"]) for row in own]
+def outcomes(rows: list[Row], number: int) -> list[tuple[str, list[str]]]:
+    """The outcome of each row of an event, with its content."""
+    event_rows_ = [row for row in rows if row.id == f"urn:e:{number}"]
+    return [(row.outcome, [t.object for t in row.triples if t.predicate == "<urn:content>"]) for row in event_rows_]
 
 
 def test_every_part_of_every_file_is_read_once(rows: list[Row], files: list[Path]) -> None:
@@ -65,13 +67,13 @@ def test_every_part_of_every_file_is_read_once(rows: list[Row], files: list[Path
     lines = [
         (path, n) for path in files for n, text in enumerate(path.read_text().splitlines(), 1) if PROV_TIME in text
     ]
-    assert [(files[row.source], row.line) for row in rows if row.rejected is None] == lines
-    assert len({row.part for row in rows}) > 4
+    assert [(files[row.file], row.line) for row in rows if row.rejected is None] == lines
+    assert len({row.split for row in rows}) > 4
 
 
 def test_small_files_are_read_whole(spark: SparkSession, files: list[Path]) -> None:
     """Files below the limit are not cut: the rows are exactly those of decoding the files one after the other."""
-    table = read_events(spark, files, target_bytes=500).orderBy("part", "place").toArrow()
+    table = read_events(spark, files, target_bytes=500).orderBy("split", "position").toArrow()
     decoded = [decoded for path in files for decoded in decode_file(str(path))]
     assert list(event_rows(table.filter(pc.field("rejected").is_null()))) == [
         row for part in decoded for row in event_rows(part.events)
@@ -83,12 +85,12 @@ def test_small_files_are_read_whole(spark: SparkSession, files: list[Path]) -> N
 
 def test_the_first_of_equal_events_is_accepted(rows: list[Row]) -> None:
     """What comes back in a later part of the same file belongs to the first; in another file it is a duplicate."""
-    assert fates(rows, 7) == [("accepted", ['"first"']), ("returned", ['"back"']), ("duplicate", ['"second"'])]
+    assert outcomes(rows, 7) == [("accepted", ['"first"']), ("returned", ['"back"']), ("duplicate", ['"second"'])]
 
 
 def test_a_rejected_event_leaves_its_place_to_another_file(rows: list[Row]) -> None:
     """An event rejected in one part does not come back in a later part of the file, but may in another file."""
-    assert fates(rows, 2) == [("rejected", []), ("returned", ['"back"']), ("accepted", ['"second"'])]
+    assert outcomes(rows, 2) == [("rejected", []), ("returned", ['"back"']), ("accepted", ['"second"'])]
 
 
 @pytest.mark.parametrize(

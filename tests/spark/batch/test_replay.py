@@ -21,7 +21,8 @@ from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.terms import RDFS, iri
 from motet.model.times import parse_datetime
-from motet.spark.batch.job_plan import Spread, plan_job
+from motet.plan.graph import Meeting
+from motet.spark.batch.job_plan import plan_job
 from motet.spark.batch.replay import MatchVisible, replay_spark
 from motet.spark.batch.routing import EventRouter
 from motet.spark.batch.tasks import ROUTED_EVENTS, DetectGroups
@@ -29,25 +30,25 @@ from motet.spark.batch.verify import verify_spark
 
 
 def lines_of(replay: Replay, part: Part) -> set[str]:
-    """What tasks and groups together say."""
+    """The notifications of tasks and groups together."""
     history = part.history
-    division = plan_job(part.subscriptions, history.background, None)
-    matched = MatchVisible(pickle.dumps((EventRouter(division), history)))(replay.snapshot.records())
+    plan = plan_job(part.subscriptions, history.background, None)
+    matched = MatchVisible(pickle.dumps((EventRouter(plan), history)))(replay.snapshot.records())
     rows = [row for batch in matched for row in batch.to_pylist()]
-    silent = [number for number, one in enumerate(division.groups) if one.may_occur_without_events]
-    homes: list[dict[str, Any]] = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
-    homes += [{name: row[name] for name in ROUTED_EVENTS.names[2:]} | group for row in rows for group in row["groups"]]
+    eventless = [index for index, group in enumerate(plan.groups) if group.may_occur_without_events]
+    routed: list[dict[str, Any]] = [{"group": index, "bucket": 0, "offset": -1} for index in eventless]
+    routed += [{name: row[name] for name in ROUTED_EVENTS.names[2:]} | route for row in rows for route in row["routes"]]
     table = pa.Table.from_pylist(
-        sorted(homes, key=lambda row: [row[name] for name in ROUTED_EVENTS.names[:3]]), ROUTED_EVENTS
+        sorted(routed, key=lambda row: [row[name] for name in ROUTED_EVENTS.names[:3]]), ROUTED_EVENTS
     )
-    detected = DetectGroups(pickle.dumps(division), history.setting)(iter(table.to_batches(max_chunksize=7)))
-    found = {told["text"] for row in rows for told in row["notifications"]}
-    return found.union(*(batch.column("text").to_pylist() for batch in detected))
+    detected = DetectGroups(pickle.dumps(plan), history.setting)(iter(table.to_batches(max_chunksize=7)))
+    lines = {line["text"] for row in rows for line in row["notifications"]}
+    return lines.union(*(batch.column("text").to_pylist() for batch in detected))
 
 
 def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
     """Cut into tasks and groups, with background changes in between, a replay means what it means in one piece."""
-    kinds, changed = Counter[Spread](), 0
+    kinds, changed = Counter[Meeting](), 0
     for number in range(16):
         asked = nth_replay(28, number)
         lake_of(asked.log, tmp_path / str(number))
@@ -56,7 +57,7 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
         assert lines_of(replay, part) == set(expected_of(asked)), f"replay {number}"
         kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.history.background, None).groups)
         changed += bool(part.history.setting.changes)
-    assert changed > 1 and kinds.keys() == set(Spread)
+    assert changed > 1 and kinds.keys() == set(Meeting)
 
 
 def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The division of a run, without Spark: what tasks match and send on, and what the groups find."""
+"""The plan and the routing of a batch job, without Spark: matches of tasks, notifications of groups."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from motet.language.syntax import Event, GroupPattern
 from motet.model.batches import EVENTS, notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import UsageError
+from motet.plan.graph import Meeting
 from motet.reference import SubscribeRecord
-from motet.spark.batch.job_plan import JobPlan, Spread, plan_job
+from motet.spark.batch.job_plan import JobPlan, plan_job
 from motet.spark.batch.routing import EventRouter
 from motet.spark.batch.tasks import ROUTED_EVENTS, DetectGroups
 from motet.spark.encoding import triples_to_text
@@ -34,12 +35,12 @@ ROOM = "EVENT {0} : <urn:{1}> {{ ?{0} <urn:room> ?room }} "
 PAIR = ROOM.format("a", "A") + ROOM.format("b", "B") + "WHEN a BEFORE b WITHIN 5 s "
 
 
-def divided(text: str) -> JobPlan:
+def planned(text: str) -> JobPlan:
     return plan_job(parse(text), frozenset(), "none")
 
 
-def spreads(text: str) -> list[tuple[list[str], Spread]]:
-    return [([one.name for one in part.subscriptions], part.route_kind) for part in divided(text).groups]
+def routes(text: str) -> list[tuple[list[str], Meeting]]:
+    return [([one.name for one in group.subscriptions], group.route_kind) for group in planned(text).groups]
 
 
 def test_what_is_spread_by_what() -> None:
@@ -47,10 +48,10 @@ def test_what_is_spread_by_what() -> None:
     keyed = f"SUBSCRIPTION keyed {PAIR} "
     alone = "SUBSCRIPTION alone EVENT a : <urn:A> EVENT b : <urn:B> WHEN a OR b "
     whole = "SUBSCRIPTION whole EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s "
-    assert spreads(keyed + alone + whole) == [
-        (["keyed"], Spread.KEY),
-        (["alone"], Spread.EVENT),
-        (["whole"], Spread.NOTHING),
+    assert routes(keyed + alone + whole) == [
+        (["keyed"], Meeting.KEY),
+        (["alone"], Meeting.EVENT),
+        (["whole"], Meeting.HOME),
     ]
 
 
@@ -59,24 +60,24 @@ def test_who_feeds_whom_stays_together() -> None:
     producer = f"SUBSCRIPTION producer {PAIR} CONSTRUCT {{ ?this a <urn:D> ; <urn:room> ?room }} "
     single = "SUBSCRIPTION single EVENT d : <urn:D> WHEN d "
     other = "SUBSCRIPTION other EVENT c : <urn:C> WHEN c "
-    division = divided(producer + single + other)
-    assert [one.name for one in division.single_event] == ["other"]
-    assert spreads(producer + single + other) == [(["producer", "single"], Spread.NOTHING)]
-    assert spreads(producer + other) == [(["producer"], Spread.KEY)]
+    plan = planned(producer + single + other)
+    assert [one.name for one in plan.single_event] == ["other"]
+    assert routes(producer + single + other) == [(["producer", "single"], Meeting.HOME)]
+    assert routes(producer + other) == [(["producer"], Meeting.KEY)]
 
 
 def test_circles_are_refused_before_anything_runs() -> None:
     """Two subscriptions that feed each other are an error of the request, not of a task."""
     text = "SUBSCRIPTION {0} EVENT a : <urn:{1}> WHEN a CONSTRUCT {{ ?this a <urn:{2}> }} "
     with pytest.raises(UsageError, match="feed each other in a cycle"):
-        divided(text.format("one", "A", "B") + text.format("two", "B", "A"))
+        planned(text.format("one", "A", "B") + text.format("two", "B", "A"))
 
 
 def test_a_leaf_that_would_be_spread_in_two_ways_is_not() -> None:
     """Both operands are one leaf, whose variables change places: its occurrences belong to two buckets."""
     leaf = "EVENT {0} {{ ?{0} <urn:p> ?{1} ; <urn:q> ?{2} }} ".format
     text = f"SUBSCRIPTION s {leaf('a', 'x', 'y')} {leaf('b', 'y', 'x')} WHEN a BEFORE b WITHIN 5 s"
-    assert spreads(text) == [(["s"], Spread.NOTHING)]
+    assert routes(text) == [(["s"], Meeting.HOME)]
 
 
 def events_of(case: Case) -> pa.RecordBatch:
@@ -96,26 +97,28 @@ def events_of(case: Case) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=EVENTS)
 
 
-def lines_of(case: Case, division: JobPlan) -> list[str]:
-    """What tasks and groups together say, without Spark between them."""
+def lines_of(case: Case, plan: JobPlan) -> list[str]:
+    """The notifications of tasks and groups together, without Spark between them."""
     events = events_of(case)
-    found = EventRouter(division).match(events.append_column("offset", pa.array(range(len(events)))))
+    found = EventRouter(plan).match(events.append_column("offset", pa.array(range(len(events)))))
     singles = [notification.to_line() for notification, _ in notification_rows(found.notifications)]
-    homes = sorted((group["component"], group["bucket"], group["event"]) for group in found.routes.to_pylist())
+    homes = sorted((route["group"], route["bucket"], route["event"]) for route in found.routes.to_pylist())
     texts = triples_to_text(events.column("triples")).to_pylist()
     rows = [
-        events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "component": c, "bucket": b, "offset": place}
+        events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "group": c, "bucket": b, "offset": place}
         for c, b, place in homes
     ]
-    silent = [number for number, part in enumerate(division.groups) if part.may_occur_without_events]
-    alone = [{"component": number, "bucket": 0, "offset": -1} for number in silent]
-    table = pa.Table.from_pylist(sorted(alone + rows, key=lambda row: (row["component"], row["bucket"])), ROUTED_EVENTS)
+    eventless = [index for index, group in enumerate(plan.groups) if group.may_occur_without_events]
+    group_rows = [{"group": index, "bucket": 0, "offset": -1} for index in eventless]
+    table = pa.Table.from_pylist(
+        sorted(group_rows + rows, key=lambda row: (row["group"], row["bucket"])), ROUTED_EVENTS
+    )
     detected = [
         line
-        for batch in DetectGroups(pickle.dumps(division), Setting())(iter(table.to_batches(max_chunksize=7)))
+        for batch in DetectGroups(pickle.dumps(plan), Setting())(iter(table.to_batches(max_chunksize=7)))
         for line in batch.column("text").to_pylist()
     ]
-    if any(part.may_duplicate for part in division.groups):
+    if any(group.may_duplicate for group in plan.groups):
         detected = list(dict.fromkeys(detected))
     return sorted(singles + detected)
 
@@ -141,11 +144,11 @@ def _keyed(event: Event) -> Event:
 @pytest.mark.parametrize("change", [keyed, lambda case: case], ids=["keyed", "as they come"])
 def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Case]) -> None:
     """Over random subscriptions and events, tasks and groups say exactly what the reference engine says."""
-    kinds = Counter[Spread]()
+    kinds = Counter[Meeting]()
     for number in range(CASES):
         case = change(nth_case(1, number, Abilities(logs=False)))
-        division = plan_job(case.subscriptions, case.ontology, entailment_of(case.ontology))
-        kinds.update(part.route_kind for part in division.groups)
-        assert lines_of(case, division) == sorted(expected_lines(case)), number
-    assert kinds[Spread.NOTHING] and kinds[Spread.EVENT]
-    assert kinds[Spread.KEY] > (CASES if change is keyed else 0)
+        plan = plan_job(case.subscriptions, case.ontology, entailment_of(case.ontology))
+        kinds.update(group.route_kind for group in plan.groups)
+        assert lines_of(case, plan) == sorted(expected_lines(case)), number
+    assert kinds[Meeting.HOME] and kinds[Meeting.EVENT]
+    assert kinds[Meeting.KEY] > (CASES if change is keyed else 0)

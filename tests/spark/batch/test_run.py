@@ -116,7 +116,7 @@ def test_tasks_together_do_what_one_reader_does(
         write_random_file(path, seeded, 2 * PACKED_EVENTS)
     sink, rejected = io.BytesIO(), list[DecodeError]()
     parts = split_files(paths, 2, target_bytes=target_bytes, limits=limits)
-    summary = run_batch(spark, saying(), parts, sink, arrival=0, reject=rejected.extend, scratch=tmp_path)
+    summary = run_batch(spark, saying(), parts, sink, arrival=0, on_rejected=rejected.extend, scratch=tmp_path)
     accepted, duplicates, refused = read_alone(paths, limits)
     ordered = sorted((told for row in accepted.values() for told in expected_of(row)), key=lambda told: told.sort_key)
     assert sink.getvalue().decode() == "".join(f"{told.to_line()}\n" for told in ordered)

@@ -1,16 +1,15 @@
-"""How the work of a run is divided: what any task can match, and what has to meet in one place to be detected.
+"""The plan of a batch job: which subscriptions a task matches event by event, and which are detected together.
 
-Subscriptions of a single EVENT are matched wherever their events are decoded. The others form components; those that
-feed each other by CONSTRUCT are one component, with the subscriptions of a single EVENT among them. The events of a
-component with a key are spread over buckets by its values, those of a stateless one by their ids; without either, all
-events of a component meet in one bucket.
+Single-event subscriptions are matched where their events are decoded. The others form detection groups, one for each
+component; subscriptions that are linked by derivation edges are one group, single-event ones included. The events of a
+group with a partition key are routed to buckets by its values, those of a stateless group by their ids; the events of
+any other group go to a single bucket.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 
 from motet.engine.detect.output import root_output
@@ -22,19 +21,10 @@ from motet.model.control import entailment_of
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.builder import build
 from motet.plan.derivation_edges import feeds
-from motet.plan.graph import Kind, Plan
-from motet.plan.partitioning import Component as Part
-from motet.plan.partitioning import components
+from motet.plan.graph import Kind, Meeting, Plan
+from motet.plan.partitioning import Component, components
 
-LeafKeys = Mapping[int, tuple[str, ...]]  # by leaf, the variables of the key
-
-
-class Spread(Enum):
-    """What decides about the bucket of an event."""
-
-    KEY = "key"
-    EVENT = "event"
-    NOTHING = "nothing"
+LeafKeys = Mapping[int, tuple[str, ...]]  # by leaf, the variables of the partition key
 
 
 @dataclass(frozen=True)
@@ -42,20 +32,20 @@ class DetectionGroup:
     """Subscriptions that are detected together."""
 
     subscriptions: tuple[Subscription, ...]
-    route_kind: Spread
-    keys: LeafKeys  # empty unless spread by key
-    may_duplicate: bool = False  # several buckets may find the same notification
-    may_occur_without_events: bool = False  # it has something to say even if no event comes
+    route_kind: Meeting
+    keys: LeafKeys  # empty unless events are routed by key
+    may_duplicate: bool = False  # several buckets may compute the same notification
+    may_occur_without_events: bool = False
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """A run's subscriptions, divided. Picklable."""
+    """The subscriptions of a batch job by the way they are processed. Picklable."""
 
     single_event: tuple[Subscription, ...]
     groups: tuple[DetectionGroup, ...]
     background: frozenset[Triple]
-    entailment: str | None  # None: as the background in force asks for
+    entailment: str | None  # None: the default for the background
 
     @property
     def resolved_entailment(self) -> str:
@@ -63,7 +53,7 @@ class JobPlan:
 
     @cached_property
     def prototype(self) -> Kernel:
-        """Without subscriptions, to begin others from: what the background means is found out once."""
+        """A processor without subscriptions, from which others are made: the background is closed once."""
         return Kernel(lateness=None, background=self.background, entailment=self.entailment)
 
     def __reduce__(self) -> tuple[type[JobPlan], tuple[object, ...]]:
@@ -76,75 +66,79 @@ def plan_job(subscriptions: Sequence[Subscription], background: frozenset[Triple
     >>> leaf = "EVENT {0} {{ ?{0} <urn:room> ?room }}".format
     >>> one = f"SUBSCRIPTION one {leaf('a')} WHEN a "
     >>> two = f"SUBSCRIPTION two {leaf('a')} {leaf('b')} WHEN a BEFORE b WITHIN 5 s "
-    >>> division = divide(parse(one + two), frozenset(), "none")
-    >>> [single.name for single in division.singles], [part.spread.value for part in division.components]
+    >>> plan = plan_job(parse(one + two), frozenset(), "none")
+    >>> [subscription.name for subscription in plan.single_event], [group.route_kind.value for group in plan.groups]
     (['one'], ['key'])
     """
-    edges = _feeding(JobPlan(tuple(subscriptions), (), background, entailment))
-    fed = {name for edge in edges for name in edge}
-    detected = [one for one in subscriptions if not is_single(one) or one.name in fed]
-    singles = tuple(one for one in subscriptions if is_single(one) and one.name not in fed)
-    empty = JobPlan(singles, (), background, entailment)
-    if not detected:
-        return empty
-    whole = empty.prototype.anew(detected).plan()
-    together = _groups([*(part.subscriptions for part in components(whole)), *edges])
-    named = {one.name: one for one in detected}
-    found = [_component([named[name] for name in names], empty.prototype, fed) for names in together]
-    return JobPlan(singles, tuple(found), background, entailment)
+    edges = _derivation_edges(JobPlan(tuple(subscriptions), (), background, entailment))
+    linked = {name for edge in edges for name in edge}
+    by_name = {
+        subscription.name: subscription
+        for subscription in subscriptions
+        if not is_single(subscription) or subscription.name in linked
+    }
+    single_event = tuple(subscription for subscription in subscriptions if subscription.name not in by_name)
+    ungrouped = JobPlan(single_event, (), background, entailment)
+    if not by_name:
+        return ungrouped
+    plan = ungrouped.prototype.anew(list(by_name.values())).plan()
+    connected = _connected([*(component.subscriptions for component in components(plan)), *edges])
+    groups = [_group([by_name[name] for name in names], ungrouped.prototype, linked) for names in connected]
+    return JobPlan(single_event, tuple(groups), background, entailment)
 
 
-def _feeding(undivided: JobPlan) -> list[tuple[str, str]]:
-    """Who feeds whom; circles are refused."""
-    if not any(isinstance(one.delivery, Construct) for one in undivided.single_event):
+def _derivation_edges(ungrouped: JobPlan) -> list[tuple[str, str]]:
+    """The names of upstream and downstream subscriptions; cycles are refused."""
+    subscriptions = ungrouped.single_event
+    if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return []
-    found = feeds(
-        build(undivided.single_event), Reasoner(undivided.background, Entailment(undivided.resolved_entailment))
-    )
-    return sorted({(feed.producer, feed.consumer) for feed in found})
+    reasoner = Reasoner(ungrouped.background, Entailment(ungrouped.resolved_entailment))
+    return sorted({(edge.producer, edge.consumer) for edge in feeds(build(subscriptions), reasoner)})
 
 
-def _groups(edges: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Names that are connected, directly or through others."""
-    home: dict[str, list[str]] = {}
+def _connected(edges: Iterable[Sequence[str]]) -> list[list[str]]:
+    """The connected components of a graph of names, given by sets of names that belong together."""
+    component_of: dict[str, list[str]] = {}
     for edge in edges:
-        group = list(dict.fromkeys(name for one in edge for name in home.get(one, [one])))
-        home.update(dict.fromkeys(group, group))
-    return list({id(group): group for group in home.values()}.values())
+        merged = list(dict.fromkeys(member for name in edge for member in component_of.get(name, [name])))
+        component_of.update(dict.fromkeys(merged, merged))
+    return list({id(component): component for component in component_of.values()}.values())
 
 
-def _component(subscriptions: Sequence[Subscription], kernel: Kernel, fed: set[str]) -> DetectionGroup:
-    plan = kernel.anew(subscriptions).plan()
-    parts = components(plan)
-    mine = tuple(subscriptions)
-    if len(parts) == 1 and not fed.intersection(one.name for one in mine):
-        (part,) = parts
-        if part.stateless:
-            return DetectionGroup(mine, Spread.EVENT, {})
-        keys = _leaf_keys(plan, part)
-        lost = [root.node for root in plan.roots if not _is_told(plan, part, root.subscription.name)]
-        if keys and not any(plan.nodes[node].with_members for node in lost):
-            return DetectionGroup(mine, Spread.KEY, keys, may_duplicate=bool(lost))
-    silent = any(node.kind is Kind.NO for node in plan.nodes) and any(one.since is not None for one in mine)
-    return DetectionGroup(mine, Spread.NOTHING, {}, may_occur_without_events=silent)
+def _group(subscriptions: Sequence[Subscription], prototype: Kernel, linked: set[str]) -> DetectionGroup:
+    members = tuple(subscriptions)
+    plan = prototype.anew(members).plan()
+    plan_components = components(plan)
+    if len(plan_components) == 1 and not linked.intersection(subscription.name for subscription in members):
+        (component,) = plan_components
+        if component.stateless:
+            return DetectionGroup(members, Meeting.EVENT, {})
+        keys = _leaf_keys(plan, component)
+        hidden = [root.node for root in plan.roots if not _projects_key(plan, component, root.subscription.name)]
+        if keys and not any(plan.nodes[node].with_members for node in hidden):
+            return DetectionGroup(members, Meeting.KEY, keys, may_duplicate=bool(hidden))
+    has_no = any(node.kind is Kind.NO for node in plan.nodes)
+    has_since = any(subscription.since is not None for subscription in members)
+    return DetectionGroup(members, Meeting.HOME, {}, may_occur_without_events=has_no and has_since)
 
 
-def _leaf_keys(plan: Plan, part: Part) -> LeafKeys:
-    """The key in the variables of each leaf; none if a leaf would have to be spread in two ways."""
-    found: dict[int, tuple[str, ...]] = {}
-    for number in part.nodes if part.keys else ():
-        for edge in plan.nodes[number].children:
+def _leaf_keys(plan: Plan, component: Component) -> LeafKeys:
+    """The partition key in the variables of each leaf; empty if a leaf would need two keys."""
+    keys: dict[int, tuple[str, ...]] = {}
+    for node in component.nodes if component.keys else ():
+        for edge in plan.nodes[node].children:
             if plan.nodes[edge.child].kind is Kind.LEAF:
-                below = {parent: child for child, parent in edge.names}
-                key = tuple(below[name] for name in part.key(number))
-                if found.setdefault(edge.child, key) != key:
+                child_names = {parent: child for child, parent in edge.names}
+                key = tuple(child_names[name] for name in component.key(node))
+                if keys.setdefault(edge.child, key) != key:
                     return {}
-    return found
+    return keys
 
 
-def _is_told(plan: Plan, part: Part, name: str) -> bool:
-    """Whether notifications of a subscription show the key, so that those of different keys differ."""
+def _projects_key(plan: Plan, component: Component, name: str) -> bool:
+    """Whether notifications of a subscription contain the key, so that those of different keys differ."""
     (root,) = (root for root in plan.roots if root.subscription.name == name)
     node = plan.nodes[root.node]
-    shown = {node.variables[source] for source in root_output(root, node, root.start.offset).variable_indexes}
-    return shown.issuperset(part.key(root.node))
+    output = root_output(root, node, root.start.offset)
+    projected = {node.variables[index] for index in output.variable_indexes}
+    return projected.issuperset(component.key(root.node))

@@ -1,10 +1,9 @@
-"""`motet replay` on Spark: a lake's history in, sorted notifications out.
+"""`motet replay` on Spark: the log of a lake in, sorted notifications out.
 
-Tasks read the log through the lake's data source, leave out what a replay does not see, and match what is left where it
-was read, with the background of its place. What may combine with others goes on as in a run over files: one shuffle by
-component and bucket, a kernel for each group. Changes of the background reach every kernel at their places. So all of
-it is parallel but what is not in a run either: a component without a key, or one whose subscriptions feed each other.
-Subscriptions that look back differently far are replayed one after the other.
+Tasks read the log through the lake's data source, drop the records that are not visible to a replay, and match the
+others with the background that is current at their offset. Routed events are detected as in a run over files, after one
+shuffle by group and bucket; background changes reach every processor at their offset. Subscriptions with different
+SINCE are replayed one after the other.
 """
 
 from __future__ import annotations
@@ -36,53 +35,54 @@ ACCEPTED = pa.schema([*(RECORDS.field(name) for name in ("id", "offset", "fronti
 
 
 def replay_spark(replay: Replay, sink: BinaryIO, *, scratch: str | Path | None = None) -> int:
-    """Write the notifications as sorted lines; how many there are. ``scratch`` is as for `run_batch`."""
+    """Write the notifications as sorted lines and return their count. ``scratch`` is as for `run_batch`."""
     spark = session()
-    with plain_errors("the replay"), ExitStack() as opened:
-        told = [_told(spark, replay.snapshot, part, opened) for part in replay.parts]
-        return write_lines(reduce(lambda one, other: one.union(other), told), sink, scratch)
+    with plain_errors("the replay"), ExitStack() as stack:
+        notifications = [_replay_part(spark, replay.snapshot, part, stack) for part in replay.parts]
+        return write_lines(reduce(lambda left, right: left.union(right), notifications), sink, scratch)
 
 
-def _told(spark: SparkSession, snapshot: Snapshot, part: Part, opened: ExitStack) -> DataFrame:
+def _replay_part(spark: SparkSession, snapshot: Snapshot, part: Part, stack: ExitStack) -> DataFrame:
+    """The notifications of subscriptions with one SINCE, in rows of NOTIFICATION_LINES."""
     from pyspark.cloudpickle import dumps
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from motet.spark.tables import read_lake
 
     history = part.history
-    division = plan_job(part.subscriptions, history.background, None)
-    work = MatchVisible(dumps((EventRouter(division), history)))  # type: ignore[no-untyped-call]  # vendored, without types
+    plan = plan_job(part.subscriptions, history.background, None)
+    match = MatchVisible(dumps((EventRouter(plan), history)))  # type: ignore[no-untyped-call]  # vendored, without types
     tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
-    accepted = opened.enter_context(cached(records.mapInArrow(work, from_arrow_schema(ACCEPTED))))
-    return opened.enter_context(compute_notifications(spark, accepted, division, history.setting))
+    accepted = stack.enter_context(cached(records.mapInArrow(match, from_arrow_schema(ACCEPTED))))
+    return stack.enter_context(compute_notifications(spark, accepted, plan, history.setting))
 
 
 @dataclass(frozen=True)
 class MatchVisible:
-    """Rows of RECORDS to rows of ACCEPTED, those that a replay sees and that matter to somebody."""
+    """Rows of RECORDS to rows of ACCEPTED, for the events that are visible to a replay."""
 
-    pickled: bytes  # what matches with the first background, and the history
+    pickled: bytes  # the router with the first background, and the history
 
     def __call__(self, batches: Batches) -> Batches:
-        history = _unpickle(self.pickled)[1]
+        _, history = _load(self.pickled)
         for records in batches:
-            for number, events in history.stretches(history.seen(records)):
-                found = match_columns(events, _spreading(self.pickled, number))
-                rows = [*map(events.column, ("id", "offset", "frontier")), *found]
-                yield pa.RecordBatch.from_arrays(rows, schema=ACCEPTED)
+            for background, events in history.stretches(history.seen(records)):
+                matched = match_columns(events, _router(self.pickled, background))
+                columns = [*map(events.column, ("id", "offset", "frontier")), *matched]
+                yield pa.RecordBatch.from_arrays(columns, schema=ACCEPTED)
 
 
 @lru_cache(maxsize=8)
-def _spreading(pickled: bytes, number: int) -> EventRouter:
-    """What matches with the background of a number: a worker process runs many tasks with it."""
-    first, history = _unpickle(pickled)
-    return EventRouter(replace(first.plan, background=history.backgrounds[number])) if number else first
+def _router(pickled: bytes, background: int) -> EventRouter:
+    """The router with the background of an index; cached, because a worker process runs many tasks."""
+    router, history = _load(pickled)
+    return EventRouter(replace(router.plan, background=history.backgrounds[background])) if background else router
 
 
 @lru_cache(maxsize=2)
-def _unpickle(pickled: bytes) -> tuple[EventRouter, History]:
+def _load(pickled: bytes) -> tuple[EventRouter, History]:
     from pyspark.cloudpickle import loads
 
-    found: tuple[EventRouter, History] = loads(pickled)
-    return found
+    router, history = loads(pickled)
+    return router, history

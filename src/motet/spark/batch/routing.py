@@ -1,7 +1,8 @@
-"""What a task makes of decoded events before the shuffle: notifications of single events, and where the others go.
+"""Routes the events of a batch job before the shuffle, and filters a bucket's occurrences after it.
 
-An event goes to the components one of whose leaves it matches: to the bucket of each match, or to the only one. The
-same hash decides, behind the shuffle, which matches a bucket takes for its own.
+A task emits the notifications of single-event subscriptions. An event goes to each detection group with a leaf that it
+matches: to the bucket of each solution's key, to the bucket of the event, or to the group's single bucket. After the
+shuffle the same hash selects the solutions that belong to a bucket.
 """
 
 from __future__ import annotations
@@ -21,20 +22,18 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription
-from motet.plan.graph import Kind, Plan
-from motet.spark.batch.job_plan import DetectionGroup, JobPlan, Spread
+from motet.plan.graph import Kind, Meeting, Plan
+from motet.spark.batch.job_plan import DetectionGroup, JobPlan
 
-BUCKETS = 64  # of a component that can be spread
+BUCKETS = 64  # of a group that is routed by key or by event
 
-ROUTES = pa.schema([pa.field(name, pa.int32(), nullable=False) for name in ("event", "component", "bucket")])
-
-
+ROUTES = pa.schema([pa.field(name, pa.int32(), nullable=False) for name in ("event", "group", "bucket")])
 NO_ROUTES = pa.RecordBatch.from_pylist([], schema=ROUTES)
 
 
 @dataclass(frozen=True)
 class RoutedEvents:
-    """What a task finds in some events: NOTIFICATIONS, and GROUPS in the order of the events."""
+    """The result of matching events in a task: NOTIFICATIONS, and ROUTES in the order of the events."""
 
     notifications: pa.RecordBatch
     routes: pa.RecordBatch = field(default_factory=lambda: NO_ROUTES)
@@ -42,57 +41,57 @@ class RoutedEvents:
 
 @dataclass(frozen=True)
 class RoutedLeaf:
-    """A leaf of a component; ``key`` are places among the variables it is matched for, in the order of their names."""
+    """A leaf of a detection group; ``key`` has indices into the variables it projects, which are sorted by name."""
 
-    component: int
-    spread: Spread
+    group: int
+    route_kind: Meeting
     subscription: Subscription
     key: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class EventRouter:
-    """Matches all leaves of a division at once."""
+    """Matches all single-event subscriptions and all leaves of a job at once."""
 
     plan: JobPlan
 
     def match(self, events: pa.RecordBatch) -> RoutedEvents:
-        """Of EVENTS that carry their places as ``offset``."""
+        """The notifications and routes of EVENTS whose ``offset`` is their index."""
         matched = self._matcher.notify(events)
         names = matched.column("subscription").dictionary_encode()
-        if not any(name in self._wanted for name in names.dictionary.to_pylist()):
+        if not any(name in self._leaves for name in names.dictionary.to_pylist()):
             return RoutedEvents(matched)
-        is_own = pc.is_in(names.dictionary, value_set=pa.array(self._wanted, pa.string()))
-        own = is_own.take(names.indices)
-        return RoutedEvents(matched.filter(pc.invert(own)), self._groups(matched.filter(own), events.column("id")))
+        is_leaf = pc.is_in(names.dictionary, value_set=pa.array(self._leaves, pa.string())).take(names.indices)
+        routes = self._routes(matched.filter(is_leaf), events.column("id"))
+        return RoutedEvents(matched.filter(pc.invert(is_leaf)), routes)
 
     @cached_property
-    def _wanted(self) -> dict[str, RoutedLeaf]:
-        """By a name that no subscription has."""
+    def _leaves(self) -> dict[str, RoutedLeaf]:
+        """The leaves of all groups, by a name that no subscription has."""
         leaves = [
             leaf
-            for number, component in enumerate(self.plan.groups)
-            for leaf in _leaves(number, component, self.plan.prototype.anew(component.subscriptions).plan())
+            for index, group in enumerate(self.plan.groups)
+            for leaf in _group_leaves(index, group, self.plan.prototype.anew(group.subscriptions).plan())
         ]
-        return {f" {place}": leaf for place, leaf in enumerate(leaves)}
+        return {f" {index}": leaf for index, leaf in enumerate(leaves)}
 
     @cached_property
     def _matcher(self) -> Matcher:
-        leaves = tuple(replace(leaf.subscription, name=name) for name, leaf in self._wanted.items())
+        leaves = tuple(replace(leaf.subscription, name=name) for name, leaf in self._leaves.items())
         return Matcher((*self.plan.single_event, *leaves), self.plan.background, self.plan.resolved_entailment)
 
-    def _groups(self, matched: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
+    def _routes(self, matched: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
         names = matched.column("subscription").dictionary_encode()
-        numbers = np.asarray(names.indices)
+        name_indices = np.asarray(names.indices)
         rows = []
-        for number, name in enumerate(names.dictionary.to_pylist()):
-            of_leaf = matched.filter(pa.array(numbers == number))
-            wanted = self._wanted[name]
-            places = np.asarray(of_leaf.column("offset"))
-            component = np.full(len(places), wanted.component)
-            rows.append(np.stack([places, component, _buckets(wanted, of_leaf, ids, places)], axis=1))
-        found = np.unique(np.concatenate(rows), axis=0)
-        return pa.RecordBatch.from_arrays([pa.array(column, pa.int32()) for column in found.T], schema=ROUTES)
+        for index, name in enumerate(names.dictionary.to_pylist()):
+            solutions = matched.filter(pa.array(name_indices == index))
+            leaf = self._leaves[name]
+            events = np.asarray(solutions.column("offset"))
+            group = np.full(len(events), leaf.group)
+            rows.append(np.stack([events, group, _buckets(leaf, solutions, ids, events)], axis=1))
+        routes = np.unique(np.concatenate(rows), axis=0)
+        return pa.RecordBatch.from_arrays([pa.array(column, pa.int32()) for column in routes.T], schema=ROUTES)
 
     def __reduce__(self) -> tuple[type[EventRouter], tuple[object, ...]]:
         return EventRouter, (self.plan,)
@@ -100,51 +99,52 @@ class EventRouter:
 
 @dataclass(frozen=True)
 class BucketFilter:
-    """Keeps, of the occurrences of leaves, those whose key belongs to a bucket."""
+    """Selects the occurrences of leaves whose key belongs to a bucket."""
 
-    component: DetectionGroup
+    group: DetectionGroup
     plan: Plan
-    number: int
+    bucket: int
 
-    def __call__(self, leaf: int, table: Occurrences, names: Dictionary) -> Occurrences:
-        place = self.plan.ids.index(leaf)
-        variables = self.plan.nodes[place].variables
-        columns = [variables.index(name) for name in self.component.keys[place]]
-        distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
-        strings = [[names.string(value) for value in key] for key in distinct.tolist()]
-        buckets = np.array([bucket_of(key, BUCKETS) for key in strings], np.int64)
-        return table.take(buckets[places.ravel()] == self.number)
+    def __call__(self, leaf: int, table: Occurrences, dictionary: Dictionary) -> Occurrences:
+        node = self.plan.ids.index(leaf)
+        variables = self.plan.nodes[node].variables
+        columns = [variables.index(name) for name in self.group.keys[node]]
+        distinct, key_indices = np.unique(table.values[:, columns], axis=0, return_inverse=True)
+        keys = [[dictionary.string(term_id) for term_id in key] for key in distinct.tolist()]
+        buckets = np.array([bucket_of(key, BUCKETS) for key in keys], np.int64)
+        return table.take(buckets[key_indices.ravel()] == self.bucket)
 
 
-def _leaves(number: int, component: DetectionGroup, plan: Plan) -> Iterator[RoutedLeaf]:
-    """What has to be matched for a component."""
+def _group_leaves(index: int, group: DetectionGroup, plan: Plan) -> Iterator[RoutedLeaf]:
+    """The leaves of a group, and its single-event subscriptions."""
     for node in plan.nodes:
         if node.kind is Kind.LEAF and node.operator.match is not None:
             event = plan.events[node.operator.match]
-            own = [plan.leaf_names[node.operator.match][name] for name in component.keys.get(node.id, ())]
-            shown = tuple(sorted(set(own)))
-            subscription = Subscription("", (event,), Leaf(event.name), delivery=Select(shown))
-            yield RoutedLeaf(number, component.route_kind, subscription, tuple(map(shown.index, own)))
-    for one in component.subscriptions:
-        if is_single(one):
-            yield RoutedLeaf(number, component.route_kind, replace(one, delivery=Select(())))
+            key = [plan.leaf_names[node.operator.match][name] for name in group.keys.get(node.id, ())]
+            projected = tuple(sorted(set(key)))
+            subscription = Subscription("", (event,), Leaf(event.name), delivery=Select(projected))
+            yield RoutedLeaf(index, group.route_kind, subscription, tuple(map(projected.index, key)))
+    for subscription in group.subscriptions:
+        if is_single(subscription):
+            yield RoutedLeaf(index, group.route_kind, replace(subscription, delivery=Select(())))
 
 
-def _buckets(wanted: RoutedLeaf, matched: pa.RecordBatch, ids: pa.Array, places: Ints) -> Ints:
-    """The bucket of each match of a leaf."""
-    match wanted.spread:
-        case Spread.KEY:
-            width = len(set(wanted.key))
-            terms = matched.column("bindings").flatten().field("term").dictionary_encode()
-            keys = np.asarray(terms.indices).reshape(len(places), width)[:, list(wanted.key)]
-            return _hashed(keys, terms.dictionary.to_pylist())
-        case Spread.EVENT:
-            own = ids.take(pa.array(places)).dictionary_encode()
-            return _hashed(np.asarray(own.indices)[:, None], own.dictionary.to_pylist())
-    return np.zeros(len(places), np.int64)
+def _buckets(leaf: RoutedLeaf, solutions: pa.RecordBatch, ids: pa.Array, events: Ints) -> Ints:
+    """The bucket of each solution of a leaf."""
+    match leaf.route_kind:
+        case Meeting.KEY:
+            width = len(set(leaf.key))
+            terms = solutions.column("bindings").flatten().field("term").dictionary_encode()
+            keys = np.asarray(terms.indices).reshape(len(events), width)[:, list(leaf.key)]
+            return _hash_keys(keys, terms.dictionary.to_pylist())
+        case Meeting.EVENT:
+            event_ids = ids.take(pa.array(events)).dictionary_encode()
+            return _hash_keys(np.asarray(event_ids.indices)[:, None], event_ids.dictionary.to_pylist())
+    return np.zeros(len(events), np.int64)
 
 
-def _hashed(keys: Ints, strings: Sequence[str]) -> Ints:
-    distinct, places = np.unique(keys, axis=0, return_inverse=True)
-    buckets = [bucket_of([strings[number] for number in key], BUCKETS) for key in distinct.tolist()]
-    return np.array(buckets, np.int64)[places.ravel()]
+def _hash_keys(keys: Ints, strings: Sequence[str]) -> Ints:
+    """The bucket of each key, given as indices into strings; each distinct key is hashed once."""
+    distinct, key_indices = np.unique(keys, axis=0, return_inverse=True)
+    buckets = [bucket_of([strings[index] for index in key], BUCKETS) for key in distinct.tolist()]
+    return np.array(buckets, np.int64)[key_indices.ravel()]

@@ -1,9 +1,9 @@
-"""What the tasks of a run do: match events as soon as they are decoded.
+"""The tasks of a batch job: match events where they are decoded, and detect groups after the shuffle.
 
-Rows of events become rows that hold ids and notifications; only events that take part in detection keep their triples,
-so that what goes through Spark's shuffles is small.
-When there are fewer parts than tasks could run, decoded events are first dealt out to more tasks, packed: Spark moves
-them as bytes and does not look inside.
+Matching turns rows of events into rows of ids, notifications and routes; only routed events keep their triples, so that
+little crosses the shuffle. If there are fewer splits than tasks could run, decoded events are first distributed over
+more tasks. After the shuffle each (group, bucket) has a processor of its own: Spark sorts the rows of a group by their
+position in the files or the log, and a task reads one group after the other.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from motet.model.batches import (
     notification_rows,
     stamp,
 )
+from motet.plan.graph import Meeting
 from motet.spark.batch.events import ORIGIN, Batches, FileSplits, read_splits
-from motet.spark.batch.job_plan import JobPlan, Spread
+from motet.spark.batch.job_plan import JobPlan
 from motet.spark.batch.routing import ROUTES, BucketFilter, RoutedEvents
 from motet.spark.encoding import list_offsets, pack, triples_from_text, triples_to_text, unpack
 from motet.spark.session import parallelism
@@ -47,15 +48,14 @@ ORDER = ("end", "start", "subscription", "events", "bindings")
 SORTABLE_NOTIFICATION = pa.struct(
     [*(NOTIFICATIONS.field(name) for name in ORDER), pa.field("text", pa.string(), nullable=False)]
 )
-
-GROUP = pa.struct([ROUTES.field(name) for name in ("component", "bucket")])
-
+NOTIFICATION_LINES = pa.schema(list(SORTABLE_NOTIFICATION))
+ROUTE = pa.struct([ROUTES.field(name) for name in ("group", "bucket")])
 PACKED = pa.schema([pa.field("packed", pa.binary(), nullable=False)])
 MATCH_COLUMNS = [
     pa.field("notifications", pa.list_(pa.field("item", SORTABLE_NOTIFICATION, nullable=False)), nullable=False),
-    pa.field("groups", pa.list_(pa.field("item", GROUP, nullable=False)), nullable=False),
+    pa.field("routes", pa.list_(pa.field("item", ROUTE, nullable=False)), nullable=False),
     *(EVENTS.field(name) for name in ("start", "end")),
-    pa.field("triples", pa.string()),  # as text; null without a group
+    pa.field("triples", pa.string()),  # as text; null without a route
 ]
 MATCHED_ROWS = pa.schema(
     [
@@ -66,89 +66,107 @@ MATCHED_ROWS = pa.schema(
         pa.field("worker", pa.string(), nullable=False),  # host, process and task that made the row
     ]
 )
+ROUTED_EVENTS = pa.schema(
+    [
+        *ROUTE,
+        pa.field("offset", pa.int64(), nullable=False),
+        RECORDS.field("frontier"),
+        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # null: only the group, no event
+        pa.field("triples", pa.string()),  # as text
+    ]
+)
 
-_OWN = MATCHED_ROWS.names[: 2 + len(ORIGIN)]  # what rows have from the beginning
-_NOTHING = RoutedEvents(notification_batch(()))
+_EVENT_COLUMNS = MATCHED_ROWS.names[: 2 + len(ORIGIN)]  # copied from rows of EVENT_ROWS
+_NO_MATCHES = RoutedEvents(notification_batch(()))
 
 
 class BatchMatcher(Protocol):
-    """What matches. It is sent to the workers, so it can be pickled."""
+    """Matches events one by one. Picklable: it is sent to the workers."""
 
     def match(self, events: pa.RecordBatch) -> RoutedEvents:
-        """What is found in EVENTS that carry an ``offset`` each; what is said of one does not depend on others."""
+        """The notifications and routes of EVENTS whose ``offset`` is their index."""
 
 
 @dataclass(frozen=True)
 class MatchEvents:
-    """Rows of EVENT_ROWS to rows of MATCHED."""
+    """Rows of EVENT_ROWS to rows of MATCHED_ROWS."""
 
-    pickled: bytes  # what matches
-    arrival: int  # the time of events that carry none
+    pickled: bytes  # the matcher
+    arrival: int  # the time of events without one
 
     def __call__(self, batches: Batches) -> Batches:
-        matching = _unpickle(self.pickled)
+        matcher = _load_matcher(self.pickled)
         for rows in batches:
-            found = match_columns(stamp(rows, self.arrival), matching if rows.column("rejected").null_count else None)
-            made = [*found, pa.array([_worker()] * rows.num_rows)]
-            yield pa.RecordBatch.from_arrays([*map(rows.column, _OWN), *made], schema=MATCHED_ROWS)
+            has_events = rows.column("rejected").null_count
+            matched = match_columns(stamp(rows, self.arrival), matcher if has_events else None)
+            columns = [*map(rows.column, _EVENT_COLUMNS), *matched, pa.array([_worker()] * rows.num_rows)]
+            yield pa.RecordBatch.from_arrays(columns, schema=MATCHED_ROWS)
 
 
-def match_columns(rows: pa.RecordBatch, matching: BatchMatcher | None) -> list[pa.Array]:
-    """The columns of FOUND for rows with id, start, end and triples; None finds nothing."""
+def match_columns(rows: pa.RecordBatch, matcher: BatchMatcher | None) -> list[pa.Array]:
+    """The columns of MATCH_COLUMNS for rows with id, start, end and triples; without a matcher nothing matches."""
     count = rows.num_rows
     events = pa.RecordBatch.from_pydict(
         {name: rows.column(name) for name in ("id", "start", "end", "triples")} | {"offset": np.arange(count)}
     )
-    found = matching.match(events) if matching else _NOTHING
-    groups, kept = _grouped(found.routes, events)
-    return [_told(found.notifications, count), groups, *kept]
+    matched = matcher.match(events) if matcher else _NO_MATCHES
+    return [_notification_lists(matched.notifications, count), *_route_columns(matched.routes, events)]
 
 
-def sortable_notifications(told: pa.RecordBatch) -> pa.StructArray:
-    """NOTIFICATIONS with what they are sorted by and their lines."""
-    lines = pa.array([notification.to_line() for notification, _ in notification_rows(told)], pa.string())
-    return pa.StructArray.from_arrays(
-        [*(told.column(name) for name in ORDER), lines], fields=list(SORTABLE_NOTIFICATION)
-    )
+def sortable_notifications(notifications: pa.RecordBatch) -> pa.StructArray:
+    """NOTIFICATIONS as the columns they are sorted by and their lines of text."""
+    lines = pa.array([notification.to_line() for notification, _ in notification_rows(notifications)], pa.string())
+    columns = [*map(notifications.column, ORDER), lines]
+    return pa.StructArray.from_arrays(columns, fields=list(SORTABLE_NOTIFICATION))
 
 
-def _told(told: pa.RecordBatch, count: int) -> pa.ListArray:
+def notification_lines(notifications: pa.RecordBatch) -> pa.RecordBatch:
+    """NOTIFICATIONS as rows of NOTIFICATION_LINES."""
+    return pa.RecordBatch.from_arrays(sortable_notifications(notifications).flatten(), schema=NOTIFICATION_LINES)
+
+
+def _notification_lists(notifications: pa.RecordBatch, count: int) -> pa.ListArray:
     """The notifications of each row."""
-    order = told.column("offset").to_numpy()
-    told = told.take(pa.array(np.argsort(order, kind="stable")))
-    return _lists(np.bincount(order, minlength=count), sortable_notifications(told), "notifications")
+    rows = notifications.column("offset").to_numpy()
+    by_row = notifications.take(pa.array(np.argsort(rows, kind="stable")))
+    return _lists(np.bincount(rows, minlength=count), sortable_notifications(by_row), "notifications")
 
 
-def _grouped(groups: pa.RecordBatch, events: pa.RecordBatch) -> tuple[pa.ListArray, list[pa.Array]]:
-    """The groups of each row, and start, end and triples of those that have some."""
-    sizes = np.bincount(np.asarray(groups.column("event")), minlength=len(events))
-    values = pa.StructArray.from_arrays([groups.column(field.name) for field in GROUP], fields=list(GROUP))
-    kept = sizes > 0
-    chosen = events.filter(pa.array(kept))
-    columns = [chosen.column("start"), chosen.column("end"), triples_to_text(chosen.column("triples"))]
-    places = pa.array(np.cumsum(kept) - 1, mask=~kept)
-    return _lists(sizes, values, "groups"), [column.take(places) for column in columns]
+def _route_columns(routes: pa.RecordBatch, events: pa.RecordBatch) -> list[pa.Array]:
+    """The routes of each row, and start, end and triples of the rows that have some."""
+    lengths = np.bincount(np.asarray(routes.column("event")), minlength=len(events))
+    values = pa.StructArray.from_arrays([routes.column(field.name) for field in ROUTE], fields=list(ROUTE))
+    is_routed = lengths > 0
+    routed = events.filter(pa.array(is_routed))
+    columns = [routed.column("start"), routed.column("end"), triples_to_text(routed.column("triples"))]
+    indices = pa.array(np.cumsum(is_routed) - 1, mask=~is_routed)
+    return [_lists(lengths, values, "routes"), *(column.take(indices) for column in columns)]
 
 
-def match_events(spark: SparkSession, parts: FileSplits, matching: BatchMatcher, arrival: int) -> DataFrame:
-    """What is found in every event of the parts, in rows of MATCHED; rejections pass through."""
+def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
+    (type_,) = (field.type for field in MATCH_COLUMNS if field.name == column)
+    return pa.ListArray.from_arrays(list_offsets(lengths), values, type=type_)
+
+
+def match_events(spark: SparkSession, splits: FileSplits, matcher: BatchMatcher, arrival: int) -> DataFrame:
+    """The matches of all events of the splits, in rows of MATCHED_ROWS; rejections are passed through."""
     from pyspark.cloudpickle import dumps
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    match = MatchEvents(dumps(matching), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
+    match = MatchEvents(dumps(matcher), arrival)  # type: ignore[no-untyped-call]  # a vendored module without types
     tasks = TASKS_PER_CORE * parallelism(spark)
-    if len(parts.splits) >= tasks:
-        return read_splits(spark, parts, MATCHED_ROWS, match)
+    if len(splits.splits) >= tasks:
+        return read_splits(spark, splits, MATCHED_ROWS, match)
 
     def match_packed(batches: Batches) -> Batches:
         return match(unpack_events(batches))
 
-    dealt = read_splits(spark, parts, PACKED, pack_events).repartition(tasks)
-    return dealt.mapInArrow(match_packed, from_arrow_schema(MATCHED_ROWS))
+    distributed = read_splits(spark, splits, PACKED, pack_events).repartition(tasks)
+    return distributed.mapInArrow(match_packed, from_arrow_schema(MATCHED_ROWS))
 
 
 def pack_events(batches: Batches) -> Batches:
-    """Rows of EVENT_ROWS to rows of PACKED, a few events in each."""
+    """Rows of EVENT_ROWS to rows of PACKED, PACKED_EVENTS in each."""
     for rows in batches:
         for start in range(0, rows.num_rows, PACKED_EVENTS):
             data = pack(rows.slice(start, PACKED_EVENTS))
@@ -161,17 +179,12 @@ def unpack_events(batches: Batches) -> Batches:
 
 
 @lru_cache(maxsize=4)
-def _unpickle(pickled: bytes) -> BatchMatcher:
-    """A worker process runs many tasks: what is compiled for matching is kept from one to the next."""
+def _load_matcher(pickled: bytes) -> BatchMatcher:
+    """A worker process runs many tasks: the compiled matcher is cached between them."""
     from pyspark.cloudpickle import loads
 
-    matching: BatchMatcher = loads(pickled)
-    return matching
-
-
-def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
-    (type_,) = (field.type for field in MATCH_COLUMNS if field.name == column)
-    return pa.ListArray.from_arrays(list_offsets(lengths), values, type=type_)
+    matcher: BatchMatcher = loads(pickled)
+    return matcher
 
 
 def _worker() -> str:
@@ -182,101 +195,83 @@ def _worker() -> str:
     return f"{platform.node()} {os.getpid()} {task.taskAttemptId()}"
 
 
-ROUTED_EVENTS = pa.schema(
-    [
-        pa.field("component", pa.int32(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        RECORDS.field("frontier"),
-        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # null: no event, only the group
-        pa.field("triples", pa.string()),  # as text
-    ]
-)
-NOTIFICATION_LINES = pa.schema(list(SORTABLE_NOTIFICATION))
-
-
 @dataclass
 class GroupProcessors:
-    """The kernels of a division, begun when they are needed."""
+    """Makes the processors of a job plan; the first one of a group is the prototype of its buckets."""
 
-    division: JobPlan
-    _begun: dict[int, Kernel] = field(default_factory=dict)
+    plan: JobPlan
+    _prototypes: dict[int, Kernel] = field(default_factory=dict)
 
-    def kernel(self, number: int, bucket: int) -> Kernel:
-        """One that has read nothing."""
-        component = self.division.groups[number]
-        if number not in self._begun:
-            self._begun[number] = self.division.prototype.anew(component.subscriptions)
-        first = self._begun[number]
-        keep = BucketFilter(component, first.plan(), bucket) if component.route_kind is Spread.KEY else None
-        return first.anew(component.subscriptions, keep)
+    def processor(self, index: int, bucket: int) -> Kernel:
+        """A processor for a bucket of a group, in its initial state."""
+        group = self.plan.groups[index]
+        if index not in self._prototypes:
+            self._prototypes[index] = self.plan.prototype.anew(group.subscriptions)
+        prototype = self._prototypes[index]
+        leaf_filter = BucketFilter(group, prototype.plan(), bucket) if group.route_kind is Meeting.KEY else None
+        return prototype.anew(group.subscriptions, leaf_filter)
 
 
 @dataclass(frozen=True)
 class DetectGroups:
-    """Sorted rows of GROUPED to rows of TOLD."""
+    """Sorted rows of ROUTED_EVENTS to rows of NOTIFICATION_LINES."""
 
-    pickled: bytes  # the division
+    pickled: bytes  # the job plan
     setting: Setting
 
     def __call__(self, batches: Batches) -> Batches:
-        detection = _detection(self.pickled)
-        parts = (part for rows in batches for part in _group_slices(rows))
-        for (component, bucket), group in groupby(parts, key=_group):
-            kernel = detection.kernel(component, bucket)
-            for records in self.setting.along(map(_events, group)):
-                yield notification_lines(kernel.advance(records))
+        processors = _load_processors(self.pickled)
+        slices = (slice_ for rows in batches for slice_ in _group_slices(rows))
+        for (group, bucket), group_slices in groupby(slices, key=_route):
+            processor = processors.processor(group, bucket)
+            for records in self.setting.along(map(_records, group_slices)):
+                yield notification_lines(processor.advance(records))
 
 
-def notification_lines(notifications: pa.RecordBatch) -> pa.RecordBatch:
-    """NOTIFICATIONS as rows that can be sorted and written."""
-    return pa.RecordBatch.from_arrays(sortable_notifications(notifications).flatten(), schema=NOTIFICATION_LINES)
+def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, setting: Setting) -> DataFrame:
+    """The notifications of the detection groups of a job plan, in rows of NOTIFICATION_LINES.
 
-
-def detect_groups(spark: SparkSession, accepted: DataFrame, division: JobPlan, setting: Setting) -> DataFrame:
-    """What the components of a division find in accepted events, in rows of TOLD.
-
-    Accepted events have the columns of GROUPED behind the group, and their ``groups``; offsets only say the order.
+    Accepted events have the columns of ROUTED_EVENTS after the route, and their ``routes``; offsets are their order.
     """
     from pyspark.cloudpickle import dumps
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    rows = accepted.where(f.size("groups") > 0).select("*", f.inline("groups")).select(*ROUTED_EVENTS.names)
-    if silent := [number for number, one in enumerate(division.groups) if one.may_occur_without_events]:
-        alone = [(number, 0, -1, *[None] * (len(ROUTED_EVENTS) - 3)) for number in silent]
-        rows = spark.createDataFrame(alone, rows.schema).union(rows)
+    rows = accepted.where(f.size("routes") > 0).select("*", f.inline("routes")).select(*ROUTED_EVENTS.names)
+    if eventless := [index for index, group in enumerate(plan.groups) if group.may_occur_without_events]:
+        group_rows = [(index, 0, -1, *[None] * (len(ROUTED_EVENTS) - 3)) for index in eventless]
+        rows = spark.createDataFrame(group_rows, rows.schema).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    sorted_ = rows.repartition(tasks, "component", "bucket").sortWithinPartitions("component", "bucket", "offset")
-    work = DetectGroups(dumps(division), setting)  # type: ignore[no-untyped-call]  # a vendored module without types
-    found = sorted_.mapInArrow(work, from_arrow_schema(NOTIFICATION_LINES))
-    return found.dropDuplicates(["text"]) if any(one.may_duplicate for one in division.groups) else found
+    sorted_rows = rows.repartition(tasks, "group", "bucket").sortWithinPartitions("group", "bucket", "offset")
+    detect = DetectGroups(dumps(plan), setting)  # type: ignore[no-untyped-call]  # a vendored module without types
+    lines = sorted_rows.mapInArrow(detect, from_arrow_schema(NOTIFICATION_LINES))
+    return lines.dropDuplicates(["text"]) if any(group.may_duplicate for group in plan.groups) else lines
 
 
 def _group_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of one group at a time."""
-    numbers = np.stack([np.asarray(rows.column(name)) for name in ("component", "bucket")])
-    cuts = np.flatnonzero((np.diff(numbers) != 0).any(axis=0)) + 1
+    """Slices of rows with equal group and bucket."""
+    routes = np.stack([np.asarray(rows.column(name)) for name in ("group", "bucket")])
+    cuts = np.flatnonzero((np.diff(routes) != 0).any(axis=0)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), len(rows)]):
         if begin < end:
             yield rows.slice(begin, end - begin)
 
 
-def _events(part: pa.RecordBatch) -> pa.RecordBatch:
-    """The events of a group as RECORDS, as they were before the shuffle."""
-    events = part.filter(part.column("id").is_valid())
+def _records(slice_: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of a slice as RECORDS."""
+    events = slice_.filter(slice_.column("id").is_valid())
     index = events.schema.get_field_index("triples")
-    whole = events.set_column(index, EVENTS.field("triples"), triples_from_text(events.column("triples")))
-    return event_records(whole, whole.column("offset"), whole.column("frontier"))
+    decoded = events.set_column(index, EVENTS.field("triples"), triples_from_text(events.column("triples")))
+    return event_records(decoded, decoded.column("offset"), decoded.column("frontier"))
 
 
-def _group(part: pa.RecordBatch) -> tuple[int, int]:
-    return part.column("component")[0].as_py(), part.column("bucket")[0].as_py()
+def _route(slice_: pa.RecordBatch) -> tuple[int, int]:
+    return slice_.column("group")[0].as_py(), slice_.column("bucket")[0].as_py()
 
 
 @lru_cache(maxsize=4)
-def _detection(pickled: bytes) -> GroupProcessors:
-    """A worker process runs many tasks: what is compiled is kept from one to the next."""
+def _load_processors(pickled: bytes) -> GroupProcessors:
+    """A worker process runs many tasks: compiled processors are cached between them."""
     from pyspark.cloudpickle import loads
 
     return GroupProcessors(loads(pickled))

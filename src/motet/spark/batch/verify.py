@@ -1,9 +1,9 @@
-"""`motet verify` on Spark: everything derived again from the log, compared with the table in the lake.
+"""`motet verify` on Spark: notifications recomputed from the log, compared with the notification table of the lake.
 
-The work is spread by subscription: each task reads the whole log through a kernel of its own that knows some of them,
-with all control records at their places, so that offsets are exact whatever came and went. Subscriptions that derive
-events and those they feed stay together; one subscription is not cut further. Both tables are then shuffled by links of
-the chain and hashed there; the driver gets one digest for each link, and the rows of a link only where two differ.
+The work is divided by subscription: each task reads the whole log with a processor for some of the subscriptions, and
+with all control records at their offsets, so that emission offsets are exact. Subscriptions that derive events stay
+with those they feed; a single subscription is not divided. Both tables are shuffled by links of the hash chain and
+hashed; the driver gets one digest for each link, and the rows of a link only where two digests differ.
 """
 
 from __future__ import annotations
@@ -37,150 +37,147 @@ if TYPE_CHECKING:
 
 LINKED_ROWS = pa.schema(
     [
-        pa.field("number", pa.int64(), nullable=False),  # of the link
+        pa.field("link", pa.int64(), nullable=False),  # its index in the hash chain
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-LINK_DIGESTS = pa.schema([LINKED_ROWS.field("number"), pa.field("digest", pa.string(), nullable=False)])
+LINK_DIGESTS = pa.schema([LINKED_ROWS.field("link"), pa.field("digest", pa.string(), nullable=False)])
 BATCH_ROWS = 4096
 PACKS_PER_CORE = 2
 NO_ROWS = digest(())
 
 
 def verify_spark(lake: Lake, snapshot: Snapshot) -> Compared:
-    """The records that notifications were derived from, against these notifications."""
+    """Compare the notification table with the notifications recomputed from the same records."""
     spark = session()
-    work = pack_subscriptions(snapshot, PACKS_PER_CORE * parallelism(spark))
-    derive, read = Recompute(snapshot, lake.lateness, work), ReadTable(snapshot)
-    with (
-        plain_errors("the verification", "`motet inspect --check` lists files that are damaged."),
-        ExitStack() as opened,
-    ):
+    packs = pack_subscriptions(snapshot, PACKS_PER_CORE * parallelism(spark))
+    recompute, read_table = Recompute(snapshot, lake.lateness, packs), ReadTable(snapshot)
+    advice = "`motet inspect --check` lists files that are damaged."
+    with plain_errors("the verification", advice), ExitStack() as stack:
         tables = (
-            DistributedTable(spark, opened, derive, len(work)),
-            DistributedTable(spark, opened, read, len(snapshot.tables)),
+            DistributedTable(spark, stack, recompute, len(packs)),
+            DistributedTable(spark, stack, read_table, len(snapshot.tables)),
         )
         return compare(*tables, snapshot.notified_to)
 
 
 @dataclass(frozen=True)
 class SubscriptionPack:
-    """Subscriptions that one task derives."""
+    """The subscriptions of one task."""
 
-    reported: frozenset[str]
-    active: frozenset[str]  # also the first of the log: the background at its place decides who feeds whom
+    reported: frozenset[str]  # whose notifications the task returns
+    active: frozenset[str]  # also the first of the log: the background at its offset decides the derivation edges
 
 
 @dataclass(frozen=True)
 class Recompute:
-    """Numbers of packs to ROWS."""
+    """Indices of packs to LINKED_ROWS."""
 
     snapshot: Snapshot
     lateness: int | None
     packs: Sequence[SubscriptionPack]
 
     def __call__(self, batches: Batches) -> Batches:
-        for number in _numbers(batches):
-            pack = self.packs[number]
-            found = derived_again(self.snapshot, self.lateness, pack.active)
-            own = (
-                found if pack.reported == pack.active else (row for row in found if _subscription(row) in pack.reported)
-            )
-            yield from _batches(own, self.snapshot.notified_to)
+        for index in _indices(batches):
+            pack = self.packs[index]
+            computed = derived_again(self.snapshot, self.lateness, pack.active)
+            if pack.reported != pack.active:
+                computed = (row for row in computed if _subscription(row) in pack.reported)
+            yield from _linked_rows(computed, self.snapshot.notified_to)
 
 
 @dataclass(frozen=True)
 class ReadTable:
-    """Numbers of the table's files to ROWS."""
+    """Indices of the table's files to LINKED_ROWS."""
 
     snapshot: Snapshot
 
     def __call__(self, batches: Batches) -> Batches:
-        for number in _numbers(batches):
-            file = self.snapshot.tables[number]
-            found = (row for batch in read_rows(self.snapshot.store, file.name, 0, file.stop) for row in rows(batch))
-            yield from _batches(found, self.snapshot.notified_to)
+        for index in _indices(batches):
+            file = self.snapshot.tables[index]
+            stored = (row for batch in read_rows(self.snapshot.store, file.name, 0, file.stop) for row in rows(batch))
+            yield from _linked_rows(stored, self.snapshot.notified_to)
 
 
 class DistributedTable:
-    """A table that tasks make, in ROWS; ``kept`` for the rows of a link that differs."""
+    """A table of LINKED_ROWS that tasks make; cached, because rows of links that differ are read again."""
 
-    def __init__(self, spark: SparkSession, opened: ExitStack, make: Recompute | ReadTable, tasks: int) -> None:
+    def __init__(self, spark: SparkSession, stack: ExitStack, make_rows: Recompute | ReadTable, tasks: int) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        numbers = spark.range(0, tasks, 1, max(tasks, 1))
-        self._frame: DataFrame = opened.enter_context(cached(numbers.mapInArrow(make, from_arrow_schema(LINKED_ROWS))))
-        self._shuffled = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        frame = spark.range(0, tasks, 1, max(tasks, 1)).mapInArrow(make_rows, from_arrow_schema(LINKED_ROWS))
+        self._frame: DataFrame = stack.enter_context(cached(frame))
+        self._partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def digests(self, stop: int) -> Iterator[str]:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        together = self._frame.repartition(self._shuffled, "number").sortWithinPartitions(*LINKED_ROWS.names)
-        found = together.mapInArrow(_digested, from_arrow_schema(LINK_DIGESTS)).collect()
-        known = {row.number: row.digest for row in found}
-        return (known.get(number, NO_ROWS) for number in range(links(stop)))
+        by_link = self._frame.repartition(self._partitions, "link").sortWithinPartitions(*LINKED_ROWS.names)
+        rows_ = by_link.mapInArrow(_link_digests, from_arrow_schema(LINK_DIGESTS)).collect()
+        digests = {row.link: row.digest for row in rows_}
+        return (digests.get(link, NO_ROWS) for link in range(links(stop)))
 
-    def rows(self, number: int) -> list[Row]:
-        found = self._frame.where(self._frame.number == number).select("offset", "text").collect()
-        return sorted((row.offset, row.text) for row in found)
+    def rows(self, link: int) -> list[Row]:
+        link_rows = self._frame.where(self._frame.link == link).select("offset", "text").collect()
+        return sorted((row.offset, row.text) for row in link_rows)
 
 
-def pack_subscriptions(snapshot: Snapshot, most: int) -> list[SubscriptionPack]:
-    """The subscriptions of a log, spread over tasks."""
-    lives, background = _lives(snapshot)
-    if not lives:
+def pack_subscriptions(snapshot: Snapshot, max_packs: int) -> list[SubscriptionPack]:
+    """Divide the subscriptions of a log over tasks."""
+    registered, background = _registered(snapshot)
+    if not registered:
         return []
-    together = _together([one for _, one in lives], background)
-    spread: list[set[str]] = [set() for _ in range(min(most, len(together)))]
-    for group in sorted(together, key=len, reverse=True):
-        min(spread, key=len).update(group)
-    first = lives[0][0]
-    return [SubscriptionPack(frozenset(names), frozenset({*names, first})) for names in spread]
+    inseparable = _inseparable([subscription for _, subscription in registered], background)
+    packs: list[set[str]] = [set() for _ in range(min(max_packs, len(inseparable)))]
+    for names in sorted(inseparable, key=len, reverse=True):
+        min(packs, key=len).update(names)
+    first = registered[0][0]
+    return [SubscriptionPack(frozenset(names), frozenset({*names, first})) for names in packs]
 
 
-def _lives(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple]]:
-    """All subscriptions the log ever had, and the background before the first."""
+def _registered(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple]]:
+    """All subscriptions that were ever registered in the log, and the background before the first."""
     records = list(snapshot.control_records(Subscribe, BackgroundChange, stop=snapshot.notified_to))
-    lives = [
+    registered = [
         (record.name, parsed(record.text, f"subscription {record.name!r} in the log")[0])
         for record in records
         if isinstance(record, Subscribe)
     ]
-    return lives, ControlState().apply_all(records).fix_edge_background()
+    return registered, ControlState().apply_all(records).fix_edge_background()
 
 
-def _together(subscriptions: Sequence[Subscription], background: frozenset[Triple]) -> list[set[str]]:
-    """Names that cannot be separated: all that derive events with all they feed; any other stands alone."""
-    names = {one.name for one in subscriptions}
-    deriving = [one for one in subscriptions if isinstance(one.delivery, Construct)]
-    others = [one for one in subscriptions if not isinstance(one.delivery, Construct)]
-    fed = {one.name for one in deriving}
-    numbered = [replace(one, name=str(number)) for number, one in enumerate(others)]  # a name may have several lives
+def _inseparable(subscriptions: Sequence[Subscription], background: frozenset[Triple]) -> list[set[str]]:
+    """Sets of names that one task must process: all that derive events with all they feed, and each other alone."""
+    names = {subscription.name for subscription in subscriptions}
+    upstream = [subscription for subscription in subscriptions if isinstance(subscription.delivery, Construct)]
+    rest = [subscription for subscription in subscriptions if not isinstance(subscription.delivery, Construct)]
+    linked = {subscription.name for subscription in upstream}
+    by_index = [replace(subscription, name=str(index)) for index, subscription in enumerate(rest)]  # names may repeat
     reasoner = background_of(background, entailment_of(background)).reasoner
-    for producer in deriving:
-        found = feeds(build([replace(producer, name="producer"), *numbered]), reasoner)
-        fed.update(others[int(feed.consumer)].name for feed in found)
-    return [*([fed] if fed else []), *({name} for name in sorted(names - fed))]
+    for producer in upstream:
+        edges = feeds(build([replace(producer, name="producer"), *by_index]), reasoner)
+        linked.update(rest[int(edge.consumer)].name for edge in edges)
+    return [*([linked] if linked else []), *({name} for name in sorted(names - linked))]
 
 
-def _digested(batches: Batches) -> Batches:
-    """Sorted ROWS to DIGESTS."""
-    sorted_ = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
-    for number, group in groupby(sorted_, key=lambda row: row[0]):
-        own = digest((offset, text) for _, offset, text in group)
-        yield pa.RecordBatch.from_pydict({"number": [number], "digest": [own]}, schema=LINK_DIGESTS)
+def _link_digests(batches: Batches) -> Batches:
+    """Sorted LINKED_ROWS to LINK_DIGESTS."""
+    sorted_rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
+    for link, link_rows in groupby(sorted_rows, key=lambda row: row[0]):
+        link_digest = digest((offset, text) for _, offset, text in link_rows)
+        yield pa.RecordBatch.from_pydict({"link": [link], "digest": [link_digest]}, schema=LINK_DIGESTS)
 
 
-def _batches(found: Iterator[Row], stop: int) -> Batches:
+def _linked_rows(rows_: Iterator[Row], stop: int) -> Batches:
     last = links(stop) - 1
-    while some := list(islice(found, BATCH_ROWS)):
-        columns = [[min(offset // LINK_OFFSETS, last) for offset, _ in some], *map(list, zip(*some, strict=True))]
+    while chunk := list(islice(rows_, BATCH_ROWS)):
+        columns = [[min(offset // LINK_OFFSETS, last) for offset, _ in chunk], *map(list, zip(*chunk, strict=True))]
         yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=LINKED_ROWS)
 
 
-def _numbers(batches: Batches) -> Iterator[int]:
-    return (number for batch in batches for number in batch.column(0).to_pylist())
+def _indices(batches: Batches) -> Iterator[int]:
+    return (index for batch in batches for index in batch.column(0).to_pylist())
 
 
 def _subscription(row: Row) -> str:

@@ -40,7 +40,7 @@ class Metrics(Collector):
 
     >>> from prometheus_client import generate_latest
     >>> metrics = Metrics()
-    >>> metrics.stand([Standing("/lake", end=9, notified=7, late=0, frontier=None, newest=None)])
+    >>> metrics.set_lake_status([LakeStatus("/lake", end=9, notified=7, late=0, frontier=None, newest=None)])
     >>> text = generate_latest(metrics.registry).decode()
     >>> print(*(line for line in text.splitlines() if "backlog" in line), sep="\\n")
     # HELP motet_backlog_records Records that are not processed yet.
