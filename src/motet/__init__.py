@@ -3,33 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from motet.model.errors import UsageError
+from motet.model.errors import (
+    CorruptLakeError,
+    DecodeError,
+    EngineError,
+    JavaError,
+    LakeError,
+    LimitError,
+    MissingExtraError,
+    MotetError,
+    SubscriptionError,
+    UsageError,
+)
 from motet.model.extras import require_extra
 from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
-    from motet.embedded.cloud import Cloud
+    from motet.embedded.cloud import Cloud, Listener
+    from motet.lake import Appended as Receipt
+    from motet.lake import Lake
+    from motet.language.builder import PatternText, event, no, subscription
+    from motet.language.parse import parse
+    from motet.language.printer import to_text
+    from motet.language.syntax import Subscription
 
-__all__ = ["Notification", "__version__", "open"]
-__version__ = "0.1.0"
+__all__ = [
+    "Cloud",
+    "CorruptLakeError",
+    "DecodeError",
+    "EngineError",
+    "JavaError",
+    "Lake",
+    "LakeError",
+    "LimitError",
+    "Listener",
+    "MissingExtraError",
+    "MotetError",
+    "Notification",
+    "PatternText",
+    "Receipt",
+    "Subscription",
+    "SubscriptionError",
+    "UsageError",
+    "__version__",
+    "event",
+    "no",
+    "open",
+    "parse",
+    "subscription",
+    "to_text",
+]
+__version__ = "0.1.0"  # the only place: pyproject.toml reads it from here
+
+_LAZY = {  # imported when they are first used: Arrow and Numba take a second
+    "Cloud": "motet.embedded.cloud:Cloud",
+    "Lake": "motet.lake:Lake",
+    "Listener": "motet.embedded.cloud:Listener",
+    "PatternText": "motet.language.builder:PatternText",
+    "Receipt": "motet.lake:Appended",
+    "Subscription": "motet.language.syntax:Subscription",
+    "event": "motet.language.builder:event",
+    "no": "motet.language.builder:no",
+    "parse": "motet.language.parse:parse",
+    "subscription": "motet.language.builder:subscription",
+    "to_text": "motet.language.printer:to_text",
+}
 
 
-def open(  # noqa: A001  (motet.open("dir") is how people say it)
+def open(  # noqa: A001  (motet.open("dir") is the natural name)
     directory: str | Path,
     *,
-    engine: str = "embedded",
+    engine: Literal["embedded", "spark"] = "embedded",
     ontology: Sequence[str | Path] = (),
     durable: bool = True,
     threaded: bool = False,
 ) -> Cloud:
-    """Open the event cloud whose lake is in a directory, making it when there is none.
+    """Open the event cloud whose lake is in a directory; the lake is created if there is none.
 
-    What was published is on disk when `publish` returns. When not ``durable``, it is left to the operating system when:
-    much faster, and events survive the death of the process, but perhaps not that of the machine. When ``threaded``,
-    another thread derives and delivers, and `publish` does not wait for listeners (on Spark it never does).
+    Published events are on disk when `publish` returns. Without ``durable`` the operating system writes them later:
+    this is much faster, and events survive a crash of the process, but perhaps not of the machine. With ``threaded``
+    another thread computes and delivers notifications, and `publish` does not wait for listeners (on Spark it never
+    does). The triples of ``ontology`` are added to the background graph.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open(folder) as cloud:
@@ -54,3 +112,16 @@ def open(  # noqa: A001  (motet.open("dir") is how people say it)
 
         cloud.background.add(load(ontology).triples)
     return cloud
+
+
+if not TYPE_CHECKING:  # type checkers must not accept every name
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, _, attribute = _LAZY[name].partition(":")
+        value = globals()[name] = getattr(import_module(module), attribute)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

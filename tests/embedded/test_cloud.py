@@ -215,4 +215,4 @@ def test_bad_requests_change_nothing(tmp_path: Path, act: Callable[[object], obj
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
     """The error names the engines there are."""
     with pytest.raises(UsageError, match="embedded"):
-        motet.open(tmp_path, engine="flink")
+        motet.open(tmp_path, engine="flink")  # type: ignore[arg-type]

@@ -105,18 +105,21 @@ class Cloud:
         self._proceed()
         return appended
 
-    def subscribe(self, text: str, listener: Listener, *, syntax: str = "motet") -> tuple[str, ...]:
-        """Register the subscriptions of a text and call the listener for each of their notifications.
+    def subscribe(
+        self, subscription: str | Subscription, listener: Listener, *, syntax: str = "motet"
+    ) -> tuple[str, ...]:
+        """Register the subscriptions of a text, or one made by `motet.subscription`; returns their names.
 
-        A subscription that is already in force, unchanged, is taken up again where its listener left off.
+        The listener is called for each of their notifications. If an equal subscription is active already, delivery
+        continues after the last notification that its listener received.
         """
-        subscriptions = parse(text, syntax=syntax)
+        subscriptions = parse(subscription, syntax=syntax) if isinstance(subscription, str) else (subscription,)
         with self._busy:
             self._resumed(self.lake.snapshot())
             self._derivation.check(subscriptions)  # refuses what cannot be run, before anything is written
             known = self._in_force()
-            for subscription in subscriptions:
-                _refuse_change(subscription, known)
+            for requested in subscriptions:
+                _refuse_change(requested, known)
             new = {one.name: to_text(one) for one in subscriptions if one.name not in known}
             cursors = self.lake.cursors(one.name for one in subscriptions if one.name in known)
             reached = self._resumed(self.lake.snapshot())
@@ -126,7 +129,7 @@ class Cloud:
             for offset, name in enumerate(new, first):
                 self._delivery.listen(name, listener, offset, reached)
         self._proceed()
-        return tuple(subscription.name for subscription in subscriptions)
+        return tuple(requested.name for requested in subscriptions)
 
     def unsubscribe(self, name: str) -> None:
         """End a subscription; nothing is delivered once this has returned."""
