@@ -20,8 +20,8 @@ from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.language.syntax import Subscription
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
-from motet.plan.builder import Builder
-from motet.plan.graph import Kind, Node, Start
+from motet.plan.builder import PlanBuilder
+from motet.plan.graph import Kind, PlanNode, Start
 
 
 class Batch(NamedTuple):
@@ -33,8 +33,8 @@ class Detection:
     """A subscription over a stream, in batches of some size; each run begins anew."""
 
     def __init__(self, subscription: Subscription, stream: Points | Intervals, size: int) -> None:
-        builder = Builder()
-        self._root = builder.root(subscription, Start(-1)).node
+        builder = PlanBuilder()
+        self._root = builder.add(subscription, Start(-1)).node
         self._nodes = list(builder.nodes.values())
         self._ids = names("e/", np.arange(len(stream.key)), "")
         self._terms = pa.array([f"<{NS}k/{key}>" for key in range(int(stream.key.max()) + 1)])
@@ -73,7 +73,7 @@ class Detection:
         return Pairs(left[order], right[order])
 
 
-def _batches(leaves: list[Node], stream: Points | Intervals, size: int) -> list[Batch]:
+def _batches(leaves: list[PlanNode], stream: Points | Intervals, size: int) -> list[Batch]:
     """Cut by rows; the last one is the promise that nothing comes any more."""
     found, frontier, count = [], NO_FRONTIER, len(stream.key)
     for first in range(0, count, size):

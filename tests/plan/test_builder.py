@@ -35,8 +35,8 @@ from motet.language.walk import nodes as pattern_nodes
 from motet.model.intervals import Relation
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.plan.builder import build
-from motet.plan.graph import Kind, Node, Operator, Plan, Root, Start
+from motet.plan.builder import build_plan
+from motet.plan.graph import Kind, Operator, Plan, PlanNode, Root, Start
 from motet.plan.leaves import normalise
 from motet.reference import EventRecord, SubscribeRecord, TickRecord, evaluate
 from motet.sparql.parse_cache import parse_expression
@@ -50,7 +50,7 @@ CONTEXTS = [context.value for context in Context]
 
 def roots(*subscriptions: Subscription, **options: Mapping[str, int]) -> list[int]:
     numbered = [replace(one, name=f"s{index}") for index, one in enumerate(subscriptions)]
-    return [root.node for root in build(numbered, start_offsets=options.get("start_offsets")).roots]
+    return [root.node for root in build_plan(numbered, start_offsets=options.get("start_offsets")).roots]
 
 
 def shares(*subscriptions: Subscription, **options: Mapping[str, int]) -> bool:
@@ -111,7 +111,7 @@ def test_joins_are_part_of_the_pattern(write: Write, one: str, other: str) -> No
 
 def test_what_is_visible_of_a_leaf_counts_but_is_matched_once(write: Write) -> None:
     """Projection changes which occurrences are distinct; the predicates behind them are still the same."""
-    plan = build(
+    plan = build_plan(
         [write("a:A room?r", "a", deliver=clause, name=f"s{len(clause)}") for clause in ("SIGNAL", "SELECT ?r")]
     )
     assert len(plan.leaves) == 1
@@ -245,7 +245,7 @@ def test_the_order_of_names_does_not_count_where_it_cannot_decide(write: Write) 
 
 def test_one_leaf_may_stand_on_both_sides(write: Write) -> None:
     """Two events of one kind are one leaf; swapping them changes nothing."""
-    plan = build([write("a:A room?r; b:A room?r", "a AND b WITHIN 5 s", deliver="SELECT ?r")])
+    plan = build_plan([write("a:A room?r; b:A room?r", "a AND b WITHIN 5 s", deliver="SELECT ?r")])
     assert [node.kind for node in plan.nodes] == [Kind.LEAF, Kind.AND]
     events = "a:A room?r; b:A room?q"
     assert shares(write(events, "(a AND b) FILTER(?r > ?q)"), write(events, "(b AND a) FILTER(?r > ?q)"))
@@ -257,7 +257,7 @@ def test_ids_are_a_topological_order_and_users_are_known(write: Write) -> None:
     """Children come before parents; every node knows the subscriptions it serves."""
     one = write(PAIR, "a AND b", name="one")
     two = write(f"{RENAMED}; w:W", "(x AND z) UNLESS w WITHIN 5 s", name="two")
-    plan = build([one, two])
+    plan = build_plan([one, two])
     assert [[edge.child for edge in node.children] for node in plan.nodes] == [[], [], [0, 1], [], [2, 3]]
     assert dict(plan.users) == {0: ("one", "two"), 1: ("one", "two"), 2: ("one", "two"), 3: ("two",), 4: ("two",)}
 
@@ -267,7 +267,7 @@ def test_ids_are_a_topological_order_and_users_are_known(write: Write) -> None:
 
 def expand(plan: Plan, root: Root) -> None:
     namings = _Expansion(plan, root).namings(root.node, annotate(root.subscription), below_without=False)
-    assert dict(root.names) in list(namings)
+    assert dict(root.renaming) in list(namings)
 
 
 class _Expansion:
@@ -303,14 +303,14 @@ class _Expansion:
                     if names is not None and _same_condition(node, names, tree) and _is_ordered(node, names):
                         yield names
 
-    def _is_same_operator(self, node: Node, tree: Annotated) -> bool:
+    def _is_same_operator(self, node: PlanNode, tree: Annotated) -> bool:
         starts = node.start in (self.start, None) and (node.start is None) == self._serves_all(tree)
         return node.operator == _operator(tree) and (node.bound, node.context) == self._limits(tree) and starts
 
-    def _leaf_namings(self, node: Node, tree: Annotated) -> Iterator[dict[str, str]]:
+    def _leaf_namings(self, node: PlanNode, tree: Annotated) -> Iterator[dict[str, str]]:
         assert tree.event is not None
         leaf, own = normalise(tree.event)
-        is_same = node.operator.match is not None and self.plan.leaves[node.operator.match] == leaf
+        is_same = node.operator.leaf_id is not None and self.plan.leaves[node.operator.leaf_id] == leaf
         names = {variable: own[variable] for variable in node.variables} if is_same else {}
         shows_all = set(names.values()) == tree.visible & leaf_variables(tree.event)
         if is_same and shows_all and node.start is None and node.context is None:
@@ -337,19 +337,19 @@ class _Expansion:
         return symmetric and free and not (below_without and isinstance(node, And))
 
 
-def _combined(node: Node, operands: Iterable[Mapping[str, str]], flow: frozenset[str]) -> dict[str, str] | None:
+def _combined(node: PlanNode, operands: Iterable[Mapping[str, str]], flow: frozenset[str]) -> dict[str, str] | None:
     """The names of the node's variables by those of its operands, if they agree and are all that flows."""
     names: dict[str, str] = {}
     for edge, below in zip(node.children, operands, strict=True):
-        if {child for child, _ in edge.names} != {child for child, name in below.items() if name in flow}:
+        if {child for child, _ in edge.renaming} != {child for child, name in below.items() if name in flow}:
             return None
-        if any(names.setdefault(parent, below[child]) != below[child] for child, parent in edge.names):
+        if any(names.setdefault(parent, below[child]) != below[child] for child, parent in edge.renaming):
             return None
     is_whole = len(set(names.values())) == len(names) and set(names.values()) == flow
     return names if is_whole and set(names) == set(node.variables) else None
 
 
-def _is_ordered(node: Node, names: Mapping[str, str]) -> bool:
+def _is_ordered(node: PlanNode, names: Mapping[str, str]) -> bool:
     sides = [[names[variable] for variable in side] for side in node.order]
     return all(side == sorted(side) for side in sides)
 
@@ -378,7 +378,7 @@ def _flow(tree: Annotated) -> frozenset[str]:
     return tree.visible if tree.event is not None else frozenset().union(*below)
 
 
-def _same_condition(node: Node, names: Mapping[str, str], tree: Annotated) -> bool:
+def _same_condition(node: PlanNode, names: Mapping[str, str], tree: Annotated) -> bool:
     """Whether the node's condition is that of the tree. What the node never binds has no name in it."""
     condition = tree.node.condition if isinstance(tree.node, Filter) else tree.condition
     if condition is None or node.condition is None:
@@ -394,7 +394,7 @@ def _same_condition(node: Node, names: Mapping[str, str], tree: Annotated) -> bo
 def test_expanding_a_root_gives_back_the_subscription(subscriptions: list[Subscription], offset: int) -> None:
     """Through all renamings, every subscription finds its own pattern in the shared graph."""
     numbered = [replace(one, name=f"s{index}") for index, one in enumerate([*subscriptions, *subscriptions])]
-    plan = build(numbered, start_offsets={"s0": offset})
+    plan = build_plan(numbered, start_offsets={"s0": offset})
     assert [root.start for root in plan.roots[1:]] == [Start(0, one.since) for one in numbered[1:]]
     for root in plan.roots:
         expand(plan, root)
@@ -409,5 +409,5 @@ def test_operands_that_differ_in_their_events_only_are_expanded(write: Write, pa
     """With members such leaves are two nodes; both orders fit them, and the names on their parent decide."""
     events = "a:A; b:A; c:A; d:A"
     construct = write(events, f"a AND (b AND ({pair}))", "cumulative UNBOUNDED", deliver="CONSTRUCT { ?a :p ?b }")
-    plan = build([construct])
+    plan = build_plan([construct])
     expand(plan, plan.roots[0])

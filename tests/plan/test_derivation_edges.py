@@ -9,10 +9,10 @@ from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Reasoner
-from motet.plan.builder import build
-from motet.plan.derivation_edges import Feed, feeds
+from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import DerivationEdge, derivation_edges
 from motet.plan.drawing import as_dot
-from motet.plan.explain import as_json, as_text
+from motet.plan.explain import explain_json, explain_text
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 MAKER = "SUBSCRIPTION maker EVENT a : <urn:A> {{ ?a <urn:room> ?r }} WHEN a CONSTRUCT {{ {0} }} "
@@ -21,8 +21,8 @@ SUBCLASS = ("<urn:B>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<ur
 
 
 def fed(template: str, leaf: str, reasoner: Reasoner | None = None) -> bool:
-    found = feeds(build(parse(MAKER.format(template) + TAKER.format(leaf))), reasoner)
-    assert found in ((), (Feed("maker", 1, "taker", 1),))
+    found = derivation_edges(build_plan(parse(MAKER.format(template) + TAKER.format(leaf))), reasoner)
+    assert found in ((), (DerivationEdge("maker", 1, "taker", 1),))
     return bool(found)
 
 
@@ -55,7 +55,10 @@ def test_what_follows_is_offered_too() -> None:
 
 def test_no_subscription_feeds_itself() -> None:
     """What is derived under its own name it does not see."""
-    assert feeds(build(parse("SUBSCRIPTION s EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:A> }"))) == ()
+    assert (
+        derivation_edges(build_plan(parse("SUBSCRIPTION s EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:A> }")))
+        == ()
+    )
 
 
 def test_circles_are_refused() -> None:
@@ -63,14 +66,14 @@ def test_circles_are_refused() -> None:
     ring = "SUBSCRIPTION {0} EVENT e : <urn:{0}> WHEN e CONSTRUCT {{ ?this a <urn:{1}> }} "
     text = ring.format("a", "b") + ring.format("b", "c") + ring.format("c", "a") + ring.format("x", "a")
     with pytest.raises(UsageError, match="clauses of a, b, c feed each other"):
-        feeds(build(parse(text)))
+        derivation_edges(build_plan(parse(text)))
 
 
 def test_the_explanation_shows_what_is_fed() -> None:
     """In the text under the leaf, in JSON as edges, for Graphviz as dashed lines."""
-    plan = build(parse(MAKER.format("?this a <urn:B>") + TAKER.format(": <urn:B>")))
-    assert "also sees what maker derives (clause 1)" in as_text(plan)
-    assert as_json(plan)["feeds"] == [{"producer": "maker", "clause": 1, "consumer": "taker", "node": 1}]
+    plan = build_plan(parse(MAKER.format("?this a <urn:B>") + TAKER.format(": <urn:B>")))
+    assert "also sees what maker derives (clause 1)" in explain_text(plan)
+    assert explain_json(plan)["feeds"] == [{"producer": "maker", "clause": 1, "consumer": "taker", "node": 1}]
     assert "n1 -> s0 [style=dashed];" in as_dot(plan)
 
 
@@ -93,4 +96,4 @@ def test_what_the_oracle_lets_through_is_fed(template: list[tuple[str, ...]], ne
     records: list[Record] = [SubscribeRecord(i, one) for i, one in enumerate(subscriptions)]
     records += [EventRecord(2, "urn:e", 1, 1, triples), TickRecord(3, END_OF_TIME)]
     derived = [n for n in evaluate(records, lateness=None) if n.subscription == "taker" and "urn:e" not in n.events]
-    assert not derived or feeds(build(subscriptions))
+    assert not derived or derivation_edges(build_plan(subscriptions))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Reasoner
-from motet.plan.builder import build
-from motet.plan.derivation_edges import FeedingEdges, feeds, needs, offers
+from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import DerivationGraph, derivation_edges, required_triples, template_triples
 from motet.plan.leaves import normalise
 
 SUBCLASS = ("<urn:C>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<urn:B>")
@@ -26,16 +26,16 @@ TEXTS = (
 SUBSCRIPTIONS = [parse(f"SUBSCRIPTION s{number} {text}")[0] for number, text in enumerate(TEXTS)]
 
 
-def add(edges: FeedingEdges, number: int) -> bool:
+def add(edges: DerivationGraph, number: int) -> bool:
     one = SUBSCRIPTIONS[number]
-    own = {place: needs(normalise(event)[0]) for place, event in enumerate(one.events)}
-    return edges.add(one.name, offers(one, REASONER), own)
+    own = {place: required_triples(normalise(event)[0]) for place, event in enumerate(one.events)}
+    return edges.add(one.name, template_triples(one, REASONER), own)
 
 
 @given(st.lists(st.integers(0, len(TEXTS) - 1), max_size=20))
 def test_the_edges_are_those_of_who_is_there(changes: list[int]) -> None:
     """Whoever came and went, the edges are those of the plan of all who are there; and it is said when they change."""
-    edges, there = FeedingEdges(), dict[int, None]()
+    edges, there = DerivationGraph(), dict[int, None]()
     for number in changes:
         before = edges.copy()
         if number in there:
@@ -44,22 +44,22 @@ def test_the_edges_are_those_of_who_is_there(changes: list[int]) -> None:
         else:
             there[number] = None
             is_changed = add(edges, number)
-        found = feeds(build([SUBSCRIPTIONS[one] for one in there]), REASONER)
+        found = derivation_edges(build_plan([SUBSCRIPTIONS[one] for one in there]), REASONER)
         assert edges.pairs() == {(feed.producer, feed.consumer) for feed in found}
-        assert {(producer, clause, consumer) for (producer, clause), fed in edges.fed.items() for consumer in fed} == {
-            (feed.producer, feed.clause, feed.consumer) for feed in found
-        }
+        assert {
+            (producer, clause, consumer) for (producer, clause), fed in edges.edges.items() for consumer in fed
+        } == {(feed.producer, feed.clause, feed.consumer) for feed in found}
         assert is_changed == (edges.pairs() != before.pairs())
 
 
 def test_a_circle_is_refused() -> None:
     """Those on it are named, not those beside it; and without one of them there is none."""
     ring = "SUBSCRIPTION {0} EVENT e : <urn:{0}> WHEN e CONSTRUCT {{ ?this a <urn:{1}> }} "
-    edges = FeedingEdges()
+    edges = DerivationGraph()
     for one in parse(ring.format("a", "b") + ring.format("x", "a") + ring.format("b", "a")):
-        edges.refuse_circles()
-        edges.add(one.name, offers(one, REASONER), {0: needs(normalise(one.events[0])[0])})
+        edges.refuse_cycles()
+        edges.add(one.name, template_triples(one, REASONER), {0: required_triples(normalise(one.events[0])[0])})
     with pytest.raises(UsageError, match="clauses of a, b feed each other"):
-        edges.refuse_circles()
+        edges.refuse_cycles()
     edges.remove("b")
-    edges.refuse_circles()
+    edges.refuse_cycles()

@@ -9,9 +9,9 @@ from itertools import combinations
 import pytest
 
 from motet.language.parse import parse
-from motet.plan.builder import build
+from motet.plan.builder import build_plan
 from motet.plan.drawing import as_dot, as_svg
-from motet.plan.explain import as_json, as_text
+from motet.plan.explain import explain_json, explain_text
 from motet.plan.graph import Plan
 
 FIRST_LOOK = """
@@ -38,13 +38,13 @@ SUBSCRIPTION fire-or-flood
 
 @pytest.fixture(scope="module")
 def two() -> Plan:
-    return build(parse(FIRST_LOOK + SECOND.replace("WITHIN 5 min) FILTER(?l > 4))", "WITHIN 5 min))")))
+    return build_plan(parse(FIRST_LOOK + SECOND.replace("WITHIN 5 min) FILTER(?l > 4))", "WITHIN 5 min))")))
 
 
 def test_the_first_example_of_the_language_page() -> None:
     """The whole explanation of the page's first subscription."""
     assert (
-        as_text(build(parse(FIRST_LOOK)))
+        explain_text(build_plan(parse(FIRST_LOOK)))
         == """\
 real-fire: chronicle, SELECT ?room ?level
 └─ [4] UNLESS within 10 min
@@ -76,7 +76,7 @@ partitioning
 def test_what_is_shared_is_shown_once(two: Plan) -> None:
     """The second subscription refers to the pair above and explains only what is its own."""
     assert (
-        as_text(two).split("\n\n")[1]
+        explain_text(two).split("\n\n")[1]
         == """\
 fire-or-flood: chronicle, SELECT ?r ?l
 └─ [6] OR
@@ -92,8 +92,8 @@ fire-or-flood: chronicle, SELECT ?r ?l
 
 def test_a_filter_and_a_late_start_are_explained() -> None:
     """A condition is shown with the subscription's own names, and where it begins if that is not the beginning."""
-    plan = build(parse(FIRST_LOOK + SECOND)[1:], start_offsets={"fire-or-flood": 17})
-    assert as_text(plan).splitlines()[:11] == [
+    plan = build_plan(parse(FIRST_LOOK + SECOND)[1:], start_offsets={"fire-or-flood": 17})
+    assert explain_text(plan).splitlines()[:11] == [
         "fire-or-flood: chronicle, SELECT ?r ?l, from offset 17",
         "└─ [5] OR",
         "   │     keeps nothing",
@@ -111,13 +111,13 @@ def test_a_filter_and_a_late_start_are_explained() -> None:
 def test_leaves_keep_their_names_where_they_are_hidden() -> None:
     """Two events of one kind, one of them iterated, are shown under their own names."""
     text = "SUBSCRIPTION s EVENT d : <urn:D> EVENT f : <urn:D> WHEN d AND f{2} WITHIN 5 s SIGNAL"
-    shown = [line.strip("│├└─ ") for line in as_text(build(parse(text))).splitlines() if "] EVENT" in line]
+    shown = [line.strip("│├└─ ") for line in explain_text(build_plan(parse(text))).splitlines() if "] EVENT" in line]
     assert sorted(shown) == ["[0] EVENT d", "[1] EVENT f"]
 
 
 def test_json_says_the_same_in_full(two: Plan) -> None:
     """Everything is there for programs: terms whole, times in microseconds."""
-    explained = json.loads(json.dumps(as_json(two)))
+    explained = json.loads(json.dumps(explain_json(two)))
     assert list(explained) == ["subscriptions", "nodes", "leaves", "feeds", "components"]
     pair = explained["nodes"][2]
     assert (pair["operator"], pair["bound"], pair["subscriptions"]) == (
@@ -169,6 +169,6 @@ def test_the_picture_is_whole_and_nothing_overlaps(two: Plan) -> None:
 
 def test_an_empty_plan_can_be_shown() -> None:
     """Nothing to run is no error."""
-    empty = build(())
-    assert as_text(empty) == "partitioning\n\n0 subscriptions, 0 nodes (0 shared), 0 distinct event patterns\n"
+    empty = build_plan(())
+    assert explain_text(empty) == "partitioning\n\n0 subscriptions, 0 nodes (0 shared), 0 distinct event patterns\n"
     assert as_svg(empty).startswith("<svg")

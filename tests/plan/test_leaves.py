@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from motet.language.syntax import Event, GroupPattern
 from motet.model.terms import RDF_TYPE, XSD
-from motet.plan.leaves import Choice, Equality, LeafPredicates, Prefix, Range, Read, normalise
+from motet.plan.leaves import Choice, Equality, LeafPredicates, Prefix, PropertyRead, Range, normalise
 from motet.sparql.algebra import EMPTY, Bgp, Filter, Triple, ZeroOrMore
 from motet.sparql.evaluate import compile_group
 from motet.sparql.graph import Graph
@@ -31,7 +31,10 @@ def leaf(body: str) -> LeafPredicates:
 def test_an_event_without_class_and_body_has_no_predicates() -> None:
     """Every event matches, and only the event itself is bound."""
     assert normalise(Event("e")) == (LeafPredicates(), {"v0": "e"})
-    assert (LeafPredicates().variables(), LeafPredicates().certain()) == (frozenset({"v0"}), frozenset({"v0"}))
+    assert (LeafPredicates().variables(), LeafPredicates().certain_variables()) == (
+        frozenset({"v0"}),
+        frozenset({"v0"}),
+    )
 
 
 def test_triples_about_the_event_become_classes_equalities_and_reads() -> None:
@@ -40,7 +43,7 @@ def test_triples_about_the_event_become_classes_equalities_and_reads() -> None:
     assert found == LeafPredicates(
         classes=("<urn:C>", "<urn:D>"),
         equalities=(Equality("<urn:room>", "<urn:r1>"),),
-        reads=(Read("<urn:level>", "v1"),),
+        reads=(PropertyRead("<urn:level>", "v1"),),
     )
     assert names == {"v0": "e", "v1": "l"}
 
@@ -49,7 +52,7 @@ def test_other_required_triples_are_joins_inside_the_event() -> None:
     """Other subjects, the event as object and variable predicates keep their triples."""
     found = leaf("?e <urn:obs> ?o . ?o <urn:value> ?v . ?x ?p ?e")
     assert found == LeafPredicates(
-        reads=(Read("<urn:obs>", "v1"),),
+        reads=(PropertyRead("<urn:obs>", "v1"),),
         joins=(Triple("?v1", "<urn:value>", "?v2"), Triple("?v3", "?v4", "?v0")),
     )
 
@@ -103,7 +106,7 @@ def test_a_filter_over_an_optional_variable_is_residue() -> None:
     found = leaf("?e a <urn:C> OPTIONAL { ?e <urn:p> ?x } FILTER ( ?x > 3 )")
     assert found.ranges == ()
     assert found.residue_text == f"OPTIONAL {{ ?v0 <urn:p> ?v1 }} FILTER ( ?v1 > {number(3)} )"
-    assert found.certain() == frozenset({"v0"})
+    assert found.certain_variables() == frozenset({"v0"})
     assert found.variables() == frozenset({"v0", "v1"})
 
 
@@ -119,7 +122,7 @@ def test_a_nested_group_is_not_the_group_without_its_braces() -> None:
 def test_triples_behind_an_optional_stay_there() -> None:
     """Moving them before the OPTIONAL would change which solutions it extends."""
     found = leaf("?e <urn:p> ?x OPTIONAL { ?e <urn:q> ?y } ?e <urn:r> ?y")
-    assert found.reads == (Read("<urn:p>", "v1"),)
+    assert found.reads == (PropertyRead("<urn:p>", "v1"),)
     assert found.residue_text == "OPTIONAL { ?v0 <urn:q> ?v2 } { ?v0 <urn:r> ?v2 }"
 
 
@@ -141,7 +144,7 @@ def test_an_interval_binds_two_more_variables() -> None:
     """DURING is part of the leaf and certain."""
     found, names = normalise(Event("e", times=("from", "to")))
     assert (found.during, names) == (("v1", "v2"), {"v0": "e", "v1": "from", "v2": "to"})
-    assert found.certain() == found.given() == frozenset({"v0", "v1", "v2"})
+    assert found.certain_variables() == found.event_variables() == frozenset({"v0", "v1", "v2"})
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.plan.builder import Builder, Uses
-from motet.plan.graph import Node, Root, Start
+from motet.plan.builder import NodeReferences, PlanBuilder
+from motet.plan.graph import PlanNode, Root, Start
 
 Write = Callable[..., Subscription]
 CYCLES = 10_000
@@ -36,25 +36,25 @@ SUBSCRIPTIONS = tuple(written(number, pattern) for number, pattern in enumerate(
 @given(st.lists(st.sampled_from(SUBSCRIPTIONS), max_size=20))
 def test_who_comes_and_goes_leaves_the_plan_of_those_who_stay(asked: list[Subscription]) -> None:
     """Whoever went in between, a builder knows what one knows that never saw them; and numbers stay."""
-    builder = Builder()
-    uses = Uses(builder.nodes)
+    builder = PlanBuilder()
+    uses = NodeReferences(builder.nodes)
     roots: dict[str, Root] = {}
     for subscription in asked:  # who is there goes
-        gone: list[Node] = []
+        gone: list[PlanNode] = []
         if root := roots.pop(subscription.name, None):
-            gone = uses.end(root.node)
+            gone = uses.release(root.node)
         else:
-            root = roots[subscription.name] = builder.root(subscription, Start(0))
-            others = builder.below(other for other in roots.values() if other is not root)
-            new = [node.id for node in uses.begin(root.node)]
-            assert (sorted(new), new[-1:]) == (sorted(builder.below([root]) - others), [root.node] if new else [])
-        needed = {id_: builder.nodes[id_] for id_ in builder.below(roots.values())}
-        builder.forget([node.id for node in gone], uses)
+            root = roots[subscription.name] = builder.add(subscription, Start(0))
+            others = builder.reachable(other for other in roots.values() if other is not root)
+            new = [node.id for node in uses.acquire(root.node)]
+            assert (sorted(new), new[-1:]) == (sorted(builder.reachable([root]) - others), [root.node] if new else [])
+        needed = {id_: builder.nodes[id_] for id_ in builder.reachable(roots.values())}
+        builder.remove_unused([node.id for node in gone], uses)
         assert (builder.nodes, set(uses)) == (needed, set(needed))
-    fresh = Builder()
-    expected = fresh.plan(fresh.root(root.subscription, root.start) for root in roots.values())
+    fresh = PlanBuilder()
+    expected = fresh.plan(fresh.add(root.subscription, root.start) for root in roots.values())
     found = builder.plan(roots.values())
-    assert [found.ids[one.node] for one in found.roots] == [one.node for one in roots.values()]
+    assert [found.builder_ids[one.node] for one in found.roots] == [one.node for one in roots.values()]
     assert sorted(builder.digests.values()) == sorted(fresh.digests.values())
     assert sorted(map(repr, found.leaves)) == sorted(map(repr, expected.leaves))
     assert len(found.leaves) == len(builder.leaves)
@@ -62,56 +62,56 @@ def test_who_comes_and_goes_leaves_the_plan_of_those_who_stay(asked: list[Subscr
 
 def test_a_number_is_never_given_again(write: Write) -> None:
     """What comes back is another node to those who may still remember the first one."""
-    builder, one = Builder(), write("a:A; b:B", "a BEFORE b")
-    first = builder.root(one, Start(0))
-    builder.forget([], ())
-    again = builder.root(one, Start(0))
+    builder, one = PlanBuilder(), write("a:A; b:B", "a BEFORE b")
+    first = builder.add(one, Start(0))
+    builder.remove_unused([], ())
+    again = builder.add(one, Start(0))
     assert (first.node, again.node, sorted(builder.nodes)) == (2, 5, [3, 4, 5])
 
 
 def test_what_is_alive_is_found_and_shared(write: Write) -> None:
     """A node that one of two leaves behind still serves the other, and whoever comes next."""
-    builder = Builder()
+    builder = PlanBuilder()
     one, two = (write("a:A; b:B; c:C", f"(a BEFORE b) {rest}") for rest in ("UNLESS c WITHIN 2 s", "OR c"))
-    builder.root(one, Start(0))
-    stays = builder.root(two, Start(0))
-    builder.forget([], builder.below([stays]))
+    builder.add(one, Start(0))
+    stays = builder.add(two, Start(0))
+    builder.remove_unused([], builder.reachable([stays]))
     count = len(builder.nodes)
-    assert (builder.root(two, Start(0)).node, len(builder.nodes)) == (stays.node, count)
+    assert (builder.add(two, Start(0)).node, len(builder.nodes)) == (stays.node, count)
 
 
 def test_a_plan_has_no_gaps(write: Write) -> None:
     """The nodes and leaves of a plan are numbered from 0, wherever those of the builder begin."""
-    builder = Builder()
-    builder.root(write("x:X; y:Y", "x BEFORE y"), Start(0))
+    builder = PlanBuilder()
+    builder.add(write("x:X; y:Y", "x BEFORE y"), Start(0))
     stays = write("a:A; b:B", "a BEFORE b")
-    roots = [builder.root(stays, Start(0))]
-    builder.forget([], builder.below(roots))
-    fresh = Builder()
-    assert builder.plan(roots) == fresh.plan([fresh.root(stays, Start(0))])
-    assert builder.plan(roots).ids == (3, 4, 5)
+    roots = [builder.add(stays, Start(0))]
+    builder.remove_unused([], builder.reachable(roots))
+    fresh = PlanBuilder()
+    assert builder.plan(roots) == fresh.plan([fresh.add(stays, Start(0))])
+    assert builder.plan(roots).builder_ids == (3, 4, 5)
 
 
 def test_a_copy_goes_its_own_way(write: Write) -> None:
     """It knows the same nodes by the same numbers; what either adds or forgets is nothing to the other."""
-    builder = Builder()
-    root = builder.root(write("a:A; b:B", "a BEFORE b"), Start(0))
+    builder = PlanBuilder()
+    root = builder.add(write("a:A; b:B", "a BEFORE b"), Start(0))
     other = builder.copy()
-    builder.forget([], ())
-    other.root(write("a:A; c:C", "a BEFORE c"), Start(0))
-    assert (builder.nodes, sorted(other.nodes), other.below([root])) == ({}, [0, 1, 2, 3, 4], {0, 1, 2})
+    builder.remove_unused([], ())
+    other.add(write("a:A; c:C", "a BEFORE c"), Start(0))
+    assert (builder.nodes, sorted(other.nodes), other.reachable([root])) == ({}, [0, 1, 2, 3, 4], {0, 1, 2})
 
 
 def test_ten_thousand_that_came_and_went_leave_nothing(write: Write) -> None:
     """Of distinct subscriptions, one after the other, next to one that stays."""
-    builder = Builder()
+    builder = PlanBuilder()
     like = write("a:A; b:B", "a BEFORE b")
-    stays = builder.root(write("a:A; c:C", "a AND c", name="stays"), Start(0))
-    builder.forget([], builder.below([stays]))
+    stays = builder.add(write("a:A; c:C", "a AND c", name="stays"), Start(0))
+    builder.remove_unused([], builder.reachable([stays]))
     before = repr(builder).partition("_next_id")[0]
     for number in range(CYCLES):
         events = (replace(like.events[0], class_iri=f"urn:{number}"), like.events[1])
-        gone = builder.root(replace(like, name=f"s{number}", events=events), Start(number))
+        gone = builder.add(replace(like, name=f"s{number}", events=events), Start(number))
         assert gone.node in builder.nodes
-        builder.forget([], builder.below([stays]))
+        builder.remove_unused([], builder.reachable([stays]))
     assert repr(builder).partition("_next_id")[0] == before

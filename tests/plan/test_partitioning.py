@@ -8,7 +8,7 @@ import pytest
 
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.plan.builder import build
+from motet.plan.builder import build_plan
 from motet.plan.partitioning import Component, components
 
 Write = Callable[..., Subscription]
@@ -18,8 +18,8 @@ TRIPLE = f"{PAIR}; c:C room?r"
 
 def keys(*subscriptions: Subscription) -> list[tuple[str, ...]]:
     """For each component its key, in the names of its last subscription."""
-    plan = build(subscriptions)
-    names = {root.subscription.name: (root.node, dict(root.names)) for root in plan.roots}
+    plan = build_plan(subscriptions)
+    names = {root.subscription.name: (root.node, dict(root.renaming)) for root in plan.roots}
     found = []
     for component in components(plan):
         node, own = names[component.subscriptions[-1]]
@@ -28,7 +28,7 @@ def keys(*subscriptions: Subscription) -> list[tuple[str, ...]]:
 
 
 def only(*subscriptions: Subscription) -> Component:
-    (component,) = components(build(subscriptions))
+    (component,) = components(build_plan(subscriptions))
     return component
 
 
@@ -79,7 +79,7 @@ def test_all_such_variables_are_the_key(write: Write) -> None:
 def test_what_may_be_unbound_is_no_key(write: Write, events: str, when: str, reason: str) -> None:
     """OPTIONAL, OR and NO leave variables unbound; hashing on them would lose matches."""
     component = only(write(events, when))
-    assert (component.keys, component.stateless, component.reason) == ((), False, reason)
+    assert (component.keys, component.is_stateless, component.reason) == ((), False, reason)
 
 
 def test_an_iteration_that_hides_its_variables_has_no_key(write: Write) -> None:
@@ -98,8 +98,8 @@ def test_a_union_that_binds_on_one_side_only_is_no_key() -> None:
 
 def test_what_one_event_decides_needs_no_key(write: Write) -> None:
     """Leaves, OR and filters run wherever the event is."""
-    assert only(write("a:A", "a")).stateless
-    assert only(write("a:A; b:B", "(a OR b) WITHIN 5 s")).stateless
+    assert only(write("a:A", "a")).is_stateless
+    assert only(write("a:A; b:B", "(a OR b) WITHIN 5 s")).is_stateless
 
 
 def test_leaves_do_not_tie_components_together(write: Write) -> None:

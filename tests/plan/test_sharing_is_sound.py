@@ -12,7 +12,7 @@ from motet.language.syntax import Subscription
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.plan.builder import build
+from motet.plan.builder import build_plan
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
@@ -136,7 +136,7 @@ def test_one_node_has_one_set_of_notifications(
     shape, bodies, context = case
     first = subscription("first", shape, bodies, PLAIN, context)
     second = subscription("second", shape, bodies, names, context, swap=swap)
-    one, other = build([first, second]).roots
+    one, other = build_plan([first, second]).roots
     assume(one.node == other.node)
     records: list[Record] = [
         SubscribeRecord(0, first),
@@ -160,7 +160,7 @@ def test_a_node_that_serves_every_start_can_be_filtered(
     shape, bodies, context = case
     first = subscription("first", shape, bodies, PLAIN, context)
     second = subscription("second", shape, bodies, PLAIN, context)
-    one, other = build([first, second], start_offsets={"second": late}).roots
+    one, other = build_plan([first, second], start_offsets={"second": late}).roots
     assert one.node == other.node
     before, after = log(drawn, 1)[:late], log(drawn, 2)[late:]
     records: list[Record] = [

@@ -8,9 +8,9 @@ import pytest
 
 from motet.language.syntax import Subscription
 from motet.model.intervals import Interval, Relation
-from motet.plan.builder import build
+from motet.plan.builder import build_plan
 from motet.plan.graph import Kind
-from motet.plan.state import State, states
+from motet.plan.state import StateBound, state_bounds
 
 Write = Callable[..., Subscription]
 PAIR = "a:A room?r; b:B room?r"
@@ -19,9 +19,9 @@ TRIPLE = f"{PAIR}; c:C room?r"
 
 def words(subscription: Subscription) -> str:
     """The state of the pattern's topmost operator."""
-    plan = build([subscription])
+    plan = build_plan([subscription])
     root = plan.roots[0]
-    return states(plan)[root.node].words(dict(root.names))
+    return state_bounds(plan)[root.node].text(dict(root.renaming))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_counting_slides_or_tumbles_with_the_context(write: Write, context: str,
 
 def test_what_is_known_late_keeps_others_longer(write: Write) -> None:
     """An operand that waits for an absence makes its partner wait as long."""
-    plan = build([write(TRIPLE, "((a UNLESS b WITHIN 10 min) BEFORE c) WITHIN 5 min")])
-    by_kind = {node.kind: state for node, state in zip(plan.nodes, states(plan), strict=True)}
+    plan = build_plan([write(TRIPLE, "((a UNLESS b WITHIN 10 min) BEFORE c) WITHIN 5 min")])
+    by_kind = {node.kind: state for node, state in zip(plan.nodes, state_bounds(plan), strict=True)}
     minute = 60_000_000
-    assert by_kind[Kind.UNLESS].delay == 10 * minute
-    assert by_kind[Kind.TIMED] == State("open occurrences of the left side", ("v1",), 15 * minute, 10 * minute)
+    assert by_kind[Kind.UNLESS].lag == 10 * minute
+    assert by_kind[Kind.TIMED] == StateBound("open occurrences of the left side", ("v1",), 15 * minute, 10 * minute)

@@ -39,15 +39,15 @@ def run(args: argparse.Namespace) -> int:
     from motet.model.control import entailment_of
     from motet.ontology.entailment import Entailment, Reasoner
     from motet.ontology.load import load
-    from motet.plan.builder import build
+    from motet.plan.builder import build_plan
 
-    plan = build(load_subscriptions(args.files, syntax=args.syntax))
+    plan = build_plan(load_subscriptions(args.files, syntax=args.syntax))
     ontology = frozenset(load(args.ontology).triples)
     reasoner = Reasoner(ontology, Entailment(entailment_of(ontology)))
     if args.json:
-        from motet.plan.explain import as_json
+        from motet.plan.explain import explain_json
 
-        output.print_json(as_json(plan, reasoner))
+        output.print_json(explain_json(plan, reasoner))
     elif args.dot:
         from motet.plan.drawing import as_dot
 
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
         _write(args.svg, as_svg(plan, reasoner))
     else:
-        from motet.plan.explain import as_text
+        from motet.plan.explain import explain_text
 
-        print(as_text(plan, reasoner), end="")
+        print(explain_text(plan, reasoner), end="")
     return 0
 
 

@@ -26,9 +26,9 @@ from motet.engine.match.verify import is_single
 from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState
 from motet.model.records import BackgroundChange, Subscribe, control_records
-from motet.plan.builder import Builder, build
-from motet.plan.derivation_edges import fed
-from motet.plan.graph import Kind, Meeting, Node, Plan, Root, Route, Start
+from motet.plan.builder import PlanBuilder, build_plan
+from motet.plan.derivation_edges import linked_names
+from motet.plan.graph import Kind, Plan, PlanNode, Root, Route, RouteKind, Start
 from motet.plan.partitioning import Component, components
 
 _FED = "what feeds each other"
@@ -60,27 +60,27 @@ class Buckets:
     def routes(self, subscription: Subscription) -> Mapping[str, Route]:
         """Of each EVENT of a subscription."""
         if subscription.name in self.fed:
-            return dict.fromkeys((event.name for event in subscription.events), Route(Meeting.HOME, (_FED,)))
+            return dict.fromkeys((event.name for event in subscription.events), Route(RouteKind.SINGLE, (_FED,)))
         return routes(subscription)
 
     def is_at_home(self, subscription: Subscription) -> bool:
         """Whether all occurrences of a subscription are in one bucket."""
-        return any(route.meeting is Meeting.HOME for route in self.routes(subscription).values())
+        return any(route.kind is RouteKind.SINGLE for route in self.routes(subscription).values())
 
     def has(self, bucket: int, subscription: Subscription) -> bool:
         """Whether occurrences of a subscription may be in a bucket; silence speaks only at home."""
-        labels = {route.names for route in self.routes(subscription).values() if route.meeting is Meeting.HOME}
+        labels = {route.key for route in self.routes(subscription).values() if route.kind is RouteKind.SINGLE}
         return not labels or any(bucket_of(label, self.count) == bucket for label in labels)
 
-    def of(self, node: Node, table: Occurrences, names: Dictionary) -> Ints:
+    def of(self, node: PlanNode, table: Occurrences, names: Dictionary) -> Ints:
         """The bucket of each occurrence of a leaf."""
         route = node.route
-        if route is None or route.meeting is Meeting.HOME:
-            return np.full(len(table), bucket_of(route.names if route else [_FED], self.count))
-        if route.meeting is Meeting.EVENT:
+        if route is None or route.kind is RouteKind.SINGLE:
+            return np.full(len(table), bucket_of(route.key if route else [_FED], self.count))
+        if route.kind is RouteKind.EVENT:
             ids = names.events.iris(table.events).to_pylist()
             return np.array([bucket_of([id_], self.count) for id_ in ids], np.int64)
-        columns = [node.variables.index(name) for name in route.names]
+        columns = [node.variables.index(name) for name in route.key]
         distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
         keys = [[names.string(value) for value in key] for key in distinct.tolist()]
         return np.array([bucket_of(key, self.count) for key in keys], np.int64)[places.ravel()]
@@ -100,7 +100,9 @@ def feeding_each_other(controls: pa.RecordBatch) -> frozenset[str]:
     if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return frozenset()
     state = ControlState().apply_all(records)
-    return fed(build(subscriptions), background_of(state.fix_edge_background(), state.edge_entailment).reasoner)
+    return linked_names(
+        build_plan(subscriptions), background_of(state.fix_edge_background(), state.edge_entailment).reasoner
+    )
 
 
 @lru_cache(maxsize=_ROUTES)
@@ -116,17 +118,17 @@ def routes(subscription: Subscription) -> Mapping[str, Route]:
     >>> [{route.meeting.value for route in routes(one).values()} for one in (keyed, alone)]
     [{'key'}, {'home'}]
     """
-    builder = Builder()
-    root = builder.root(subscription, Start(0, subscription.since))
+    builder = PlanBuilder()
+    root = builder.add(subscription, Start(0, subscription.since))
     plan = builder.plan([root])
     (part,) = components(plan)
     places = {event.name: builder.leaf(event)[0] for event in subscription.events}
-    if part.stateless and not is_single(subscription):  # whose past alone is read in a bucket, once
-        return dict.fromkeys(places, Route(Meeting.EVENT))
+    if part.is_stateless and not is_single(subscription):  # whose past alone is read in a bucket, once
+        return dict.fromkeys(places, Route(RouteKind.EVENT))
     keys = _keys(plan, part, _shown(plan, root))
     if keys.keys() >= set(places.values()):
-        return {name: Route(Meeting.KEY, keys[place]) for name, place in places.items()}
-    return dict.fromkeys(places, Route(Meeting.HOME, (builder.digests[root.node],)))
+        return {name: Route(RouteKind.KEY, keys[place]) for name, place in places.items()}
+    return dict.fromkeys(places, Route(RouteKind.SINGLE, (builder.digests[root.node],)))
 
 
 def _shown(plan: Plan, root: Root) -> set[str]:
@@ -143,8 +145,8 @@ def _keys(plan: Plan, part: Component, shown: Collection[str]) -> dict[int, tupl
     for number in part.nodes if wanted else ():
         for edge in plan.nodes[number].children:
             leaf = plan.nodes[edge.child]
-            if leaf.kind is Kind.LEAF and leaf.operator.match is not None:
-                below = {parent: child for child, parent in edge.names}
+            if leaf.kind is Kind.LEAF and leaf.operator.leaf_id is not None:
+                below = {parent: child for child, parent in edge.renaming}
                 key = part.key(number)
-                found.setdefault(leaf.operator.match, set()).add(tuple(below[key[place]] for place in wanted))
+                found.setdefault(leaf.operator.leaf_id, set()).add(tuple(below[key[place]] for place in wanted))
     return {match: next(iter(keys)) for match, keys in found.items() if len(keys) == 1}

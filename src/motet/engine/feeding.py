@@ -7,27 +7,27 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from motet.engine.lives import Life
 from motet.language.syntax import Construct, Subscription
 from motet.ontology.entailment import Reasoner
-from motet.plan.builder import Builder
-from motet.plan.derivation_edges import FeedingEdges, Needed, needs, offers
-from motet.plan.graph import Node
+from motet.plan.builder import PlanBuilder
+from motet.plan.derivation_edges import DerivationGraph, RequiredTriples, required_triples, template_triples
+from motet.plan.graph import PlanNode
 from motet.plan.leaves import normalise
 
 
 class Feeding:
     """The feeding edges of the lives in force. Only while somebody derives events are all of them looked at."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: PlanBuilder) -> None:
         self._builder = builder
-        self._edges = FeedingEdges()
+        self._edges = DerivationGraph()
         self._producers: dict[int, set[int]] = {}  # by leaf: the nodes whose occurrences become events that it sees
 
     @property
     def is_somebody_fed(self) -> bool:
-        return any(self._edges.fed.values())
+        return any(self._edges.edges.values())
 
     def of(self, producer: str, clause: int) -> Mapping[str, Sequence[int]]:
         """Whom the events of a clause feed, and by which leaves they see them; these are nodes, if they have a root."""
-        return dict(sorted(self._edges.fed[producer, clause].items()))
+        return dict(sorted(self._edges.edges[producer, clause].items()))
 
     def subscriptions(self) -> set[str]:
         """Those that derive events for others, and those others."""
@@ -41,13 +41,13 @@ class Feeding:
         A UsageError names those that feed each other in a cycle.
         """
         changes = [self._edges.remove(life.subscription.name) for life in gone]
-        if not self._edges.needs:
+        if not self._edges.required:
             come = lives.values() if any(life.templates for life in come) else ()
         changes += [self._add(life, reasoner) for life in come]
-        if not self._edges.offers:
-            self._edges = FeedingEdges()
+        if not self._edges.templates:
+            self._edges = DerivationGraph()
         if any(changes):
-            self._edges.refuse_circles()
+            self._edges.refuse_cycles()
             self._producers = self._found_producers(lives)
         return any(changes)
 
@@ -56,14 +56,14 @@ class Feeding:
         subscription, leaves = life.subscription, self._builder.leaves
         if life.root is None:
             return self._edges.add(subscription.name, (), _needs(subscription))
-        nodes = (self._builder.nodes[id_] for id_ in self._builder.below([life.root]))
-        own = {node.id: leaves[node.operator.match] for node in nodes if node.operator.match is not None}
-        needed = {id_: needs(leaf.predicates) for id_, leaf in own.items()}
-        return self._edges.add(subscription.name, offers(subscription, reasoner), needed)
+        nodes = (self._builder.nodes[id_] for id_ in self._builder.reachable([life.root]))
+        own = {node.id: leaves[node.operator.leaf_id] for node in nodes if node.operator.leaf_id is not None}
+        needed = {id_: required_triples(leaf.predicates) for id_, leaf in own.items()}
+        return self._edges.add(subscription.name, template_triples(subscription, reasoner), needed)
 
     def _found_producers(self, lives: Mapping[str, Life]) -> dict[int, set[int]]:
         found: dict[int, set[int]] = {}
-        for (producer, _), fed in self._edges.fed.items():
+        for (producer, _), fed in self._edges.edges.items():
             root = lives[producer].root
             assert root is not None, "what derives events is detected"
             for consumer, leaves in fed.items():
@@ -74,18 +74,18 @@ class Feeding:
     def check(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
         """Refuse subscriptions that would feed each other in a cycle, with those in force."""
         new = {one.name: one for one in subscriptions}
-        if not self._edges.offers and not any(isinstance(one.delivery, Construct) for one in new.values()):
+        if not self._edges.templates and not any(isinstance(one.delivery, Construct) for one in new.values()):
             return
         edges = self._edges.copy()
         for name in new:
             edges.remove(name)
         for name, one in new.items():
-            edges.add(name, offers(one, reasoner), _needs(one))
-        edges.refuse_circles()
+            edges.add(name, template_triples(one, reasoner), _needs(one))
+        edges.refuse_cycles()
 
-    def ordered(self, ids: set[int]) -> list[Node]:
+    def ordered(self, ids: set[int]) -> list[PlanNode]:
         """Nodes after their operands, and leaves after those that feed them."""
-        order: dict[int, Node] = {}
+        order: dict[int, PlanNode] = {}
         nodes = self._builder.nodes
 
         def visit(id_: int) -> None:
@@ -99,11 +99,11 @@ class Feeding:
             visit(id_)
         return list(order.values())
 
-    def leaf_lag(self, leaf: Node, known: Mapping[int, int]) -> int:
+    def leaf_lag(self, leaf: PlanNode, known: Mapping[int, int]) -> int:
         """How long a leaf waits for derived events, given how long their producers' nodes do."""
         return max((known[root] for root in self._producers.get(leaf.id, ())), default=0)
 
 
-def _needs(subscription: Subscription) -> dict[int, Needed]:
+def _needs(subscription: Subscription) -> dict[int, RequiredTriples]:
     """Of its EVENTs, in their order."""
-    return {place: needs(normalise(event)[0]) for place, event in enumerate(subscription.events)}
+    return {place: required_triples(normalise(event)[0]) for place, event in enumerate(subscription.events)}

@@ -250,7 +250,7 @@ class Kernel:
     ) -> Occurrences:
         """What a subscription finds in the past; only its own nodes are left running."""
         assert life.subscription.since is not None and life.root is not None and life.delivery is not None
-        own = self._shared.builder.below([life.root])
+        own = self._shared.builder.reachable([life.root])
         self._memory.past = Past(life, life.subscription.since, retracted, own)
         self._put(life)
         for read in history:
@@ -437,11 +437,11 @@ class Kernel:
     @property
     def digests(self) -> Sequence[str]:
         """Of the plan's nodes."""
-        return [self._shared.builder.digests[id_] for id_ in self.plan().ids]
+        return [self._shared.builder.digests[id_] for id_ in self.plan().builder_ids]
 
     def variables_by_table(self) -> Iterator[tuple[str, int, Sequence[str]]]:
         """The name of each table, its node in the plan, and the node's variables that its columns hold."""
-        places = {id_: place for place, id_ in enumerate(self.plan().ids)}
+        places = {id_: place for place, id_ in enumerate(self.plan().builder_ids)}
         for table, id_, variables in self._memory.variables_by_table(self._shared.builder.digests):
             yield table, places[id_], variables
 

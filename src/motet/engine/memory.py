@@ -69,7 +69,7 @@ class Memory:
         for name in self.delivered():
             delivery = self.lives[name].delivery
             assert delivery is not None
-            own = {mine: variable for variable, mine in delivery.root.names}
+            own = {mine: variable for variable, mine in delivery.root.renaming}
             yield table_name(name, _DELIVERED), delivery.root.node, [own[mine] for mine in delivery.projected]
 
     def forget_shown(self) -> None:

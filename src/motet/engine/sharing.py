@@ -9,7 +9,7 @@ from motet.engine.buckets import Buckets
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.lives import Life
 from motet.engine.memory import Memory
-from motet.plan.builder import Builder
+from motet.plan.builder import PlanBuilder
 from motet.plan.graph import Root
 
 
@@ -17,7 +17,7 @@ from motet.plan.graph import Root
 class Sharing:
     """The plan, the strings behind the numbers in all tables, and whose tables these are."""
 
-    builder: Builder = field(default_factory=Builder)
+    builder: PlanBuilder = field(default_factory=PlanBuilder)
     names: Dictionary = field(default_factory=Dictionary)
     memories: list[Memory] = field(default_factory=list)
     derived: int = 0  # how many events were derived so far
@@ -39,7 +39,7 @@ class Sharing:
         of = life.subscription, life.start, life.is_alone, frozenset(routes.items()) if routes else None
         known, root = self._roots.get(life.subscription.name, (None, None))
         if root is None or known != of:
-            root = self.builder.root(life.subscription, life.start, alone=life.is_alone, routes=routes)
+            root = self.builder.add(life.subscription, life.start, alone=life.is_alone, routes=routes)
             self._roots[life.subscription.name] = of, root
             self._built.add(life.subscription.name)
         return root
@@ -50,7 +50,7 @@ class Sharing:
         """Forget what was built for others than these lives, of those of some names, of some nodes, and of all that was
         built since this was last said.
         """
-        self.builder.forget(gone, used)
+        self.builder.remove_unused(gone, used)
         for name in self._built.union(names):
             life, (_, root) = lives.get(name), self._roots.get(name, (None, None))
             if root is not None and (life is None or life.root is not root):

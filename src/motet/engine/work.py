@@ -13,9 +13,9 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.registered import Registered
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
-from motet.plan.builder import Uses
-from motet.plan.finality import lags
-from motet.plan.graph import Node
+from motet.plan.builder import NodeReferences
+from motet.plan.finality import node_lags
+from motet.plan.graph import PlanNode
 
 
 class Waiting:
@@ -54,7 +54,7 @@ class Work:
         self.waiting = Waiting()
         self._singles = Registered(backgrounds.current, backgrounds.entailment)  # of a single EVENT
         self._lives: dict[str, Life] = {}
-        self._uses = Uses(sharing.builder.nodes)
+        self._uses = NodeReferences(sharing.builder.nodes)
 
     @property
     def matcher(self) -> Matcher | None:
@@ -88,7 +88,7 @@ class Work:
             if has_names and not self._uses and all(life.told is None for life in now.values()):
                 sharing.names.compact(())
 
-    def _exchange(self, come: Sequence[Life], gone: Sequence[Life]) -> tuple[list[Node], list[Node]]:
+    def _exchange(self, come: Sequence[Life], gone: Sequence[Life]) -> tuple[list[PlanNode], list[PlanNode]]:
         """Let some come and others go: the nodes that are new, and those nobody needs any more."""
         for life in gone:
             del self._lives[life.subscription.name]
@@ -98,11 +98,13 @@ class Work:
             self._lives[life.subscription.name] = life
             if life.root is not None:
                 self.waiting.begin(life.root.node, life)
-        new = [node for life in come if life.root is not None for node in self._uses.begin(life.root.node)]
-        lost = [node for life in gone if life.root is not None for node in self._uses.end(life.root.node)]
+        new = [node for life in come if life.root is not None for node in self._uses.acquire(life.root.node)]
+        lost = [node for life in gone if life.root is not None for node in self._uses.release(life.root.node)]
         return new, lost
 
     def _rank(self, memory: Memory) -> None:
         """Let producers run before those they feed, which wait for them."""
         nodes = self.feeding.ordered(set(self._uses))
-        memory.detector.set_order(nodes if self.feeding.is_somebody_fed else (), lags(nodes, self.feeding.leaf_lag))
+        memory.detector.set_order(
+            nodes if self.feeding.is_somebody_fed else (), node_lags(nodes, self.feeding.leaf_lag)
+        )

@@ -30,8 +30,8 @@ from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.records import BackgroundChange, control_records
 from motet.model.times import END_OF_TIME, format_datetime
-from motet.plan.builder import build
-from motet.plan.derivation_edges import feeds
+from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import derivation_edges
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def _refuse_feeding_across(parts: Sequence[Part]) -> None:
     home = {one.name: number for number, one in together}
     background = parts[0].history.background
     reasoner = background_of(background, entailment_of(background)).reasoner
-    for feed in feeds(build([one for _, one in together]), reasoner):
+    for feed in derivation_edges(build_plan([one for _, one in together]), reasoner):
         if home[feed.producer] != home[feed.consumer]:
             raise UsageError(
                 f"{feed.producer!r} derives events for {feed.consumer!r}, but their SINCE differ",

@@ -19,9 +19,9 @@ from motet.lint.leaves import body_of, conjuncts
 from motet.lint.ontology_rules import required_triples
 from motet.model.intervals import SHARING
 from motet.model.terms import RDF_TYPE, is_iri
-from motet.plan.builder import build
+from motet.plan.builder import build_plan
 from motet.plan.graph import Kind
-from motet.plan.leaves import LeafPredicates, filter_of, normalise
+from motet.plan.leaves import LeafPredicates, as_filter, normalise
 from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
 from motet.sparql.scope import mentioned, renamed
 
@@ -55,7 +55,7 @@ class Coverage:
         self._subscriptions = subscriptions
         self._subsumes = subsumes
         self._trees = [annotate(subscription) for subscription in subscriptions]
-        self._plan = build(subscriptions)
+        self._plan = build_plan(subscriptions)
 
     def reason(self, wider: int, narrower: int) -> str | None:
         """Why one of them covers another, by their places; None if it is not known to."""
@@ -161,7 +161,7 @@ class _Cover:
         if leaf.residue != EMPTY or len(times) < len(wider.times or ()):
             return
         begin = _joined(known, {wider.name: f"?{narrower.name}", **times})
-        tests = [renamed(filter_of(test), names.__getitem__) for test in leaf.tests()]
+        tests = [renamed(as_filter(test), names.__getitem__) for test in leaf.tests()]
         wanted, offered, body = required_triples(wider), required_triples(narrower), body_of(narrower)
         if begin is None or (wanted and not any(f"?{wider.name}" in (t.subject, t.object) for t in wanted)):
             return

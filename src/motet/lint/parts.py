@@ -16,7 +16,7 @@ from motet.lint.conditions import contradiction as contradiction_of_values
 from motet.lint.instants import Related, limits_of, relations_of, same_instant
 from motet.lint.points import Limit, Point, conflict, end, start
 from motet.model.intervals import Relations, contradiction
-from motet.plan.text import brief
+from motet.plan.text import shorten
 from motet.sparql.algebra import Expr
 from motet.sparql.scope import mentioned, renamed
 from motet.sparql.write import expression_text
@@ -167,4 +167,4 @@ def _hiding(stated: Iterable[Stated], names: frozenset[str]) -> tuple[Stated, ..
 
 
 def condition_text(condition: Expr) -> str:
-    return brief(expression_text(condition))
+    return shorten(expression_text(condition))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from motet.language.syntax import Construct, Select, Subscription
 from motet.lint.covering import Coverage, Subsumes, same_class
 from motet.lint.findings import Found, Severity
-from motet.plan.builder import build
+from motet.plan.builder import build_plan
 from motet.plan.graph import Root
 
 MAX_PAIRS = 40_000  # subscriptions are compared two by two; beyond this only equal ones are found
@@ -34,7 +34,7 @@ def rivals(
 
 def _repeated(subscriptions: Sequence[Subscription]) -> Iterator[tuple[str, Found]]:
     first: dict[tuple[object, ...], Root] = {}
-    for root in build(subscriptions).roots:
+    for root in build_plan(subscriptions).roots:
         subscription = root.subscription
         earlier = first.setdefault((root.node, subscription.since, _delivered(root)), root)
         if earlier is not root:
@@ -45,7 +45,7 @@ def _repeated(subscriptions: Sequence[Subscription]) -> Iterator[tuple[str, Foun
 
 def _delivered(root: Root) -> object:
     """What is delivered, in the plan's own variables; a template counts as it is written."""
-    delivery, own = root.subscription.delivery, {name: variable for variable, name in root.names}
+    delivery, own = root.subscription.delivery, {name: variable for variable, name in root.renaming}
     if isinstance(delivery, Select):
         return frozenset(own.get(name) for name in (own if delivery.variables is None else delivery.variables))
     return delivery if isinstance(delivery, Construct) else type(delivery).__name__

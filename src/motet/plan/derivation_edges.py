@@ -14,18 +14,18 @@ from motet.language.syntax import Construct, Subscription, Template
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.graph import Kind, Plan
-from motet.plan.leaves import EVENT, LeafPredicates, normalise
+from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, normalise
 from motet.sparql.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
 
-Offered = tuple[str, str, str]
-Needed = tuple[Triple, ...]  # the triples that every match of a leaf has
+TemplateTriple = tuple[str, str, str]
+RequiredTriples = tuple[Triple, ...]  # the triples that every match of a leaf has
 
 THIS = "this"
 _STAND_IN = "<urn:motet:variable:"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Feed:
+class DerivationEdge:
     """Events derived by a clause of one subscription are seen by a leaf of another."""
 
     producer: str
@@ -34,21 +34,21 @@ class Feed:
     node: int  # the leaf's place in the plan
 
 
-def feeds(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Feed, ...]:
+def derivation_edges(plan: Plan, reasoner: Reasoner | None = None) -> tuple[DerivationEdge, ...]:
     """All feeding edges of a plan; a UsageError names the subscriptions that feed each other in a cycle.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.builder import build
+    >>> from motet.plan.builder import build_plan
     >>> text = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } "
-    >>> feeds(build(parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b")))
-    (Feed(producer='one', clause=1, consumer='two', node=1),)
+    >>> derivation_edges(build_plan(parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b")))
+    (DerivationEdge(producer='one', clause=1, consumer='two', node=1),)
     """
     found = tuple(sorted(_feeds(plan, reasoner or Reasoner((), Entailment.NONE))))
-    refuse_circles({(feed.producer, feed.consumer) for feed in found})
+    refuse_cycles({(feed.producer, feed.consumer) for feed in found})
     return found
 
 
-def refuse_circles(edges: set[tuple[str, str]]) -> None:
+def refuse_cycles(edges: set[tuple[str, str]]) -> None:
     """Given as producers with consumers."""
     if circle := _circle(edges):
         raise UsageError(
@@ -57,7 +57,7 @@ def refuse_circles(edges: set[tuple[str, str]]) -> None:
         )
 
 
-def fed(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
+def linked_names(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
     """The subscriptions that derive events for others, and those others, were they all in force at once."""
     found = _feeds(plan, reasoner or Reasoner((), Entailment.NONE))
     return frozenset(name for feed in found for name in (feed.producer, feed.consumer))
@@ -65,56 +65,62 @@ def fed(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
 
 def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
     """Whether a subscription's events would match its own leaves, if it saw them."""
-    leaves = [needs(normalise(event)[0]) for event in subscription.events]
-    return any(offer.meets(leaf) for offer in offers(subscription, reasoner) for leaf in leaves)
+    leaves = [required_triples(normalise(event)[0]) for event in subscription.events]
+    return any(offer.may_match(leaf) for offer in template_triples(subscription, reasoner) for leaf in leaves)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class TemplateTriples:
     """What events derived by a clause may say: the template's triples with all that follows, an IRI standing in for
     each variable; and what is known besides.
     """
 
-    triples: frozenset[Offered]
-    background: frozenset[Offered]
+    triples: frozenset[TemplateTriple]
+    background: frozenset[TemplateTriple]
 
-    def meets(self, needed: Needed) -> bool:
+    def may_match(self, needed: RequiredTriples) -> bool:
         """Whether a leaf may match them."""
         return all(self._has(triple) for triple in needed)
 
     def _has(self, needed: Triple) -> bool:
         if any(_may_be(needed, triple) for triple in self.triples):
             return True
-        return needed.subject != f"?{EVENT}" and any(_may_be(needed, triple) for triple in self.background)
+        return needed.subject != f"?{EVENT_VARIABLE}" and any(_may_be(needed, triple) for triple in self.background)
 
 
-def offers(subscription: Subscription, reasoner: Reasoner) -> list[Offer]:
+def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[TemplateTriples]:
     """Of each clause."""
     delivery = subscription.delivery
     return [_offer(template, reasoner) for template in delivery.templates] if isinstance(delivery, Construct) else []
 
 
-def needs(leaf: LeafPredicates) -> Needed:
+def required_triples(leaf: LeafPredicates) -> RequiredTriples:
     """What an event must say, at least."""
     return tuple(_needed(leaf.algebra()))
 
 
-def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[Feed]:
-    leaves = [(node.id, needs(plan.leaves[node.operator.match or 0])) for node in plan.nodes if node.kind is Kind.LEAF]
+def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
+    leaves = [
+        (node.id, required_triples(plan.leaves[node.operator.leaf_id or 0]))
+        for node in plan.nodes
+        if node.kind is Kind.LEAF
+    ]
     for root in plan.roots:
         name = root.subscription.name
-        for clause, offer in enumerate(offers(root.subscription, reasoner), 1):
+        for clause, offer in enumerate(template_triples(root.subscription, reasoner), 1):
             for node, needed in leaves:
-                if offer.meets(needed):
-                    yield from (Feed(name, clause, user, node) for user in plan.users.get(node, ()) if user != name)
+                if offer.may_match(needed):
+                    yield from (
+                        DerivationEdge(name, clause, user, node) for user in plan.users.get(node, ()) if user != name
+                    )
 
 
-def _offer(template: Template, reasoner: Reasoner) -> Offer:
+def _offer(template: Template, reasoner: Reasoner) -> TemplateTriples:
     triples = [
         (_stand_in(triple.subject), _stand_in(str(triple.predicate)), _stand_in(triple.object))
         for triple in template.triples
     ]
-    return Offer(frozenset(reasoner.close(triples)), reasoner.background)
+    return TemplateTriples(frozenset(reasoner.close(triples)), reasoner.background)
 
 
 def _stand_in(place: str) -> str:
@@ -136,7 +142,7 @@ def _needed(pattern: Algebra) -> Iterator[Triple]:
             yield from _needed(operand)
 
 
-def _may_be(needed: Triple, offered: Offered) -> bool:
+def _may_be(needed: Triple, offered: TemplateTriple) -> bool:
     places = (needed.subject, needed.predicate, needed.object)
     return all(_agrees(want, term) for want, term in zip(places, offered, strict=True))
 
@@ -144,7 +150,7 @@ def _may_be(needed: Triple, offered: Offered) -> bool:
 def _agrees(want: object, term: str) -> bool:
     if not isinstance(want, str):  # a property path: by whatever links
         return True
-    if want == f"?{EVENT}":
+    if want == f"?{EVENT_VARIABLE}":
         return term == f"{_STAND_IN}{THIS}>"
     return bool(variable_name(want)) or term.startswith(_STAND_IN) or want == term
 
@@ -166,66 +172,69 @@ Clause = tuple[str, int]  # a subscription's, counted from 1
 
 
 @dataclass
-class FeedingEdges:
+class DerivationGraph:
     """Of subscriptions that are known by name, with what their clauses offer and their leaves need.
 
     >>> from motet.language.parse import parse
     >>> from motet.ontology.entailment import Reasoner
-    >>> from motet.plan.derivation_edges import needs, offers
+    >>> from motet.plan.derivation_edges import required_triples, template_triples
     >>> from motet.plan.leaves import normalise
     >>> text = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } "
-    >>> edges = FeedingEdges()
-    >>> for one in parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b"):
-    ...     edges.add(one.name, offers(one, Reasoner(())), {7: needs(normalise(one.events[0])[0])})
+    >>> graph = DerivationGraph()
+    >>> for subscription in parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b"):
+    ...     leaf = required_triples(normalise(subscription.events[0])[0])
+    ...     graph.add(subscription.name, template_triples(subscription, Reasoner(())), {7: leaf})
     False
     True
-    >>> edges.fed
+    >>> graph.edges
     {('one', 1): {'two': [7]}}
-    >>> edges.remove("two"), edges.fed
+    >>> graph.remove("two"), graph.edges
     (True, {('one', 1): {}})
     """
 
-    offers: dict[Clause, Offer] = field(default_factory=dict)
-    needs: dict[str, Mapping[int, Needed]] = field(default_factory=dict)  # by name and leaf
-    fed: dict[Clause, dict[str, list[int]]] = field(default_factory=dict)  # by clause: who sees it, by which leaves
+    templates: dict[Clause, TemplateTriples] = field(default_factory=dict)
+    required: dict[str, Mapping[int, RequiredTriples]] = field(default_factory=dict)  # by name and leaf
+    edges: dict[Clause, dict[str, list[int]]] = field(default_factory=dict)  # by clause: who sees it, by which leaves
 
-    def copy(self) -> FeedingEdges:
+    def copy(self) -> DerivationGraph:
         """One that goes its own way from here."""
-        return FeedingEdges({**self.offers}, {**self.needs}, {clause: {**fed} for clause, fed in self.fed.items()})
+        return DerivationGraph(
+            {**self.templates}, {**self.required}, {clause: {**fed} for clause, fed in self.edges.items()}
+        )
 
-    def add(self, name: str, offers: Sequence[Offer], needs: Mapping[int, Needed]) -> bool:
+    def add(self, name: str, offers: Sequence[TemplateTriples], needs: Mapping[int, RequiredTriples]) -> bool:
         """A subscription comes; whether it feeds somebody or is fed."""
         own = {(name, clause): offer for clause, offer in enumerate(offers, 1)}
-        self.fed.update((clause, _fed(offer, self.needs)) for clause, offer in own.items())
-        is_fed = [self._feed(clause, name, needs) for clause in self.offers]
-        self.offers |= own
-        self.needs[name] = needs
-        return any(is_fed) or any(self.fed[clause] for clause in own)
+        self.edges.update((clause, _fed(offer, self.required)) for clause, offer in own.items())
+        is_fed = [self._feed(clause, name, needs) for clause in self.templates]
+        self.templates |= own
+        self.required[name] = needs
+        return any(is_fed) or any(self.edges[clause] for clause in own)
 
-    def _feed(self, clause: Clause, name: str, needs: Mapping[int, Needed]) -> bool:
-        found = _fed(self.offers[clause], {name: needs})
-        self.fed[clause].update(found)
+    def _feed(self, clause: Clause, name: str, needs: Mapping[int, RequiredTriples]) -> bool:
+        found = _fed(self.templates[clause], {name: needs})
+        self.edges[clause].update(found)
         return bool(found)
 
     def remove(self, name: str) -> bool:
         """A subscription goes; whether it fed somebody or was fed."""
-        own = [clause for clause in self.offers if clause[0] == name]
-        has_fed = [self.fed.pop(clause) for clause in own]
+        own = [clause for clause in self.templates if clause[0] == name]
+        has_fed = [self.edges.pop(clause) for clause in own]
         for clause in own:
-            del self.offers[clause]
-        self.needs.pop(name, None)
-        was_fed = [fed.pop(name, None) for fed in self.fed.values()]
+            del self.templates[clause]
+        self.required.pop(name, None)
+        was_fed = [fed.pop(name, None) for fed in self.edges.values()]
         return any(has_fed) or any(was_fed)
 
     def pairs(self) -> set[tuple[str, str]]:
         """Each who feeds somebody, with each it feeds."""
-        return {(producer, consumer) for (producer, _), fed in self.fed.items() for consumer in fed}
+        return {(producer, consumer) for (producer, _), fed in self.edges.items() for consumer in fed}
 
-    def refuse_circles(self) -> None:
+    def refuse_cycles(self) -> None:
         """A UsageError names the subscriptions that feed each other in a cycle."""
-        refuse_circles(self.pairs())
+        refuse_cycles(self.pairs())
 
 
-def _fed(offer: Offer, needs: Mapping[str, Mapping[int, Needed]]) -> dict[str, list[int]]:
-    found = {name: [leaf for leaf, needed in own.items() if offer.meets(needed)] for name, own in needs.items()}
+def _fed(offer: TemplateTriples, needs: Mapping[str, Mapping[int, RequiredTriples]]) -> dict[str, list[int]]:
+    found = {name: [leaf for leaf, needed in own.items() if offer.may_match(needed)] for name, own in needs.items()}
     return {name: leaves for name, leaves in found.items() if leaves}

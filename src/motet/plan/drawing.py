@@ -23,8 +23,8 @@ def as_dot(plan: Plan, reasoner: Reasoner | None = None) -> str:
     """The plan for Graphviz.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.builder import build
-    >>> print(as_dot(build(parse("SUBSCRIPTION s EVENT e : <urn:C> WHEN e"))), end="")
+    >>> from motet.plan.builder import build_plan
+    >>> print(as_dot(build_plan(parse("SUBSCRIPTION s EVENT e : <urn:C> WHEN e"))), end="")
     digraph plan {
       node [shape=box, fontname="sans-serif"];
       n0 [label="[0] EVENT e\\nindex: class C"];
@@ -33,7 +33,7 @@ def as_dot(plan: Plan, reasoner: Reasoner | None = None) -> str:
     }
     """
     explanation = Explanation(plan, reasoner)
-    shared = set(explanation.shared())
+    shared = set(explanation.shared_nodes())
     lines = ["digraph plan {", '  node [shape=box, fontname="sans-serif"];']
     for node in plan.nodes:
         label = _quoted([explanation.title(node.id), *explanation.details(node.id)])
@@ -43,7 +43,9 @@ def as_dot(plan: Plan, reasoner: Reasoner | None = None) -> str:
     for index, root in enumerate(plan.roots):
         name = _quoted([root.subscription.name])
         lines += [f"  s{index} [label={name}, shape=plaintext];", f"  s{index} -> n{root.node};"]
-        fed = dict.fromkeys(feed.node for feed in explanation.feeds if feed.producer == root.subscription.name)
+        fed = dict.fromkeys(
+            feed.node for feed in explanation.derivation_edges if feed.producer == root.subscription.name
+        )
         lines += [f"  n{node} -> s{index} [style=dashed];" for node in fed]
     return "\n".join([*lines, "}", ""])
 
@@ -98,7 +100,7 @@ def as_svg(plan: Plan, reasoner: Reasoner | None = None) -> str:
 def _boxes(explanation: Explanation) -> list[_Box]:
     """Subscriptions first, then nodes, parents before children."""
     plan = explanation.plan
-    shared = set(explanation.shared())
+    shared = set(explanation.shared_nodes())
     nodes: list[_Box] = []
     for node in plan.nodes:
         lines = _wrapped([explanation.title(node.id), *explanation.details(node.id)])

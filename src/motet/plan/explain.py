@@ -11,11 +11,11 @@ from dataclasses import asdict
 from motet.model.times import format_duration
 from motet.ontology.entailment import Reasoner
 from motet.plan import text
-from motet.plan.derivation_edges import feeds
-from motet.plan.graph import Kind, Node, Plan, Root
-from motet.plan.leaves import EVENT, LeafPredicates
+from motet.plan.derivation_edges import derivation_edges
+from motet.plan.graph import Kind, Plan, PlanNode, Root
+from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates
 from motet.plan.partitioning import Component, components
-from motet.plan.state import State, states
+from motet.plan.state import StateBound, state_bounds
 from motet.sparql.algebra import Bgp
 from motet.sparql.write import expression_text, group_text
 
@@ -25,41 +25,45 @@ class Explanation:
 
     def __init__(self, plan: Plan, reasoner: Reasoner | None = None) -> None:
         self.plan = plan
-        self.feeds = feeds(plan, reasoner)
-        self.states = states(plan)
+        self.derivation_edges = derivation_edges(plan, reasoner)
+        self.state_bounds = state_bounds(plan)
         self.components = components(plan)
 
     def title(self, number: int, names: Mapping[str, str] | None = None) -> str:
         """One line: number, operator, context, and who shares it. ``names`` are those of the asking subscription."""
         node = self.plan.nodes[number]
-        if node.operator.match is not None:
-            name = {**self.plan.names[number], **(names or {})}[EVENT]
+        if node.operator.leaf_id is not None:
+            name = {**self.plan.variable_names[number], **(names or {})}[EVENT_VARIABLE]
             return f"[{number}] EVENT {name}{self._sharing(number)}"
         context = f", {node.context.value}" if node.context else ""
-        return f"[{number}] {text.operator(node)}{context}{self._sharing(number)}"
+        return f"[{number}] {text.operator_text(node)}{context}{self._sharing(number)}"
 
     def details(self, number: int) -> list[str]:
         """What the node joins, filters, keeps or looks up, in the names of the subscription it was first seen in."""
-        node, names = self.plan.nodes[number], self.plan.names[number]
-        if node.operator.match is not None:
-            return [*text.matching(self.plan.leaves[node.operator.match], names), *self._feeding(number)]
-        joins = [f"joins on {text.variables(node.joined, names)}"] if node.joined and node.kind is not Kind.OR else []
-        filters = [f"filter {text.condition(node, names)}"] if node.condition else []
-        starts = [text.start(node.start)] if node.start and node.start.offset else []
+        node, names = self.plan.nodes[number], self.plan.variable_names[number]
+        if node.operator.leaf_id is not None:
+            return [*text.matching_text(self.plan.leaves[node.operator.leaf_id], names), *self._feeding(number)]
+        joins = (
+            [f"joins on {text.variables_text(node.joined_variables, names)}"]
+            if node.joined_variables and node.kind is not Kind.OR
+            else []
+        )
+        filters = [f"filter {text.condition_text(node, names)}"] if node.condition else []
+        starts = [text.start_text(node.start)] if node.start and node.start.offset else []
         delay = self._delay(number)
-        return [*joins, *filters, f"keeps {self.states[number].words(names)}", *delay, *starts]
+        return [*joins, *filters, f"keeps {self.state_bounds[number].text(names)}", *delay, *starts]
 
     def placement(self, component: Component) -> str:
         """How a component is spread over workers."""
         last = component.nodes[-1]
-        if component.stateless:
+        if component.is_stateless:
             return f"by event: {component.reason}"
         if not component.keys:
             return f"all on one worker: {component.reason}"
-        names = text.variables(component.key(last), self.plan.names[last])
+        names = text.variables_text(component.key(last), self.plan.variable_names[last])
         return f"by {names}: {component.reason}"
 
-    def shared(self) -> list[int]:
+    def shared_nodes(self) -> list[int]:
         """The nodes that several subscriptions use."""
         return [number for number, users in self.plan.users.items() if len(users) > 1]
 
@@ -68,16 +72,16 @@ class Explanation:
         return f", shared by {users} subscriptions" if users > 1 else ""
 
     def _feeding(self, number: int) -> list[str]:
-        producers = dict.fromkeys((feed.producer, feed.clause) for feed in self.feeds if feed.node == number)
+        producers = dict.fromkeys((feed.producer, feed.clause) for feed in self.derivation_edges if feed.node == number)
         return [f"also sees what {name} derives (clause {clause})" for name, clause in producers]
 
     def _delay(self, number: int) -> list[str]:
-        delay = self.states[number].delay
-        below = max((self.states[edge.child].delay for edge in self.plan.nodes[number].children), default=0)
+        delay = self.state_bounds[number].lag
+        below = max((self.state_bounds[edge.child].lag for edge in self.plan.nodes[number].children), default=0)
         return [f"known {format_duration(delay)} after its end"] if delay > below else []
 
 
-def as_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
+def explain_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
     """The plan for people to read; with the reasoner of an ontology, derived events are followed through it."""
     explanation = Explanation(plan, reasoner)
     lines: list[str] = []
@@ -90,9 +94,9 @@ def as_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
 
 def _subscription(explanation: Explanation, root: Root, shown: set[int]) -> Iterator[str]:
     subscription = root.subscription
-    since = f", {text.start(root.start)}" if root.start.offset or root.start.since is not None else ""
-    yield f"{subscription.name}: {subscription.context.value}, {text.delivery(subscription.delivery)}{since}"
-    yield from _tree(explanation, root.node, dict(root.names), "", shown, is_last=True)
+    since = f", {text.start_text(root.start)}" if root.start.offset or root.start.since is not None else ""
+    yield f"{subscription.name}: {subscription.context.value}, {text.delivery_text(subscription.delivery)}{since}"
+    yield from _tree(explanation, root.node, dict(root.renaming), "", shown, is_last=True)
 
 
 def _tree(
@@ -109,7 +113,7 @@ def _tree(
     for detail in explanation.details(number):
         yield f"{inner}{'│' if node.children else ' '}     {detail}"
     for index, edge in enumerate(node.children):
-        below = {child: names[parent] for child, parent in edge.names if parent in names}
+        below = {child: names[parent] for child, parent in edge.renaming if parent in names}
         last = index == len(node.children) - 1
         yield from _tree(explanation, edge.child, below, inner, shown, is_last=last)
 
@@ -126,7 +130,7 @@ def _summary(explanation: Explanation) -> str:
     plan = explanation.plan
     return (
         f"{_count(len(plan.roots), 'subscription')}, {_count(len(plan.nodes), 'node')} "
-        f"({len(explanation.shared())} shared), {_count(len(plan.leaves), 'distinct event pattern')}"
+        f"({len(explanation.shared_nodes())} shared), {_count(len(plan.leaves), 'distinct event pattern')}"
     )
 
 
@@ -134,14 +138,14 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def as_json(plan: Plan, reasoner: Reasoner | None = None) -> dict[str, object]:
+def explain_json(plan: Plan, reasoner: Reasoner | None = None) -> dict[str, object]:
     """The plan as values that JSON can write; times are microseconds, terms N-Triples, conditions SPARQL."""
     explanation = Explanation(plan, reasoner)
     return {
         "subscriptions": [_root_json(root) for root in plan.roots],
         "nodes": [_node_json(explanation, node) for node in plan.nodes],
         "leaves": [_leaf_json(plan, number) for number in range(len(plan.leaves))],
-        "feeds": [asdict(feed) for feed in explanation.feeds],
+        "feeds": [asdict(feed) for feed in explanation.derivation_edges],
         "components": [_component_json(explanation, component) for component in explanation.components],
     }
 
@@ -151,42 +155,42 @@ def _root_json(root: Root) -> dict[str, object]:
         "name": root.subscription.name,
         "node": root.node,
         "context": root.subscription.context.value,
-        "delivery": text.delivery(root.subscription.delivery),
-        "names": dict(root.names),
+        "delivery": text.delivery_text(root.subscription.delivery),
+        "names": dict(root.renaming),
         "start": asdict(root.start),
     }
 
 
-def _node_json(explanation: Explanation, node: Node) -> dict[str, object]:
-    names = explanation.plan.names[node.id]
+def _node_json(explanation: Explanation, node: PlanNode) -> dict[str, object]:
+    names = explanation.plan.variable_names[node.id]
     return {
         "id": node.id,
         "operator": node.title,
         "window": node.operator.window,
         "count": node.operator.count,
         "gap": node.operator.gap,
-        "leaf": node.operator.match,
-        "children": [{"node": edge.child, "names": dict(edge.names)} for edge in node.children],
+        "leaf": node.operator.leaf_id,
+        "children": [{"node": edge.child, "names": dict(edge.renaming)} for edge in node.children],
         "variables": list(node.variables),
-        "joined": list(node.joined),
+        "joined": list(node.joined_variables),
         "order": [list(side) for side in node.order],
         "bound": node.bound,
         "condition": None if node.condition is None else expression_text(node.condition),
         "context": node.context.value if node.context else None,
         "start": asdict(node.start) if node.start else None,
-        "state": _state_json(explanation.states[node.id], names),
+        "state": _state_json(explanation.state_bounds[node.id], names),
         "subscriptions": list(explanation.plan.users[node.id]),
     }
 
 
-def _state_json(state: State, names: Mapping[str, str]) -> dict[str, object]:
-    forever = state.span is None and not state.is_empty
+def _state_json(state: StateBound, names: Mapping[str, str]) -> dict[str, object]:
+    forever = state.duration is None and not state.is_empty
     return {
-        "words": state.words(names),
+        "words": state.text(names),
         "per": list(state.per),
-        "span": state.span,
+        "span": state.duration,
         "unlimited": forever,
-        "delay": state.delay,
+        "delay": state.lag,
     }
 
 
@@ -203,7 +207,7 @@ def _leaf_json(plan: Plan, number: int) -> dict[str, object]:
         "prefixes": [asdict(test) for test in leaf.prefixes],
         "during": list(leaf.during) if leaf.during else None,
         "residue": leaf.residue_text,
-        "matching": text.matching(leaf, plan.leaf_names[number]),
+        "matching": text.matching_text(leaf, plan.leaf_names[number]),
     }
 
 
@@ -212,6 +216,6 @@ def _component_json(explanation: Explanation, component: Component) -> dict[str,
         "nodes": list(component.nodes),
         "subscriptions": list(component.subscriptions),
         "keys": {str(number): list(key) for number, key in component.keys},
-        "stateless": component.stateless,
+        "stateless": component.is_stateless,
         "placement": explanation.placement(component),
     }

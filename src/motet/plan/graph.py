@@ -16,7 +16,7 @@ from motet.model.intervals import Relation
 from motet.plan.leaves import LeafPredicates
 from motet.sparql.algebra import Expr
 
-Names = tuple[tuple[str, str], ...]
+Renaming = tuple[tuple[str, str], ...]
 
 
 class Kind(Enum):
@@ -37,7 +37,7 @@ class Kind(Enum):
 
 PAIRING = frozenset({Kind.AND, Kind.TIMED, Kind.ALONGSIDE})
 ITERATION = frozenset({Kind.TIMES, Kind.RUN})
-GUARDS = frozenset({Kind.UNLESS, Kind.WITHOUT})
+NEGATION = frozenset({Kind.UNLESS, Kind.WITHOUT})
 
 # Relations whose left operand always completes before the right one, so that only that has to be remembered.
 LEFT_FIRST = frozenset(
@@ -54,7 +54,7 @@ class Operator:
     window: int | None = None  # of WITHIN, UNLESS, XOR and NO
     count: int | None = None  # of TIMES
     gap: int | None = None  # of TIMES and RUN
-    match: int | None = None  # of a leaf: its place among the plan's leaves
+    leaf_id: int | None = None  # of a leaf: its place among the plan's leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class Start:
     since: int | None = None
 
 
-class Meeting(Enum):
+class RouteKind(Enum):
     """What decides about the bucket in which an occurrence of a leaf meets others."""
 
     KEY = "key"
     EVENT = "event"
-    HOME = "home"
+    SINGLE = "home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class Route:
     up the key, or the label of a home.
     """
 
-    meeting: Meeting
-    names: tuple[str, ...] = ()
+    kind: RouteKind
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ class Edge:
     """An operand. ``names`` are pairs (variable of the child, variable of the parent)."""
 
     child: int
-    names: Names
+    renaming: Renaming
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PlanNode:
     """One operator, computed once for everyone who needs it.
 
     ``context`` is set where it matters: on pairing operators and counted iterations. ``start`` is set where results
@@ -110,8 +110,8 @@ class Node:
     context: Context | None = None
     start: Start | None = None
     order: tuple[tuple[str, ...], ...] = ()
-    keys: tuple[str, ...] = ()  # of the joined variables those that every occurrence of either operand binds
-    pairs: bool = False  # WITHOUT looks between the sides of its occurrences
+    key_variables: tuple[str, ...] = ()  # of the joined variables those that every occurrence of either operand binds
+    keeps_sides: bool = False  # WITHOUT looks between the sides of its occurrences
     with_members: bool = False  # a CONSTRUCT template is filled once for every member
     owner: str | None = None  # the only subscription it serves; None: whoever has an equal one
     route: Route | None = None  # of a leaf, where the work is spread: leaves with different ones are different
@@ -126,12 +126,12 @@ class Node:
         return self.operator.relation.value if self.operator.relation is not None else self.kind.value
 
     @property
-    def joined(self) -> tuple[str, ...]:
+    def joined_variables(self) -> tuple[str, ...]:
         """The variables that both operands bind, on which they must agree."""
         if len(self.children) != 2:
             return ()
-        left, right = ({parent for _, parent in edge.names} for edge in self.children)
-        return tuple(sorted(left & right, key=variable_number))
+        left, right = ({parent for _, parent in edge.renaming} for edge in self.children)
+        return tuple(sorted(left & right, key=variable_index))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Root:
 
     subscription: Subscription
     node: int
-    names: Names
+    renaming: Renaming
     start: Start
 
 
@@ -153,16 +153,18 @@ class Plan:
     """
 
     leaves: tuple[LeafPredicates, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[PlanNode, ...]
     roots: tuple[Root, ...]
     events: tuple[Event, ...] = ()  # of each leaf, as it was first written
     users: Mapping[int, tuple[str, ...]] = field(compare=False, default_factory=dict)
-    names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
+    variable_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
     leaf_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
-    ids: tuple[int, ...] = field(compare=False, default=())  # of each node, the number it has where it was built
+    builder_ids: tuple[int, ...] = field(
+        compare=False, default=()
+    )  # of each node, the number it has where it was built
 
 
-def pair_bound(node: Node, nodes: Mapping[int, Node] | Sequence[Node]) -> int | None:
+def pair_bound(node: PlanNode, nodes: Mapping[int, PlanNode] | Sequence[PlanNode]) -> int | None:
     """The bound of the pairs a WITHOUT looks into, through the guards and bounds between."""
     bounds = []
     while node.kind not in PAIRING and node.children:
@@ -172,9 +174,9 @@ def pair_bound(node: Node, nodes: Mapping[int, Node] | Sequence[Node]) -> int | 
     return min((bound for bound in (*bounds, node.bound) if bound is not None), default=None)
 
 
-def variable_number(name: str) -> int:
+def variable_index(name: str) -> int:
     """
-    >>> variable_number("v12")
+    >>> variable_index("v12")
     12
     """
     return int(name[1:])

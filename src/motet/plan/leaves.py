@@ -38,7 +38,7 @@ from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
 from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
 from motet.sparql.write import group_text
 
-EVENT = "v0"
+EVENT_VARIABLE = "v0"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,7 +50,7 @@ class Equality:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Read:
+class PropertyRead:
     """``?event predicate ?variable``: the event has the property, and the variable takes each of its values."""
 
     predicate: str
@@ -63,7 +63,7 @@ class LeafPredicates:
 
     classes: tuple[str, ...] = ()
     equalities: tuple[Equality, ...] = ()
-    reads: tuple[Read, ...] = ()
+    reads: tuple[PropertyRead, ...] = ()
     joins: tuple[Triple, ...] = ()  # required triples about other subjects, or with a variable predicate
     ranges: tuple[Range, ...] = ()
     choices: tuple[Choice, ...] = ()
@@ -78,7 +78,7 @@ class LeafPredicates:
 
     def triples(self) -> tuple[Triple, ...]:
         """All required triples."""
-        event = f"?{EVENT}"
+        event = f"?{EVENT_VARIABLE}"
         return (
             *(Triple(event, RDF_TYPE, name) for name in self.classes),
             *(Triple(event, one.predicate, one.object) for one in self.equalities),
@@ -86,26 +86,26 @@ class LeafPredicates:
             *self.joins,
         )
 
-    def tests(self) -> tuple[Test, ...]:
+    def tests(self) -> tuple[LeafTest, ...]:
         return (*self.ranges, *self.choices, *self.prefixes)
 
     def algebra(self) -> Algebra:
         """The whole leaf as one SPARQL pattern, without the interval."""
-        tests = tuple(map(filter_of, self.tests()))
+        tests = tuple(map(as_filter, self.tests()))
         conditions, rest = peeled(self.residue)
         return filtered(grouped([Join(EMPTY, Bgp(self.triples())), *elements(rest)]), (*tests, *conditions))
 
     def variables(self) -> frozenset[str]:
         """Everything the leaf may bind."""
-        return frozenset(_shown(in_scope(self.algebra()))) | self.given()
+        return frozenset(_shown(in_scope(self.algebra()))) | self.event_variables()
 
-    def certain(self) -> frozenset[str]:
+    def certain_variables(self) -> frozenset[str]:
         """What every solution binds."""
-        return frozenset(_shown(certainly_bound(self.algebra()))) | self.given()
+        return frozenset(_shown(certainly_bound(self.algebra()))) | self.event_variables()
 
-    def given(self) -> frozenset[str]:
+    def event_variables(self) -> frozenset[str]:
         """What is the same in all solutions of one event: the event itself and its times."""
-        return frozenset({EVENT, *(self.during or ())})
+        return frozenset({EVENT_VARIABLE, *(self.during or ())})
 
 
 @lru_cache(maxsize=10_000)
@@ -115,8 +115,10 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     >>> from motet.language.syntax import GroupPattern
     >>> body = GroupPattern("?a <urn:level> ?l . FILTER ( ?l = <urn:high> )", frozenset({"a", "l"}))
     >>> leaf, names = normalise(Event("a", "urn:C", body))
-    >>> leaf.classes, leaf.reads, leaf.choices
-    (('<urn:C>',), (Read(predicate='<urn:level>', variable='v1'),), (Choice(variable='v1', terms=('<urn:high>',)),))
+    >>> leaf.classes, leaf.reads
+    (('<urn:C>',), (PropertyRead(predicate='<urn:level>', variable='v1'),))
+    >>> leaf.choices
+    (Choice(variable='v1', terms=('<urn:high>',)),)
     >>> names
     {'v0': 'a', 'v1': 'l'}
     """
@@ -124,7 +126,7 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     triples, rest = required(elements(pattern))
     triples = list(dict.fromkeys(triples))
     objects = {variable_name(triple.object) for triple in triples if is_iri(str(triple.predicate))}
-    tests = [recognised(condition, objects) for condition in conditions]
+    tests = [recognize_test(condition, objects) for condition in conditions]
     found = [test for test in tests if test is not None]
     residue = filtered(rest, tuple(c for c, test in zip(conditions, tests, strict=True) if test is None))
     order = _canonical_order(event, triples, found, residue)
@@ -133,7 +135,7 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     return leaf, {canonical: own for own, canonical in names.items() if not is_hidden(own)}
 
 
-def _canonical_order(event: Event, triples: list[Triple], tests: list[Test], residue: Algebra) -> list[str]:
+def _canonical_order(event: Event, triples: list[Triple], tests: list[LeafTest], residue: Algebra) -> list[str]:
     """The leaf's variables in an order that does not depend on their names, the event first.
 
     Variables are told apart by what is said about them. Where that leaves a tie, the order of writing decides: then
@@ -146,7 +148,7 @@ def _canonical_order(event: Event, triples: list[Triple], tests: list[Test], res
     return list(order | dict.fromkeys([*variables_in_order(residue), *(event.times or ())]))
 
 
-def _signatures(event: str, triples: list[Triple], tests: list[Test]) -> dict[str, str]:
+def _signatures(event: str, triples: list[Triple], tests: list[LeafTest]) -> dict[str, str]:
     """For each variable a text of everything that is said about it, in two rounds: by neighbours as well."""
     signatures = {event: "event"}
     for _ in range(2):
@@ -156,7 +158,7 @@ def _signatures(event: str, triples: list[Triple], tests: list[Test]) -> dict[st
                 here = {**signatures, name: "this"} if name != event else signatures
                 said.setdefault(name, []).append(_blinded(triple, here))
         for test in tests:
-            said[test.variable].append(repr(filter_of(named(test, {test.variable: "this"}))))
+            said[test.variable].append(repr(as_filter(rename_variables(test, {test.variable: "this"}))))
         signatures = {name: " ".join(sorted(texts)) for name, texts in said.items()} | {event: "event"}
     return signatures
 
@@ -166,16 +168,16 @@ def _blinded(triple: Triple, signatures: Mapping[str, str]) -> str:
 
 
 def _assembled(
-    event: Event, names: Mapping[str, str], triples: list[Triple], tests: list[Test], residue: Algebra
+    event: Event, names: Mapping[str, str], triples: list[Triple], tests: list[LeafTest], residue: Algebra
 ) -> LeafPredicates:
     canonical = [renamed(triple, names.__getitem__) for triple in triples]
-    own = [triple for triple in canonical if triple.subject == f"?{EVENT}" and is_iri(str(triple.predicate))]
+    own = [triple for triple in canonical if triple.subject == f"?{EVENT_VARIABLE}" and is_iri(str(triple.predicate))]
     constant = [triple for triple in own if variable_name(triple.object) is None]
-    filters = sorted({named(test, names) for test in tests}, key=repr)
+    filters = sorted({rename_variables(test, names) for test in tests}, key=repr)
     return LeafPredicates(
         tuple(sorted(t.object for t in constant if t.predicate == RDF_TYPE)),
         tuple(sorted(Equality(str(t.predicate), t.object) for t in constant if t.predicate != RDF_TYPE)),
-        tuple(sorted(Read(str(t.predicate), t.object[1:]) for t in own if t not in constant)),
+        tuple(sorted(PropertyRead(str(t.predicate), t.object[1:]) for t in own if t not in constant)),
         tuple(sorted((t for t in canonical if t not in own), key=repr)),
         tuple(test for test in filters if isinstance(test, Range)),
         tuple(test for test in filters if isinstance(test, Choice)),
@@ -224,10 +226,10 @@ class Prefix:
     through_str: bool
 
 
-Test = Range | Choice | Prefix
+LeafTest = Range | Choice | Prefix
 
 
-def recognised(condition: Expr, objects: set[str | None]) -> Test | None:
+def recognize_test(condition: Expr, objects: set[str | None]) -> LeafTest | None:
     """The test a condition is, if it is one over a variable that a required triple binds."""
     match condition:
         case Compare(operator, Variable(name), constant) if name in objects and operator in _MIRRORED:
@@ -243,7 +245,7 @@ def recognised(condition: Expr, objects: set[str | None]) -> Test | None:
     return None
 
 
-def filter_of(test: Test) -> Expr:
+def as_filter(test: LeafTest) -> Expr:
     """The FILTER a test stands for."""
     variable = Variable(test.variable)
     match test:
@@ -255,7 +257,7 @@ def filter_of(test: Test) -> Expr:
             return Call("STRSTARTS", (Call("STR", (variable,)) if through_str else variable, Constant(text)))
 
 
-def named(test: Test, names: Mapping[str, str]) -> Test:
+def rename_variables(test: LeafTest, names: Mapping[str, str]) -> LeafTest:
     match test:
         case Range(variable, operator, constant):
             return Range(names[variable], operator, constant)
@@ -265,7 +267,7 @@ def named(test: Test, names: Mapping[str, str]) -> Test:
             return Prefix(names[variable], text, through_str)
 
 
-def _comparison(name: str, operator: str, constant: Expr) -> Test | None:
+def _comparison(name: str, operator: str, constant: Expr) -> LeafTest | None:
     term = _signed(constant)
     if term is None:
         return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from motet.plan.graph import ITERATION, Edge, Kind, Node, Plan, Root
+from motet.plan.graph import ITERATION, Edge, Kind, Plan, PlanNode, Root
 
 _APART = "what it shares with other subscriptions is computed apart, because together they have no key"
 _STATELESS = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})
@@ -27,7 +27,7 @@ class Component:
     nodes: tuple[int, ...]
     subscriptions: tuple[str, ...]
     keys: tuple[tuple[int, tuple[str, ...]], ...]  # empty without a key
-    stateless: bool
+    is_stateless: bool
     reason: str
 
     def key(self, node: int) -> tuple[str, ...]:
@@ -39,10 +39,10 @@ def components(plan: Plan) -> tuple[Component, ...]:
     """The components of a plan, in the order of their first subscriptions.
 
     >>> from motet.language.parse import parse
-    >>> from motet.plan.builder import build
+    >>> from motet.plan.builder import build_plan
     >>> body = "{{ ?{0} <urn:room> ?room }}".format
     >>> text = f"SUBSCRIPTION s EVENT a {body('a')} EVENT b {body('b')} WHEN a BEFORE b WITHIN 5 s"
-    >>> [(part.nodes, part.keys) for part in components(build(parse(text)))]
+    >>> [(part.nodes, part.keys) for part in components(build_plan(parse(text)))]
     [((1,), ((1, ('v1',)),))]
     """
     analysis = _Analysis(plan)
@@ -83,7 +83,7 @@ class _Analysis:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._certain = [leaf.certain() for leaf in plan.leaves]
+        self._certain = [leaf.certain_variables() for leaf in plan.leaves]
         self._keys: list[frozenset[str]] = []
         self._lost: list[str] = []
         for node in plan.nodes:
@@ -95,7 +95,7 @@ class _Analysis:
         """The component of some connected subscriptions; several where sharing would cost the key."""
         whole = self._component(roots)
         keyed = {root.node for root in roots if self._keys[root.node]}
-        if whole.keys or whole.stateless or not keyed or len({root.node for root in roots}) == 1:
+        if whole.keys or whole.is_stateless or not keyed or len({root.node for root in roots}) == 1:
             yield whole
             return
         apart = [[root for root in roots if root.node == node] for node in sorted(keyed)]
@@ -127,7 +127,7 @@ class _Analysis:
         classes = _Groups(len(places))
         for number in nodes:
             for edge in _operators(self.plan, self.plan.nodes[number]):
-                for below, above in edge.names:
+                for below, above in edge.renaming:
                     classes.unite(places[number, above], places[edge.child, below])
         found: dict[int, list[tuple[int, str]]] = {}
         for (number, name), index in places.items():
@@ -139,9 +139,9 @@ class _Analysis:
         once = len(members) == len(nodes) == len({number for number, _ in members})
         return once and all(name in self._keys[number] for number, name in members)
 
-    def _own_keys(self, node: Node) -> frozenset[str]:
-        if node.operator.match is not None:
-            return self._certain[node.operator.match].intersection(node.variables)
+    def _own_keys(self, node: PlanNode) -> frozenset[str]:
+        if node.operator.leaf_id is not None:
+            return self._certain[node.operator.leaf_id].intersection(node.variables)
         if node.kind is Kind.NO:
             return frozenset()
         sides = [self._seen(edge) for edge in node.children]
@@ -149,9 +149,9 @@ class _Analysis:
 
     def _seen(self, edge: Edge) -> frozenset[str]:
         """The keys of an operand, as the operator calls them."""
-        return frozenset(above for below, above in edge.names if below in self._keys[edge.child])
+        return frozenset(above for below, above in edge.renaming if below in self._keys[edge.child])
 
-    def _why(self, node: Node) -> str:
+    def _why(self, node: PlanNode) -> str:
         """Why a node has no key: the lowest cause."""
         below = [self._lost[edge.child] for edge in node.children if self._lost[edge.child]]
         if below:
@@ -162,12 +162,12 @@ class _Analysis:
             return "NO has no bindings, so it must see all values"
         if node.kind in ITERATION:
             return "the iteration counts across all values, nothing that is certainly bound is visible outside it"
-        if node.joined:
+        if node.joined_variables:
             return f"what both sides of {node.title} share may be unbound, and unbound joins with everything"
         return f"the sides of {node.title} share no variable"
 
 
-def _operators(plan: Plan, node: Node) -> Iterator[Edge]:
+def _operators(plan: Plan, node: PlanNode) -> Iterator[Edge]:
     """The edges to operands that are not leaves."""
     return (edge for edge in node.children if plan.nodes[edge.child].kind is not Kind.LEAF)
 

@@ -9,8 +9,8 @@ from motet.language.syntax import Construct, Delivery, Select
 from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
 from motet.ontology.drawing import short_name
-from motet.plan.graph import ITERATION, Kind, Node, Start
-from motet.plan.leaves import LeafPredicates, filter_of
+from motet.plan.graph import ITERATION, Kind, PlanNode, Start
+from motet.plan.leaves import LeafPredicates, as_filter
 from motet.sparql.algebra import EMPTY, Bgp
 from motet.sparql.scope import renamed
 from motet.sparql.write import expression_text, group_text, variable_text
@@ -21,25 +21,25 @@ _IRI = re.compile(r"<[^<>\s]*>")
 Names = Mapping[str, str]
 
 
-def brief(sparql: str) -> str:
+def shorten(sparql: str) -> str:
     """SPARQL or a term as a person would say it.
 
-    >>> brief('?l > "3"^^<http://www.w3.org/2001/XMLSchema#integer> && ?c = <http://example.org/x#Red>')
+    >>> shorten('?l > "3"^^<http://www.w3.org/2001/XMLSchema#integer> && ?c = <http://example.org/x#Red>')
     '?l > 3 && ?c = Red'
     """
     text = _NUMBER.sub(r"\1", sparql).replace(f" {RDF_TYPE} ", " a ")
     return _IRI.sub(lambda found: short_name(found[0]), text)
 
 
-def variables(names: Iterable[str], own: Names) -> str:
+def variables_text(names: Iterable[str], own: Names) -> str:
     return " ".join(variable_text(own.get(name, name)) for name in names)
 
 
-def operator(node: Node) -> str:
+def operator_text(node: PlanNode) -> str:
     """What a node does, without its operands.
 
     >>> from motet.plan.graph import Operator
-    >>> operator(Node(0, Operator(Kind.NO, window=5_000_000)))
+    >>> operator_text(PlanNode(0, Operator(Kind.NO, window=5_000_000)))
     'NO for 5 s'
     """
     name = _repeated(node) if node.kind in ITERATION else node.title
@@ -50,48 +50,48 @@ def operator(node: Node) -> str:
     return f"{name}{preposition} {format_duration(limit)}"
 
 
-def _repeated(node: Node) -> str:
+def _repeated(node: PlanNode) -> str:
     sign = "+" if node.kind is Kind.RUN else f"{{{node.operator.count}}}"
     return f"ITERATION {sign}" + (f" every {format_duration(node.operator.gap)}" if node.operator.gap else "")
 
 
-def condition(node: Node, own: Names) -> str:
+def condition_text(node: PlanNode, own: Names) -> str:
     """The FILTER of a node with the names of a subscription; nothing if it has none."""
     if node.condition is None:
         return ""
-    return brief(expression_text(renamed(node.condition, lambda name: own.get(name, name))))
+    return shorten(expression_text(renamed(node.condition, lambda name: own.get(name, name))))
 
 
-def matching(leaf: LeafPredicates, own: Names) -> list[str]:
+def matching_text(leaf: LeafPredicates, own: Names) -> list[str]:
     """How a leaf is matched, step by step.
 
-    >>> matching(LeafPredicates(), {"v0": "e"})
+    >>> matching_text(LeafPredicates(), {"v0": "e"})
     ['every event']
     """
     steps = _indexed(leaf, own)
-    reads = [f"{variables([read.variable], own)} from {brief(read.predicate)}" for read in leaf.reads]
+    reads = [f"{variables_text([read.variable], own)} from {shorten(read.predicate)}" for read in leaf.reads]
     steps += [f"binds {', '.join(reads)}"] if reads else []
     if leaf.joins:
-        steps.append(f"joins {brief(group_text(renamed(Bgp(leaf.joins), lambda name: own.get(name, name))))}")
+        steps.append(f"joins {shorten(group_text(renamed(Bgp(leaf.joins), lambda name: own.get(name, name))))}")
     if leaf.during:
-        steps.append(f"binds {variables(leaf.during, own)} to its start and end")
+        steps.append(f"binds {variables_text(leaf.during, own)} to its start and end")
     if leaf.residue != EMPTY:
         residue = renamed(leaf.residue, lambda name: own.get(name, name))
-        steps.append(f"then each candidate is verified: {brief(group_text(residue))}")
+        steps.append(f"then each candidate is verified: {shorten(group_text(residue))}")
     return steps
 
 
 def _indexed(leaf: LeafPredicates, own: Names) -> list[str]:
     """The predicates an index answers, the most telling first."""
-    found = [f"class {brief(name)}" for name in leaf.classes]
-    found += [f"{brief(one.predicate)} is {brief(one.object)}" for one in leaf.equalities]
-    found += [brief(expression_text(renamed(filter_of(t), lambda name: own.get(name, name)))) for t in leaf.tests()]
+    found = [f"class {shorten(name)}" for name in leaf.classes]
+    found += [f"{shorten(one.predicate)} is {shorten(one.object)}" for one in leaf.equalities]
+    found += [shorten(expression_text(renamed(as_filter(t), lambda name: own.get(name, name)))) for t in leaf.tests()]
     if found:
         return [f"index: {', '.join(found)}"]
     return [] if leaf.reads or leaf.joins else ["every event"]
 
 
-def delivery(clause: Delivery) -> str:
+def delivery_text(clause: Delivery) -> str:
     match clause:
         case Select(None):
             return "SELECT *"
@@ -102,9 +102,9 @@ def delivery(clause: Delivery) -> str:
     return type(clause).__name__.upper()
 
 
-def start(from_: Start) -> str:
+def start_text(from_: Start) -> str:
     """
-    >>> start(Start(17))
+    >>> start_text(Start(17))
     'from offset 17'
     """
     since = "" if from_.since is None else f" and since {format_datetime(from_.since)}"

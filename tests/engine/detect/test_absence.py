@@ -7,18 +7,18 @@ from tests.engine.detect.operator_driver import Driver, Row, operands, point
 
 from motet.engine.detect.absence import NegationOperator, NoOperator, XorOperator
 from motet.model.times import END_OF_TIME
-from motet.plan.graph import Edge, Kind, Node, Operator, Start
+from motet.plan.graph import Edge, Kind, Operator, PlanNode, Start
 
 END = 1000
 WINDOW = 10
 
 
-def node(kind: Kind, *, nullable: bool = False, start: Start | None = None) -> Node:
+def node(kind: Kind, *, nullable: bool = False, start: Start | None = None) -> PlanNode:
     children = (Edge(1, ()),) if kind is Kind.NO else operands()
     variables = () if kind is Kind.NO else ("v0",)
     keys = () if nullable or kind is Kind.NO else ("v0",)
     window = None if kind is Kind.WITHOUT else WINDOW
-    return Node(0, Operator(kind, window=window), children, variables, keys=keys, start=start)
+    return PlanNode(0, Operator(kind, window=window), children, variables, key_variables=keys, start=start)
 
 
 def unless(*, nullable: bool = False, lags: tuple[int, int] = (0, 0)) -> Driver:

@@ -7,7 +7,7 @@ from tests.engine.detect.operator_driver import Driver, Row, point
 
 from motet.engine.detect.iteration import RunOperator, TimesOperator
 from motet.language.syntax import Context
-from motet.plan.graph import Edge, Kind, Node, Operator
+from motet.plan.graph import Edge, Kind, Operator, PlanNode
 
 END = 1000
 SLIDING = (Context.UNRESTRICTED, Context.RECENT)
@@ -19,13 +19,13 @@ def times(
 ) -> Driver:
     """A{count} with one visible variable."""
     operator = Operator(Kind.TIMES, count=count, gap=gap)
-    node = Node(0, operator, (Edge(1, (("v0", "v0"),)),), ("v0",), bound=bound, context=context)
+    node = PlanNode(0, operator, (Edge(1, (("v0", "v0"),)),), ("v0",), bound=bound, context=context)
     return Driver(TimesOperator(node), lags=lags)
 
 
 def run_of(*, gap: int | None = None, bound: int | None = None, lags: tuple[int, ...] = (0,)) -> Driver:
     """A+ with one visible variable."""
-    node = Node(0, Operator(Kind.RUN, gap=gap), (Edge(1, (("v0", "v0"),)),), ("v0",), bound=bound)
+    node = PlanNode(0, Operator(Kind.RUN, gap=gap), (Edge(1, (("v0", "v0"),)),), ("v0",), bound=bound)
     return Driver(RunOperator(node), lags=lags)
 
 

@@ -11,7 +11,7 @@ from tests.engine.detect.operator_driver import Driver, Row, operands, point
 from motet.engine.detect.pairing import PairingOperator
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
-from motet.plan.graph import Kind, Node, Operator
+from motet.plan.graph import Kind, Operator, PlanNode
 from motet.sparql.parse_cache import parse_expression
 
 END = 1000  # a frontier behind everything
@@ -27,7 +27,7 @@ def driver(
     lags: tuple[int, int] = (0, 0),
 ) -> Driver:
     """A pairing operator whose operands share one variable, which they bind always unless it is nullable."""
-    node = Node(
+    node = PlanNode(
         0,
         operator,
         operands(),
@@ -35,7 +35,7 @@ def driver(
         bound=bound,
         condition=parse_expression(condition) if condition else None,
         context=context,
-        keys=() if nullable else ("v0",),
+        key_variables=() if nullable else ("v0",),
     )
     return Driver(PairingOperator(node, [[0], [0]], [1, 1]), lags=lags)
 

@@ -21,7 +21,7 @@ from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.terms import RDFS, iri
 from motet.model.times import parse_datetime
-from motet.plan.graph import Meeting
+from motet.plan.graph import RouteKind
 from motet.spark.batch.job_plan import plan_job
 from motet.spark.batch.replay import MatchVisible, replay_spark
 from motet.spark.batch.routing import EventRouter
@@ -48,7 +48,7 @@ def lines_of(replay: Replay, part: Part) -> set[str]:
 
 def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
     """Cut into tasks and groups, with background changes in between, a replay means what it means in one piece."""
-    kinds, changed = Counter[Meeting](), 0
+    kinds, changed = Counter[RouteKind](), 0
     for number in range(16):
         asked = nth_replay(28, number)
         lake_of(asked.log, tmp_path / str(number))
@@ -57,7 +57,7 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
         assert lines_of(replay, part) == set(expected_of(asked)), f"replay {number}"
         kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.history.background, None).groups)
         changed += bool(part.history.setting.changes)
-    assert changed > 1 and kinds.keys() == set(Meeting)
+    assert changed > 1 and kinds.keys() == set(RouteKind)
 
 
 def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:

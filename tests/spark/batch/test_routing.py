@@ -22,7 +22,7 @@ from motet.language.syntax import Event, GroupPattern
 from motet.model.batches import EVENTS, notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import UsageError
-from motet.plan.graph import Meeting
+from motet.plan.graph import RouteKind
 from motet.reference import SubscribeRecord
 from motet.spark.batch.job_plan import JobPlan, plan_job
 from motet.spark.batch.routing import EventRouter
@@ -39,7 +39,7 @@ def planned(text: str) -> JobPlan:
     return plan_job(parse(text), frozenset(), "none")
 
 
-def routes(text: str) -> list[tuple[list[str], Meeting]]:
+def routes(text: str) -> list[tuple[list[str], RouteKind]]:
     return [([one.name for one in group.subscriptions], group.route_kind) for group in planned(text).groups]
 
 
@@ -49,9 +49,9 @@ def test_what_is_spread_by_what() -> None:
     alone = "SUBSCRIPTION alone EVENT a : <urn:A> EVENT b : <urn:B> WHEN a OR b "
     whole = "SUBSCRIPTION whole EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s "
     assert routes(keyed + alone + whole) == [
-        (["keyed"], Meeting.KEY),
-        (["alone"], Meeting.EVENT),
-        (["whole"], Meeting.HOME),
+        (["keyed"], RouteKind.KEY),
+        (["alone"], RouteKind.EVENT),
+        (["whole"], RouteKind.SINGLE),
     ]
 
 
@@ -62,8 +62,8 @@ def test_who_feeds_whom_stays_together() -> None:
     other = "SUBSCRIPTION other EVENT c : <urn:C> WHEN c "
     plan = planned(producer + single + other)
     assert [one.name for one in plan.single_event] == ["other"]
-    assert routes(producer + single + other) == [(["producer", "single"], Meeting.HOME)]
-    assert routes(producer + other) == [(["producer"], Meeting.KEY)]
+    assert routes(producer + single + other) == [(["producer", "single"], RouteKind.SINGLE)]
+    assert routes(producer + other) == [(["producer"], RouteKind.KEY)]
 
 
 def test_circles_are_refused_before_anything_runs() -> None:
@@ -77,7 +77,7 @@ def test_a_leaf_that_would_be_spread_in_two_ways_is_not() -> None:
     """Both operands are one leaf, whose variables change places: its occurrences belong to two buckets."""
     leaf = "EVENT {0} {{ ?{0} <urn:p> ?{1} ; <urn:q> ?{2} }} ".format
     text = f"SUBSCRIPTION s {leaf('a', 'x', 'y')} {leaf('b', 'y', 'x')} WHEN a BEFORE b WITHIN 5 s"
-    assert routes(text) == [(["s"], Meeting.HOME)]
+    assert routes(text) == [(["s"], RouteKind.SINGLE)]
 
 
 def events_of(case: Case) -> pa.RecordBatch:
@@ -144,11 +144,11 @@ def _keyed(event: Event) -> Event:
 @pytest.mark.parametrize("change", [keyed, lambda case: case], ids=["keyed", "as they come"])
 def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Case]) -> None:
     """Over random subscriptions and events, tasks and groups say exactly what the reference engine says."""
-    kinds = Counter[Meeting]()
+    kinds = Counter[RouteKind]()
     for number in range(CASES):
         case = change(nth_case(1, number, Abilities(logs=False)))
         plan = plan_job(case.subscriptions, case.ontology, entailment_of(case.ontology))
         kinds.update(group.route_kind for group in plan.groups)
         assert lines_of(case, plan) == sorted(expected_lines(case)), number
-    assert kinds[Meeting.HOME] and kinds[Meeting.EVENT]
-    assert kinds[Meeting.KEY] > (CASES if change is keyed else 0)
+    assert kinds[RouteKind.SINGLE] and kinds[RouteKind.EVENT]
+    assert kinds[RouteKind.KEY] > (CASES if change is keyed else 0)

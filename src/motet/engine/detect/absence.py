@@ -29,7 +29,7 @@ from motet.engine.detect.occurrences import Occurrences, concatenate, empty_tabl
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME
-from motet.plan.graph import Kind, Node, variable_number
+from motet.plan.graph import Kind, PlanNode, variable_index
 
 
 class _Windows(NamedTuple):
@@ -46,12 +46,12 @@ class _Windows(NamedTuple):
 class _NegatedSide:
     """Occurrences that are pending until their window closes, and the negated ones that may contradict them."""
 
-    def __init__(self, node: Node, kind: Kind, width: int, pair_bound: int | None = None) -> None:
+    def __init__(self, node: PlanNode, kind: Kind, width: int, pair_bound: int | None = None) -> None:
         self._kind = kind
         self._window = node.operator.window or 0
         self._pair_bound = pair_bound
-        self._joined = np.array([VALUES + variable_number(name) for name in node.joined], np.int64)
-        self._keys = np.array([VALUES + variable_number(name) for name in node.keys], np.int64)
+        self._joined = np.array([VALUES + variable_index(name) for name in node.joined_variables], np.int64)
+        self._keys = np.array([VALUES + variable_index(name) for name in node.key_variables], np.int64)
         self.pending = empty_table(width, with_members=node.with_members)
         self.negated = empty_table(width, with_members=node.with_members)
 
@@ -125,7 +125,7 @@ class _NegatedSide:
 class NegationOperator:
     """A UNLESS B; and A WITHOUT B, where A is a pair of at most ``pair_bound``."""
 
-    def __init__(self, node: Node, pair_bound: int | None) -> None:
+    def __init__(self, node: PlanNode, pair_bound: int | None) -> None:
         self._side = _NegatedSide(node, node.kind, len(node.variables), pair_bound)
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
@@ -144,7 +144,7 @@ class NegationOperator:
 class XorOperator:
     """A XOR B: each side is negated by the other."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         self._window = node.operator.window or 0
         self._sides = [_NegatedSide(node, Kind.XOR, len(node.variables)) for _ in range(2)]
 
@@ -181,7 +181,7 @@ class XorOperator:
 class NoOperator:
     """NO A FOR d: a start point is contradicted by an A after it. Start points are ends of A, and SINCE."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         self._node = node
         self._window = node.operator.window or 0
         self._side = _NegatedSide(node, Kind.NO, 0)

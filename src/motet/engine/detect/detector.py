@@ -22,8 +22,8 @@ from motet.engine.detect.operator import NO_TIMER, Operator, OperatorEnv
 from motet.engine.detect.pairing import PairingOperator
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
 from motet.engine.detect.timers import TimerQueue
-from motet.plan.finality import lag, repeats
-from motet.plan.graph import PAIRING, Edge, Kind, Node, Start, pair_bound
+from motet.plan.finality import lag, may_duplicate
+from motet.plan.graph import PAIRING, Edge, Kind, PlanNode, Start, pair_bound
 
 NodeOccurrences = Mapping[int, Occurrences]  # by node
 
@@ -32,7 +32,7 @@ NodeOccurrences = Mapping[int, Occurrences]  # by node
 class OperatorNode:
     """A plan node at run time: its operator and the way its operands' occurrences reach it."""
 
-    node: Node
+    node: PlanNode
     operator: Operator
     deduplicator: Deduplicator | None
     variable_maps: list[list[int]]  # for each operand: its variable for each variable of the node
@@ -80,7 +80,7 @@ class Detector:
         self._order: Mapping[int, int] = {}
         self._timers = TimerQueue()
 
-    def update(self, added: Iterable[Node], removed: Iterable[Node], nodes: Mapping[int, Node]) -> None:
+    def update(self, added: Iterable[PlanNode], removed: Iterable[PlanNode], nodes: Mapping[int, PlanNode]) -> None:
         """Add nodes, operands first, and remove others; ``nodes`` are all nodes of the plan."""
         for node in removed:
             self.operator_nodes.pop(node.id, None)
@@ -94,7 +94,7 @@ class Detector:
             if node.kind is not Kind.LEAF:
                 self._add(node, nodes)
 
-    def _add(self, node: Node, nodes: Mapping[int, Node]) -> None:
+    def _add(self, node: PlanNode, nodes: Mapping[int, PlanNode]) -> None:
         operator_node = self.operator_nodes.get(node.id)
         if operator_node is None:
             operator_node = self.operator_nodes[node.id] = _operator_node(node, nodes)
@@ -103,7 +103,7 @@ class Detector:
         self._timers.put(node.id, operator_node.next_timer)
         self._apply_lags(operator_node)
 
-    def set_order(self, nodes: Sequence[Node], lags: Mapping[int, int]) -> None:
+    def set_order(self, nodes: Sequence[PlanNode], lags: Mapping[int, int]) -> None:
         """Set the lags of all nodes, and the order in which they run: by node id if ``nodes`` is empty.
 
         Nodes that are added later run after these.
@@ -121,7 +121,7 @@ class Detector:
             operator_node.next_timer = -NO_TIMER  # run it once: with other lags more can be final
             self._timers.put(operator_node.node.id, operator_node.next_timer)
 
-    def _operand_lags(self, node: Node) -> list[int]:
+    def _operand_lags(self, node: PlanNode) -> list[int]:
         return [self._lags[edge.child] for edge in node.children]
 
     def advance(
@@ -211,10 +211,12 @@ class ReadyQueue:
             yield heappop(self._queue)[1]
 
 
-def _operator_node(node: Node, nodes: Mapping[int, Node]) -> OperatorNode:
+def _operator_node(node: PlanNode, nodes: Mapping[int, PlanNode]) -> OperatorNode:
     width = len(node.variables)
     with_members = node.with_members
-    deduplicator = Deduplicator(width, pairs=node.pairs, with_members=with_members) if repeats(node, nodes) else None
+    deduplicator = (
+        Deduplicator(width, pairs=node.keeps_sides, with_members=with_members) if may_duplicate(node, nodes) else None
+    )
     children = [nodes[edge.child] for edge in node.children]
     variable_maps = [_variable_map(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
     starts = [node.start if _may_predate(child) and node.owner is None else None for child in children]
@@ -223,12 +225,12 @@ def _operator_node(node: Node, nodes: Mapping[int, Node]) -> OperatorNode:
     return OperatorNode(node, operator, deduplicator, variable_maps, widths, starts)
 
 
-def _may_predate(node: Node) -> bool:
+def _may_predate(node: PlanNode) -> bool:
     """Whether its new occurrences may have older events; those of a leaf have only the newest one."""
     return node.start is None and node.kind is not Kind.LEAF
 
 
-def _operator(node: Node, nodes: Mapping[int, Node]) -> Operator:  # noqa: PLR0911  (one return for each kind)
+def _operator(node: PlanNode, nodes: Mapping[int, PlanNode]) -> Operator:  # noqa: PLR0911  (one return for each kind)
     match node.kind:
         case Kind.UNLESS | Kind.WITHOUT:
             return NegationOperator(node, pair_bound(node, nodes))
@@ -247,7 +249,7 @@ def _operator(node: Node, nodes: Mapping[int, Node]) -> Operator:  # noqa: PLR09
     return OrOperator()
 
 
-def _variable_map(node: Node, edge: Edge, child: Node) -> list[int]:
+def _variable_map(node: PlanNode, edge: Edge, child: PlanNode) -> list[int]:
     """For each variable of the node its index among the operand's variables; -1 for one that the operand lacks."""
-    indexes = {parent: child.variables.index(name) for name, parent in edge.names}
+    indexes = {parent: child.variables.index(name) for name, parent in edge.renaming}
     return [indexes.get(name, -1) for name in node.variables]

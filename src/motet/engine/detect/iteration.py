@@ -19,7 +19,7 @@ from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
 from motet.engine.detect.order import completion_order
 from motet.engine.detect.table_kernels import first_equal, merge_groups
 from motet.language.syntax import Context
-from motet.plan.graph import Node
+from motet.plan.graph import PlanNode
 
 _SLIDING = (Context.UNRESTRICTED, Context.RECENT)
 
@@ -27,7 +27,7 @@ _SLIDING = (Context.UNRESTRICTED, Context.RECENT)
 class _Members:
     """The members of an iteration: each once, in completion order, when the frontier has passed them."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         self._width = len(node.variables)
         self._bound = node.bound
         self.deduplicator = Deduplicator(self._width, with_members=node.with_members)
@@ -59,7 +59,7 @@ class _Members:
 class TimesOperator:
     """A{n} and A{n} EVERY d: sliding windows, or tumbling groups."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         self._count = node.operator.count or 1
         self._gap = -1 if node.operator.gap is None else node.operator.gap
         self._bound = -1 if node.bound is None else node.bound
@@ -107,7 +107,7 @@ class TimesOperator:
 class RunOperator:
     """A+ EVERY d: maximal runs."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         self._gap = -1 if node.operator.gap is None else node.operator.gap
         self._bound = -1 if node.bound is None else node.bound
         self._members = _Members(node)

@@ -23,16 +23,16 @@ from motet.engine.match.solutions import Batch, Solutions, Sources
 from motet.engine.match.texts import frozen
 from motet.language.syntax import Event, Leaf, Select, Subscription
 from motet.model.batches import Triple
-from motet.plan.builder import Builder
-from motet.plan.graph import Kind, Node
-from motet.plan.leaves import EVENT as EVENT_VARIABLE
+from motet.plan.builder import PlanBuilder
+from motet.plan.graph import Kind, PlanNode
+from motet.plan.leaves import EVENT_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
 class LeafNode:
     """A leaf of a plan with the event it was written as, and what that calls the leaf's variables."""
 
-    node: Node
+    node: PlanNode
     event: Event
     names: Mapping[str, str]  # canonical to own
     own_names: dict[str, str]  # canonical to those of the subscription that has members
@@ -54,9 +54,9 @@ class Leaves:
 
     def change(
         self,
-        come: Sequence[Node],
-        gone: Sequence[Node],
-        builder: Builder,
+        come: Sequence[PlanNode],
+        gone: Sequence[PlanNode],
+        builder: PlanBuilder,
         background: frozenset[Triple],
         entailment: str,
     ) -> None:
@@ -73,7 +73,7 @@ class Leaves:
         for leaf in (self._leaves[str(id_)] for id_ in changed if str(id_) in self._leaves):
             self._replace(replace(leaf, is_plain=leaf.node.id in self._compared))
 
-    def _compare(self, come: Iterable[Node], gone: Iterable[Node], nodes: Mapping[int, Node]) -> set[int]:
+    def _compare(self, come: Iterable[PlanNode], gone: Iterable[PlanNode], nodes: Mapping[int, PlanNode]) -> set[int]:
         """Take note of what is compared at nodes; the leaves that this may concern."""
         changed: set[int] = set()
         for some, step in ((come, 1), (gone, -1)):
@@ -208,10 +208,10 @@ def _both(one: Occurrences, other: Occurrences) -> Occurrences:
     return table.take(np.argsort(table.columns[FIRST_OFFSET], kind="stable"))
 
 
-def _leaf_node(node: Node, builder: Builder, is_plain: bool) -> LeafNode:
-    assert node.operator.match is not None, "it is a leaf"
-    leaf = builder.leaves[node.operator.match]
-    return LeafNode(node, leaf.event, leaf.names, builder.names[node.id], is_plain)
+def _leaf_node(node: PlanNode, builder: PlanBuilder, is_plain: bool) -> LeafNode:
+    assert node.operator.leaf_id is not None, "it is a leaf"
+    leaf = builder.leaves[node.operator.leaf_id]
+    return LeafNode(node, leaf.event, leaf.variable_names, builder.variable_names[node.id], is_plain)
 
 
 def _subscription(leaf: LeafNode) -> Subscription:
@@ -253,14 +253,14 @@ def _member(leaf: LeafNode, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]
     return frozenset({tuple(sorted((name, value) for name, value in shown.items() if value != UNBOUND))})
 
 
-def _compared_with_terms(node: Node, nodes: Mapping[int, Node]) -> set[int]:
+def _compared_with_terms(node: PlanNode, nodes: Mapping[int, PlanNode]) -> set[int]:
     """The leaves whose event meets, in a variable of a node, what is not an event of a leaf."""
     if node.kind is Kind.LEAF:
         return set()
     return {leaf for leaves, others in _sources(node, nodes).values() if others for leaf in leaves}
 
 
-def _sources(node: Node, nodes: Mapping[int, Node]) -> dict[str, tuple[frozenset[int], bool]]:
+def _sources(node: PlanNode, nodes: Mapping[int, PlanNode]) -> dict[str, tuple[frozenset[int], bool]]:
     """By variable: the leaves whose event it is, and whether it may be something else."""
     if node.kind is Kind.LEAF:
         return {
@@ -270,7 +270,7 @@ def _sources(node: Node, nodes: Mapping[int, Node]) -> dict[str, tuple[frozenset
     found: dict[str, tuple[frozenset[int], bool]] = {}
     for edge in node.children:
         below = _sources(nodes[edge.child], nodes)
-        for child, parent in edge.names:
+        for child, parent in edge.renaming:
             (leaves, others), known = below[child], found.get(parent, (frozenset(), False))
             found[parent] = (known[0] | leaves, known[1] or others)
     return found

@@ -20,7 +20,7 @@ from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
 from motet.model.timeline import END_FRONTIER
-from motet.plan.graph import variable_number
+from motet.plan.graph import variable_index
 from motet.sparql.algebra import Expr
 from motet.sparql.expressions import test
 from motet.sparql.scope import variables_in_order
@@ -69,7 +69,7 @@ class RowCondition:
 
     def evaluate(self, values: Ints, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
         """Which rows meet the condition; an error is false. ``values`` are given by variable and row."""
-        numbered = [(variable_number(name), name) for name in self._variables]
+        numbered = [(variable_index(name), name) for name in self._variables]
         used = [(column, name) for column, name in numbered if column < len(values)]
         count = values.shape[1]
         if not count:

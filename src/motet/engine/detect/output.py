@@ -21,7 +21,7 @@ from motet.engine.detect.order import string_ranks
 from motet.language.syntax import Select
 from motet.language.visibility import delivered_names
 from motet.model.batches import BINDING, NOTIFICATIONS, TIME
-from motet.plan.graph import Node, Root
+from motet.plan.graph import PlanNode, Root
 
 _NO_START = np.iinfo(np.int64).min
 _MAX_OFFSET = np.iinfo(np.int64).max
@@ -116,11 +116,11 @@ def _sort(table: Occurrences) -> Occurrences:
     return table.take(_sort_within(emitted, descends, lambda rows: [start[rows], end[rows]]))
 
 
-def root_output(root: Root, node: Node, offset: int) -> RootOutput:
+def root_output(root: Root, node: PlanNode, offset: int) -> RootOutput:
     selects_all = root.subscription.delivery == Select()
     delivered = delivered_names(root.subscription)
     indexes = {
-        name: node.variables.index(variable) for variable, name in root.names if selects_all or name in delivered
+        name: node.variables.index(variable) for variable, name in root.renaming if selects_all or name in delivered
     }
     projected = tuple(sorted(indexes))
     deduplicator = None if selects_all else Deduplicator(len(projected), with_members=node.with_members)
@@ -128,7 +128,7 @@ def root_output(root: Root, node: Node, offset: int) -> RootOutput:
     return RootOutput(root, offset, projected, variable_indexes, _serves_all(node), deduplicator)
 
 
-def _serves_all(node: Node) -> bool:
+def _serves_all(node: PlanNode) -> bool:
     """Whether a node serves all subscriptions with its pattern, whenever they started."""
     return node.start is None and node.owner is None
 

@@ -43,7 +43,7 @@ from motet.engine.detect.table_kernels import (
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
-from motet.plan.graph import LEFT_FIRST, Kind, Node, variable_number
+from motet.plan.graph import LEFT_FIRST, Kind, PlanNode, variable_index
 
 LEFT, RIGHT = 0, 1
 
@@ -92,7 +92,7 @@ class PairingOperator:
     the projection. ``variable_maps`` has, by side, the column of each variable of the result.
     """
 
-    def __init__(self, node: Node, variable_maps: Sequence[Sequence[int]], widths: Sequence[int]) -> None:
+    def __init__(self, node: PlanNode, variable_maps: Sequence[Sequence[int]], widths: Sequence[int]) -> None:
         assert node.context is not None, "pairing operators have a context"
         relation = node.operator.relation
         self._node = node
@@ -104,10 +104,10 @@ class PairingOperator:
         self._key_columns = self._find_key_columns()
         self._unconditional = PairTest(self._relation, self._bound, False, _NO_ALLOWED)
         self._result_columns = self._find_result_columns()
-        self._nullable = [variable_number(name) for name in node.joined if name not in node.keys]
+        self._nullable = [variable_index(name) for name in node.joined_variables if name not in node.key_variables]
         self._opens = np.array([relation not in _RIGHT_FIRST, relation not in LEFT_FIRST])
         self._one_side_open = self._context in _CONSUMES_ALL and not self._opens.all()
-        self._order = [[variable_number(name) for name in names] for names in node.order or ((), ())]
+        self._order = [[variable_index(name) for name in names] for names in node.order or ((), ())]
         self._may_share_events = relation not in (Relation.BEFORE, Relation.AFTER)
         self._pending = [empty_table(width, with_members=node.with_members) for width in widths]
         self._open = [*self._pending]
@@ -142,7 +142,9 @@ class PairingOperator:
     def _find_key_columns(self) -> Ints:
         """The columns that are equal in every pair, for each table of the left and of the right side."""
         node, relation = self._node, self._node.operator.relation
-        columns = [tuple(VALUES + side[variable_number(name)] for side in self._variable_maps) for name in node.keys]
+        columns = [
+            tuple(VALUES + side[variable_index(name)] for side in self._variable_maps) for name in node.key_variables
+        ]
         if relation is not None and node.context is not Context.RECENT:
             columns += _EQUAL_TIMES.get(relation, ())
         return np.array(columns, np.int64).reshape(len(columns), 2).T.repeat(_TABLES, axis=0)

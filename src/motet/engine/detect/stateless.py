@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from motet.engine.detect.columns import END, START, VALUES
 from motet.engine.detect.occurrences import Occurrences, concatenate
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
-from motet.plan.graph import Node
+from motet.plan.graph import PlanNode
 
 
 class StatelessOperator:
@@ -31,7 +31,7 @@ class OrOperator(StatelessOperator):
 class WithinOperator(StatelessOperator):
     """A WITHIN d, where no operator below applies the bound."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         self._bound = node.operator.window or 0
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
@@ -42,7 +42,7 @@ class WithinOperator(StatelessOperator):
 class FilterOperator(StatelessOperator):
     """A FILTER(…), where no operator below applies the condition."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PlanNode) -> None:
         assert node.condition is not None, "a FILTER has a condition"
         self._condition = RowCondition(node.condition)
 

@@ -18,7 +18,7 @@ from motet.engine.match.verify import is_any, leaf_of
 from motet.language.syntax import Event, Filter, Pattern, Select, Signal, Subscription, Within
 from motet.language.visibility import leaf_variables
 from motet.model.terms import RDF_TYPE
-from motet.plan.leaves import EVENT, LeafPredicates, Prefix, Read, normalise
+from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, Prefix, PropertyRead, normalise
 from motet.sparql.algebra import EMPTY
 
 MOST_CHOICES = 32  # combinations of an IN's terms that are worth an entry each
@@ -87,7 +87,7 @@ class _Reading:
     def __init__(self, leaf: LeafPredicates) -> None:
         self.leaf = leaf
         variables = Counter(read.variable for read in leaf.reads)
-        own = {read.variable: read for read in leaf.reads if read.variable != EVENT}
+        own = {read.variable: read for read in leaf.reads if read.variable != EVENT_VARIABLE}
         choices = {choice.variable: choice.terms for choice in leaf.choices if choice.variable in own}
         ranges = [test for test in leaf.ranges if test.variable in own]
         spans = {v: [interval(t.operator, t.constant) for t in ranges if t.variable == v] for v in own}
@@ -121,14 +121,14 @@ class _Reading:
             leaf.residue == EMPTY
             and not leaf.joins
             and answered == len(leaf.tests())
-            and EVENT not in variables
+            and EVENT_VARIABLE not in variables
             and all(count == 1 for count in variables.values())
             and variables.keys().isdisjoint(leaf.during or ())
         )
 
     def source(self, variable: str) -> Source | None:
         """Where the leaf's variable comes from; None for one the leaf does not bind."""
-        if variable == EVENT:
+        if variable == EVENT_VARIABLE:
             return Source(EVENT_SOURCE)
         if self.leaf.during and variable in self.leaf.during:
             return Source(END_SOURCE if variable == self.leaf.during[1] else START_SOURCE)
@@ -137,11 +137,11 @@ class _Reading:
                 return Source(WITNESS_SOURCE, place)
         if variable in self._ranges:
             return Source(WITNESS_SOURCE, len(self._parts) + self._ranges.index(variable))
-        read: Read | None = self.free.get(variable)
+        read: PropertyRead | None = self.free.get(variable)
         return Source(READ_SOURCE, predicate=read.predicate) if read else None
 
 
-def _beginnings(own: Mapping[str, Read], begun: Mapping[str, Prefix]) -> dict[str, tuple[Beginning, str]]:
+def _beginnings(own: Mapping[str, PropertyRead], begun: Mapping[str, Prefix]) -> dict[str, tuple[Beginning, str]]:
     return {variable: beginning(own[variable].predicate, test) for variable, test in sorted(begun.items())}
 
 

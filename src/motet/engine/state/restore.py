@@ -19,7 +19,7 @@ from motet.engine.detect.order import Sides, break_ties
 from motet.engine.state.rows import EventContent, StateRows
 from motet.language.syntax import Context
 from motet.model.batches import RECORDS
-from motet.plan.graph import PAIRING, Kind, variable_number
+from motet.plan.graph import PAIRING, Kind, variable_index
 
 _FIELDS = ("subject", "predicate", "object")
 _SIDES = {"open left": 0, "open right": 1}
@@ -58,7 +58,7 @@ def restore_order(operator_node: OperatorNode, name: str, table: Occurrences, di
         return table  # it pairs in any order
     if node.kind in PAIRING and name in _SIDES:
         side = _SIDES[name]
-        variables = [variable_number(variable) for variable in node.order[side]] if node.order else []
+        variables = [variable_index(variable) for variable in node.order[side]] if node.order else []
         projected = table.project(operator_node.variable_maps[side])
         return table.take(_completion_order(table, projected, dictionary, variables))
     if node.kind is Kind.TIMES and name == "counted":

@@ -19,9 +19,9 @@ from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
 from motet.model.control import entailment_of
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.plan.builder import build
-from motet.plan.derivation_edges import feeds
-from motet.plan.graph import Kind, Meeting, Plan
+from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import derivation_edges
+from motet.plan.graph import Kind, Plan, RouteKind
 from motet.plan.partitioning import Component, components
 
 LeafKeys = Mapping[int, tuple[str, ...]]  # by leaf, the variables of the partition key
@@ -32,7 +32,7 @@ class DetectionGroup:
     """Subscriptions that are detected together."""
 
     subscriptions: tuple[Subscription, ...]
-    route_kind: Meeting
+    route_kind: RouteKind
     keys: LeafKeys  # empty unless events are routed by key
     may_duplicate: bool = False  # several buckets may compute the same notification
     may_occur_without_events: bool = False
@@ -93,7 +93,7 @@ def _derivation_edges(ungrouped: JobPlan) -> list[tuple[str, str]]:
     if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return []
     reasoner = Reasoner(ungrouped.background, Entailment(ungrouped.resolved_entailment))
-    return sorted({(edge.producer, edge.consumer) for edge in feeds(build(subscriptions), reasoner)})
+    return sorted({(edge.producer, edge.consumer) for edge in derivation_edges(build_plan(subscriptions), reasoner)})
 
 
 def _connected(edges: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -111,15 +111,15 @@ def _group(subscriptions: Sequence[Subscription], prototype: Kernel, linked: set
     plan_components = components(plan)
     if len(plan_components) == 1 and not linked.intersection(subscription.name for subscription in members):
         (component,) = plan_components
-        if component.stateless:
-            return DetectionGroup(members, Meeting.EVENT, {})
+        if component.is_stateless:
+            return DetectionGroup(members, RouteKind.EVENT, {})
         keys = _leaf_keys(plan, component)
         hidden = [root.node for root in plan.roots if not _projects_key(plan, component, root.subscription.name)]
         if keys and not any(plan.nodes[node].with_members for node in hidden):
-            return DetectionGroup(members, Meeting.KEY, keys, may_duplicate=bool(hidden))
+            return DetectionGroup(members, RouteKind.KEY, keys, may_duplicate=bool(hidden))
     has_no = any(node.kind is Kind.NO for node in plan.nodes)
     has_since = any(subscription.since is not None for subscription in members)
-    return DetectionGroup(members, Meeting.HOME, {}, may_occur_without_events=has_no and has_since)
+    return DetectionGroup(members, RouteKind.SINGLE, {}, may_occur_without_events=has_no and has_since)
 
 
 def _leaf_keys(plan: Plan, component: Component) -> LeafKeys:
@@ -128,7 +128,7 @@ def _leaf_keys(plan: Plan, component: Component) -> LeafKeys:
     for node in component.nodes if component.keys else ():
         for edge in plan.nodes[node].children:
             if plan.nodes[edge.child].kind is Kind.LEAF:
-                child_names = {parent: child for child, parent in edge.names}
+                child_names = {parent: child for child, parent in edge.renaming}
                 key = tuple(child_names[name] for name in component.key(node))
                 if keys.setdefault(edge.child, key) != key:
                     return {}

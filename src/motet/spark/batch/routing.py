@@ -22,7 +22,7 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.verify import is_single
 from motet.language.syntax import Leaf, Select, Subscription
-from motet.plan.graph import Kind, Meeting, Plan
+from motet.plan.graph import Kind, Plan, RouteKind
 from motet.spark.batch.job_plan import DetectionGroup, JobPlan
 
 BUCKETS = 64  # of a group that is routed by key or by event
@@ -44,7 +44,7 @@ class RoutedLeaf:
     """A leaf of a detection group; ``key`` has indices into the variables it projects, which are sorted by name."""
 
     group: int
-    route_kind: Meeting
+    route_kind: RouteKind
     subscription: Subscription
     key: tuple[int, ...] = ()
 
@@ -106,7 +106,7 @@ class BucketFilter:
     bucket: int
 
     def __call__(self, leaf: int, table: Occurrences, dictionary: Dictionary) -> Occurrences:
-        node = self.plan.ids.index(leaf)
+        node = self.plan.builder_ids.index(leaf)
         variables = self.plan.nodes[node].variables
         columns = [variables.index(name) for name in self.group.keys[node]]
         distinct, key_indices = np.unique(table.values[:, columns], axis=0, return_inverse=True)
@@ -118,9 +118,9 @@ class BucketFilter:
 def _group_leaves(index: int, group: DetectionGroup, plan: Plan) -> Iterator[RoutedLeaf]:
     """The leaves of a group, and its single-event subscriptions."""
     for node in plan.nodes:
-        if node.kind is Kind.LEAF and node.operator.match is not None:
-            event = plan.events[node.operator.match]
-            key = [plan.leaf_names[node.operator.match][name] for name in group.keys.get(node.id, ())]
+        if node.kind is Kind.LEAF and node.operator.leaf_id is not None:
+            event = plan.events[node.operator.leaf_id]
+            key = [plan.leaf_names[node.operator.leaf_id][name] for name in group.keys.get(node.id, ())]
             projected = tuple(sorted(set(key)))
             subscription = Subscription("", (event,), Leaf(event.name), delivery=Select(projected))
             yield RoutedLeaf(index, group.route_kind, subscription, tuple(map(projected.index, key)))
@@ -132,12 +132,12 @@ def _group_leaves(index: int, group: DetectionGroup, plan: Plan) -> Iterator[Rou
 def _buckets(leaf: RoutedLeaf, solutions: pa.RecordBatch, ids: pa.Array, events: Ints) -> Ints:
     """The bucket of each solution of a leaf."""
     match leaf.route_kind:
-        case Meeting.KEY:
+        case RouteKind.KEY:
             width = len(set(leaf.key))
             terms = solutions.column("bindings").flatten().field("term").dictionary_encode()
             keys = np.asarray(terms.indices).reshape(len(events), width)[:, list(leaf.key)]
             return _hash_keys(keys, terms.dictionary.to_pylist())
-        case Meeting.EVENT:
+        case RouteKind.EVENT:
             event_ids = ids.take(pa.array(events)).dictionary_encode()
             return _hash_keys(np.asarray(event_ids.indices)[:, None], event_ids.dictionary.to_pylist())
     return np.zeros(len(events), np.int64)

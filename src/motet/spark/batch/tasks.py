@@ -31,7 +31,7 @@ from motet.model.batches import (
     notification_rows,
     stamp,
 )
-from motet.plan.graph import Meeting
+from motet.plan.graph import RouteKind
 from motet.spark.batch.events import ORIGIN, Batches, FileSplits, read_splits
 from motet.spark.batch.job_plan import JobPlan
 from motet.spark.batch.routing import ROUTES, BucketFilter, RoutedEvents
@@ -208,7 +208,7 @@ class GroupProcessors:
         if index not in self._prototypes:
             self._prototypes[index] = self.plan.prototype.anew(group.subscriptions)
         prototype = self._prototypes[index]
-        leaf_filter = BucketFilter(group, prototype.plan(), bucket) if group.route_kind is Meeting.KEY else None
+        leaf_filter = BucketFilter(group, prototype.plan(), bucket) if group.route_kind is RouteKind.KEY else None
         return prototype.anew(group.subscriptions, leaf_filter)
 
 

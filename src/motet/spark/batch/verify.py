@@ -26,8 +26,8 @@ from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
 from motet.model.control import ControlState, entailment_of
 from motet.model.records import BackgroundChange, Subscribe
-from motet.plan.builder import build
-from motet.plan.derivation_edges import feeds
+from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import derivation_edges
 from motet.spark.batch.events import Batches
 from motet.spark.batch.run import cached, plain_errors
 from motet.spark.session import parallelism, session
@@ -156,7 +156,7 @@ def _inseparable(subscriptions: Sequence[Subscription], background: frozenset[Tr
     by_index = [replace(subscription, name=str(index)) for index, subscription in enumerate(rest)]  # names may repeat
     reasoner = background_of(background, entailment_of(background)).reasoner
     for producer in upstream:
-        edges = feeds(build([replace(producer, name="producer"), *by_index]), reasoner)
+        edges = derivation_edges(build_plan([replace(producer, name="producer"), *by_index]), reasoner)
         linked.update(rest[int(edge.consumer)].name for edge in edges)
     return [*([linked] if linked else []), *({name} for name in sorted(names - linked))]
 

@@ -17,7 +17,7 @@ from motet.language.parse import parse
 from motet.language.syntax import Construct, Event, Events, Select, Subscription
 from motet.language.visibility import visible_variables
 from motet.model.errors import SubscriptionError, UsageError
-from motet.plan.graph import Meeting
+from motet.plan.graph import RouteKind
 from motet.plan.leaves import normalise
 from motet.sparql.algebra import Extend, NegatedSet, Triple, Values, variable_name
 from motet.sparql.prologue import read_prologue
@@ -197,7 +197,7 @@ def _with_roles(subscription: Subscription) -> Subscription:
 def _roles(subscription: Subscription) -> Iterator[Role]:
     """Rows are spread by columns if every EVENT reads the whole key from columns; else all meet in one place."""
     found = routes(subscription)
-    if all(route.meeting is Meeting.EVENT for route in found.values()):
+    if all(route.kind is RouteKind.EVENT for route in found.values()):
         yield from (Role(subscription.name, event.name, None) for event in subscription.events)
         return
     keys = {}
@@ -205,8 +205,8 @@ def _roles(subscription: Subscription) -> Iterator[Role]:
         leaf, _ = normalise(event)
         reads = {read.variable: column_name(read.predicate[1:-1]) for read in leaf.reads}
         route = found[event.name]
-        if route.meeting is Meeting.KEY and all(name in reads for name in route.names):
-            keys[event.name] = tuple(reads[name] for name in route.names)
+        if route.kind is RouteKind.KEY and all(name in reads for name in route.key):
+            keys[event.name] = tuple(reads[name] for name in route.key)
     is_spread = len(keys) == len(subscription.events)
     yield from (Role(subscription.name, one.name, keys[one.name] if is_spread else ()) for one in subscription.events)
 
