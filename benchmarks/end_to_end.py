@@ -31,7 +31,6 @@ from motet.codec.decode import decode_bytes
 from motet.engine import kernel as kernel_module
 from motet.engine import telling as telling_module
 from motet.engine.kernel import Kernel
-from motet.engine.match.matcher import Matcher
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.batches import event_records, stamp, tick_record
@@ -128,7 +127,7 @@ class Stages:
     @contextmanager
     def watched(self, kernel: Kernel) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
-            ("match", Matcher, "notify"),
+            ("match", kernel_module, "notify"),
             ("match for detection", kernel._work.leaves, "occurrences"),
             ("detect and deliver", kernel._memory.detector, "advance"),
             ("notifications of detection", telling_module, "notifications"),

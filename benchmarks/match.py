@@ -26,13 +26,13 @@ from benchmarks.parts.figures import load, rate, tell
 
 from motet.engine.match.encode import encode
 from motet.engine.match.index import ANY_LENGTH, Index, Leaves
-from motet.engine.match.leaf import entry
+from motet.engine.match.leaf import LeafQuery, entry
 from motet.engine.match.segment import Block
+from motet.engine.match.single_events import decided_notifications, single_event_leaf
 from motet.engine.match.solutions import Batch, solutions
 from motet.engine.match.vocabulary import vocabulary
 from motet.jit.compiled import compiled
 from motet.language.parse import parse
-from motet.language.syntax import Subscription
 from motet.model.batches import EVENTS, TIME, TRIPLE
 from motet.model.terms import XSD
 
@@ -45,10 +45,10 @@ GOAL_REGISTERED, GOAL_BYTES, GOAL_GROWTH = 0.5e6, 300, 2.0
 ESPER = 6.0  # µs an event with 1 M such subscriptions, measured once on a machine of this kind: 5 to 7
 
 
-def template(number: int, key: str, category: str, low: float, high: float) -> Subscription:
+def template(number: int, key: str, category: str, low: float, high: float) -> LeafQuery:
     body = f"?e <{NS}k> {key} ; <{NS}cat> {category} ; <{NS}v> ?v FILTER(?v >= {low} && ?v <= {high})"
     (found,) = parse(f"SUBSCRIPTION s{number} EVENT e {{ {body} }} WHEN e SELECT ?e ?v")
-    return found
+    return single_event_leaf(found)
 
 
 class Parameters:
@@ -67,13 +67,13 @@ class Parameters:
     def _terms(self, name: str, numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
         return pc.binary_join_element_wise(f"<{NS}{name}/", pa.array(numbers).cast(pa.string()), ">", "")
 
-    def subscription(self, leaf: int) -> Subscription:
+    def leaf(self, leaf: int) -> LeafQuery:
         key, category = self.key[leaf].as_py(), self.category[leaf].as_py()
         return template(leaf, key, category, self.low[leaf], self.high[leaf])
 
     def register(self) -> Index:
         """All of them, in one go."""
-        like = entry(self.subscription(0))
+        like = entry(self.leaf(0))
         assert like.form is not None, "the template needs no verifying"
         count = len(self.names)
         columns = {f"<{NS}k>": self.key, f"<{NS}cat>": self.category}
@@ -81,7 +81,7 @@ class Parameters:
         terms = tuple(columns[predicate] for predicate in like.shape.parts)
         block = Block(like.shape, terms, intervals, np.arange(count, dtype=np.int32))
         longest = np.full(count, ANY_LENGTH)
-        leaves = Leaves(self.names, (like.form,), np.zeros(count, np.int32), longest, self.subscription)
+        leaves = Leaves(self.names, (like.form,), np.zeros(count, np.int32), longest, self.leaf)
         return Index().plus_table([block], leaves)
 
 
@@ -157,7 +157,7 @@ def measure(count: int, each: int, size: int) -> dict[str, float]:
     searching = best(lambda: group.segment.search(quads))
 
     def notify() -> None:
-        solutions(whole, hits, leaves.forms, leaves.form, numbers).notifications(leaves.names)
+        decided_notifications(solutions(whole, hits, leaves.forms, leaves.form, numbers), leaves.names)
 
     telling = best(notify, 3)
     return {

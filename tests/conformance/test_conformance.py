@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from motet.engine.match.verify import is_single
+from motet.engine.match.single_events import is_single_event
 from motet.fuzz.case import Case, packed, scoped, unscoped
 from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files, spark_stream
 from motet.fuzz.files import read_case, read_lines
@@ -70,7 +70,7 @@ def on_spark() -> Iterator[dict[str, list[str]]]:
     for name, folder in CASES.items():
         if mark_of("spark", name) is None:
             case = read_case(folder)
-            groups.setdefault((case.ontology, all(map(is_single, case.subscriptions))), {})[name] = case
+            groups.setdefault((case.ontology, all(map(is_single_event, case.subscriptions))), {})[name] = case
     runs = [(matched if single else detected)(group) for (_, single), group in groups.items()]
     yield {name: lines for run in runs for name, lines in run.items()}
     running.stop()

@@ -52,7 +52,7 @@ def at_work(kernel: Kernel) -> dict[str, object]:
         },
         "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaves._leaves.values()},
         "waiting": {digests[id_]: list(lives) for id_, lives in work.waiting.at.items()},
-        "matched": sorted(one.name for one in work.matcher.subscriptions) if work.matcher else [],
+        "matched": sorted(one.name for one in work.matcher.leaves) if work.matcher else [],
         "fed": kernel.fed(),
     }
 

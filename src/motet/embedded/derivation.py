@@ -17,7 +17,7 @@ import pyarrow as pa
 from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
 from motet.engine.lives import parsed
-from motet.engine.match.verify import is_single
+from motet.engine.match.single_events import is_single_event
 from motet.engine.warm_up import get_ready
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.syntax import Subscription
@@ -226,7 +226,7 @@ def _needed_from(snapshot: Snapshot, stop: int) -> int:
     ranges = [
         (subscribe.offset, stop if end is None else end)
         for subscribe, end in registrations(snapshot.control_records(Subscribe, Unsubscribe, stop=stop))
-        if not is_single(parsed(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
+        if not is_single_event(parsed(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
     ]
     for first, end in sorted(ranges, key=lambda range_: -range_[1]):
         if end == stop or end > needed:

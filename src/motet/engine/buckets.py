@@ -22,7 +22,7 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import root_output
 from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
-from motet.engine.match.verify import is_single
+from motet.engine.match.single_events import is_single_event
 from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState
 from motet.model.records import BackgroundChange, Subscribe, control_records
@@ -123,7 +123,7 @@ def routes(subscription: Subscription) -> Mapping[str, Route]:
     plan = builder.plan([root])
     (part,) = components(plan)
     places = {event.name: builder.leaf(event)[0] for event in subscription.events}
-    if part.is_stateless and not is_single(subscription):  # whose past alone is read in a bucket, once
+    if part.is_stateless and not is_single_event(subscription):  # whose past alone is read in a bucket, once
         return dict.fromkeys(places, Route(RouteKind.EVENT))
     keys = _keys(plan, part, _shown(plan, root))
     if keys.keys() >= set(places.values()):

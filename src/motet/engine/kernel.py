@@ -22,7 +22,7 @@ from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
 from motet.engine.detect.output import merge_notifications, root_output
 from motet.engine.lives import Life, Past, parsed
-from motet.engine.match.verify import is_single
+from motet.engine.match.single_events import is_single_event, notify, notify_small
 from motet.engine.memory import Memory
 from motet.engine.reading import FilteredRecords, RecordSlice, slice_at_controls
 from motet.engine.saving_memory import lives_of, resume, saved
@@ -123,7 +123,7 @@ class Kernel:
         seen = [record for record in records if not record.late]
         self._memory.has_events = self._memory.has_events or bool(seen)
         self._memory.last = records[-1].offset
-        return self._work.matcher.tell(seen) if seen and self._work.matcher else []
+        return notify_small(self._work.matcher, seen) if seen and self._work.matcher else []
 
     def spread(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
         """What some more records mean to those who wait for single EVENTs; and the offsets of events that may combine
@@ -139,7 +139,7 @@ class Kernel:
                 continue
             self._put_to_work()
             if self._work.matcher:
-                told.append(self._work.matcher.notify(part.events))
+                told.append(notify(self._work.matcher, part.events))
             for id_, table in self._work.leaves.occurrences(part.events, self.names).items():
                 numbers = self._buckets_of(self._buckets, id_, table)
                 places.append(np.stack([numbers, table.columns[FIRST_OFFSET]], axis=1))
@@ -191,7 +191,7 @@ class Kernel:
         """Single EVENTs are matched before events are spread; only their past and derived events are for buckets."""
         if self._buckets is None or self._bucket is None:
             return False
-        if is_single(subscription) and not past and subscription.name not in self._buckets.fed:
+        if is_single_event(subscription) and not past and subscription.name not in self._buckets.fed:
             return True
         return not self._buckets.has(self._bucket, subscription)
 
@@ -201,7 +201,7 @@ class Kernel:
             life.templates = ConstructTemplates(life.subscription.delivery.templates)
             if life.subscription.since is not None:
                 self._reaching_back.add(life.subscription.name)
-        if not is_single(life.subscription):
+        if not is_single_event(life.subscription):
             self._root(life)
 
     def _put(self, life: Life) -> None:
@@ -269,7 +269,7 @@ class Kernel:
             return []
         self._put_to_work()
         is_matching = self._bucket is None and len(part.events) > 0
-        found = [self._work.matcher.notify(part.events)] if is_matching and self._work.matcher else []
+        found = [notify(self._work.matcher, part.events)] if is_matching and self._work.matcher else []
         if self._work.waiting.at or told:
             frontier = Frontier.from_records(part.offsets, part.frontiers, before)
             memory.frontier = frontier.current

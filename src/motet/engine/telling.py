@@ -25,6 +25,7 @@ from motet.engine.detect.output import (
     sorted_output,
 )
 from motet.engine.lives import Life
+from motet.engine.match.single_events import notify
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
 from motet.engine.work import Work
@@ -145,7 +146,7 @@ class Telling:
         consumers = [lives[name] for name in fed if not lives[name].root]
         if self.memory.past or not consumers or self.work.matcher is None:
             return []
-        found = self.work.matcher.notify(events)
+        found = notify(self.work.matcher, events)
         index = found.schema.get_field_index("offset")
         places = emitted[np.asarray(found.column(index)) - int(events.column("offset")[0].as_py())]
         found = found.set_column(index, found.schema.field(index), pa.array(places))

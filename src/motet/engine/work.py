@@ -11,6 +11,7 @@ from motet.engine.feeding import Feeding
 from motet.engine.lives import Life
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.registered import Registered
+from motet.engine.match.single_events import single_event_leaf
 from motet.engine.memory import Memory
 from motet.engine.sharing import Sharing
 from motet.plan.builder import NodeReferences
@@ -75,7 +76,7 @@ class Work:
         gone = [life for name in names if (life := before.get(name)) and life is not now.get(name)]
         come = [life for name in names if (life := now.get(name)) and life is not before.get(name)]
         background, builder = (backgrounds.current, backgrounds.entailment), sharing.builder
-        singles = [life.subscription for life in come if life.root is None]
+        singles = [single_event_leaf(life.subscription) for life in come if life.root is None]
         self._singles.change(singles, {life.subscription.name for life in gone if life.root is None}, *background)
         new, lost = self._exchange(come, gone)
         memory.detector.update(new, lost, builder.nodes)

@@ -12,12 +12,13 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.jobs.replay import Replay
 from motet.jobs.run import EventFiles, Job, OnRejected
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
-from motet.language.syntax import Construct, Leaf, Signal, Subscription
+from motet.language.syntax import Construct, Subscription
 from motet.model.batches import TIME, Triple, event_rows, micros
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
@@ -116,12 +117,17 @@ def _leaf_filter(
 ) -> Callable[[pa.RecordBatch], set[str]]:
     """A function that returns the ids of a batch's events that match a leaf of the subscriptions."""
     leaves = [
-        Subscription(f"leaf-{index}-{event.name}", (event,), Leaf(event.name), delivery=Signal())
+        LeafQuery(f"{index} {event.name}", event, ())
         for index, subscription in enumerate(subscriptions)
         for event in subscription.events
     ]
     matcher = Matcher(tuple(leaves), background, entailment)
-    return lambda batch: {event for (event,) in matcher.notify(batch).column("events").to_pylist()}
+
+    def matching(batch: pa.RecordBatch) -> set[str]:
+        ids = batch.column("id")
+        return {ids[event].as_py() for matches in matcher.solve(batch) for event in matches.events().tolist()}
+
+    return matching
 
 
 def from_lake(

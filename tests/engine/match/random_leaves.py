@@ -7,8 +7,9 @@ from random import Random
 
 import pyarrow as pa
 
+from motet.engine.match.leaf import LeafQuery
+from motet.engine.match.single_events import single_event_leaf
 from motet.language.parse import parse
-from motet.language.syntax import Subscription
 from motet.model.batches import EVENTS, Triple
 from motet.model.errors import SubscriptionError
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD
@@ -154,7 +155,12 @@ def _body(random: Random) -> str:
     return " ".join(parts)
 
 
-def random_subscription(random: Random, name: str) -> Subscription:
+def leaves_of(text: str) -> tuple[LeafQuery, ...]:
+    """The leaves of single-event subscriptions."""
+    return tuple(map(single_event_leaf, parse(text)))
+
+
+def random_leaf(random: Random, name: str) -> LeafQuery:
     """One that the language accepts."""
     while True:
         body = _body(random)
@@ -165,6 +171,6 @@ def random_subscription(random: Random, name: str) -> Subscription:
         delivery = random.choice(("", "", "SIGNAL", "EVENTS", f"SELECT {wanted}", f"SELECT {wanted}"))
         text = f"SUBSCRIPTION {name} EVENT e {typed}{during} {{ {body} }} WHEN e {guard} {delivery}"
         try:
-            return parse(text)[0]
+            return leaves_of(text)[0]
         except SubscriptionError:
             continue

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.match.random_leaves import batch_of, random_batch, random_subscription
+from tests.engine.match.random_leaves import batch_of, leaves_of, random_batch, random_leaf
 from tests.ontology.random_ontologies import defined, fact, merging, owl_axiom, triples
 
 from motet.engine.match.asked import Asked
@@ -18,6 +18,7 @@ from motet.engine.match.closing import Background
 from motet.engine.match.index import Index
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.needs import needs_rules
+from motet.engine.match.single_events import notify, single_event_matcher
 from motet.language.parse import parse
 from motet.model.batches import Triple, notification_rows
 from motet.model.notifications import Notification
@@ -37,7 +38,7 @@ def renamed(turtle: list[str]) -> list[Triple]:
 
 def told(matcher: Matcher, events: pa.RecordBatch) -> list[tuple[Notification, int]]:
     """The notifications; those of one event in a fixed order, which the matcher does not promise."""
-    return sorted(notification_rows(matcher.notify(events)), key=lambda pair: (pair[1], pair[0].sort_key))
+    return sorted(notification_rows(notify(matcher, events)), key=lambda pair: (pair[1], pair[0].sort_key))
 
 
 CLOSING = "motet.engine.match.closing.needs_rules"
@@ -54,7 +55,7 @@ PER_TRIPLE = ("motet.engine.match.needs.INFERRED_PER_TRIPLE", "motet.ontology.en
 def test_no_leaf_sees_what_is_left_out(axioms: list[str], facts: list[str], seed: int, limit: int) -> None:
     """Random leaves over random ontologies tell the same as when every event is closed, up to any limit."""
     random = Random(seed)
-    subscriptions = tuple(random_subscription(random, f"s{number}") for number in range(random.randint(1, 5)))
+    subscriptions = tuple(random_leaf(random, f"s{number}") for number in range(random.randint(1, 5)))
     matcher = Matcher(subscriptions, frozenset(renamed([*axioms, *facts])), "owl-rl")
     matcher._background.reasoner.limit = limit
     events = random_batch(random, 8)
@@ -66,7 +67,7 @@ def test_no_leaf_sees_what_is_left_out(axioms: list[str], facts: list[str], seed
 
 def closed(ontology: str, leaf: str, *events: str) -> list[bool]:
     """Which of some events one leaf needs closed."""
-    asked = Asked(Index().plus(parse(f"SUBSCRIPTION s EVENT e {leaf} WHEN e")).groups)
+    asked = Asked(Index().plus(leaves_of(f"SUBSCRIPTION s EVENT e {leaf} WHEN e")).groups)
     batch = batch_of([(f"urn:e:{number}", triples(event)) for number, event in enumerate(events)])
     found: list[bool] = needs_rules(batch, Reasoner(triples(ontology)), asked).tolist()
     return found
@@ -105,7 +106,7 @@ def test_an_event_that_says_same_as_is_closed() -> None:
 
 def test_leaves_that_are_gone_ask_for_nothing() -> None:
     """Only living leaves count, also while the segment still knows the others."""
-    index = Index().plus(parse("SUBSCRIPTION a EVENT e : <urn:A> WHEN e SUBSCRIPTION b EVENT e : <urn:B> WHEN e"))
+    index = Index().plus(leaves_of("SUBSCRIPTION a EVENT e : <urn:A> WHEN e SUBSCRIPTION b EVENT e : <urn:B> WHEN e"))
     assert Asked(index.groups).classes == {"<urn:A>", "<urn:B>"}
     assert Asked(index.without({"a"}).groups).classes == {"<urn:B>"}
 
@@ -116,17 +117,17 @@ def test_an_event_that_may_pass_the_limit_is_closed() -> None:
     ontology = ":near a owl:TransitiveProperty ."
     assert closed(ontology, ": <urn:x:A>", f":e a :A . {chain} .", ":e a :A ; :near :n1 .") == [True, False]
     subscriptions = parse("SUBSCRIPTION s EVENT e : <urn:x:A> WHEN e")
-    matcher = Matcher(tuple(subscriptions), frozenset(triples(ontology)), "owl-rl")
-    found = matcher.notify(batch_of([("urn:x:e", triples(f":e a :A . {chain} .")), ("urn:x:f", triples(":f a :A ."))]))
+    matcher = single_event_matcher(subscriptions, frozenset(triples(ontology)), "owl-rl")
+    found = notify(matcher, batch_of([("urn:x:e", triples(f":e a :A . {chain} .")), ("urn:x:f", triples(":f a :A ."))]))
     assert found.column("events").to_pylist() == [["urn:x:f"]]
 
 
 def test_graphs_are_closed_all_the_same() -> None:
     """The verifier's graph has what rules derive, whether or not the index asked for it."""
     background = Background(frozenset(triples(INVERSE)), "owl-rl")
-    matcher = Matcher(
+    matcher = single_event_matcher(
         tuple(parse("SUBSCRIPTION s EVENT e { ?r <urn:x:holds> ?e } WHEN e SELECT ?r")), frozenset(triples(INVERSE))
     )
     events = batch_of([("urn:x:e", triples(":e :room :r ."))])
     assert len(background.reasoner.close(triples(":e :room :r ."))) == 2
-    assert matcher.notify(events).column("bindings").to_pylist() == [[{"variable": "r", "term": "<urn:x:r>"}]]
+    assert notify(matcher, events).column("bindings").to_pylist() == [[{"variable": "r", "term": "<urn:x:r>"}]]

@@ -6,14 +6,13 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.match.random_leaves import LITERALS, PREDICATES, batch_of, random_background, random_batch
+from tests.engine.match.random_leaves import LITERALS, PREDICATES, batch_of, leaves_of, random_background, random_batch
 
 from motet.engine.match.encode import encode
 from motet.engine.match.index import Index
 from motet.engine.match.search_kernels import KIND, PREDICATE, REF
 from motet.engine.match.values import comparable
 from motet.engine.match.vocabulary import vocabulary
-from motet.language.parse import parse
 from motet.model.batches import event_rows
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.ontology.entailment import Entailment, Reasoner
@@ -66,7 +65,7 @@ def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
 
 def test_equal_codes_are_not_equal_terms() -> None:
     """When another term happens to have the code of a constant, it is still another term."""
-    index = Index().plus(parse("SUBSCRIPTION s EVENT e { ?e <urn:p> <urn:wanted> } WHEN e"))
+    index = Index().plus(leaves_of("SUBSCRIPTION s EVENT e { ?e <urn:p> <urn:wanted> } WHEN e"))
     known = vocabulary(index.predicates, set(), {}, {})
     events = batch_of([(f"urn:{o}", [(f"<urn:{o}>", "<urn:p>", f"<urn:{o}>")]) for o in ("wanted", "others")])
     found = encode(events, known)

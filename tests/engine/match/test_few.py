@@ -6,11 +6,12 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from tests.engine.match.random_leaves import random_background, random_batch, random_subscription
+from tests.engine.match.random_leaves import leaves_of, random_background, random_batch, random_leaf
 
 from motet.engine.kernel import Kernel
-from motet.engine.match.few import MOST_HITS, tell_few
+from motet.engine.match.few import MOST_HITS
 from motet.engine.match.matcher import Matcher
+from motet.engine.match.single_events import notify, notify_small
 from motet.language.parse import parse
 from motet.model.batches import RecordRow, event_records, event_rows, notification_rows, record_batch
 from motet.model.notifications import Notification
@@ -30,7 +31,9 @@ def by_event(found: Told) -> Told:
 
 
 def plain(matcher: Matcher, rows: list[RecordRow]) -> Told | None:
-    return tell_few(rows, matcher._index.groups, matcher._vocabulary, matcher._predicates)
+    if matcher.solve_small(rows) is None:
+        return None
+    return notify_small(matcher, rows)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
@@ -39,13 +42,13 @@ def test_both_ways_tell_the_same(first: int) -> None:
     for seed in range(first, first + 20):
         random = Random(seed)
         background = random_background(random) if random.random() < 0.3 else frozenset()
-        subscriptions = tuple(random_subscription(random, f"s{number}") for number in range(random.randint(1, 8)))
-        matcher = Matcher(subscriptions, background, "none" if not background else random.choice(("rdfs", "owl-rl")))
+        leaves = tuple(random_leaf(random, f"s{number}") for number in range(random.randint(1, 8)))
+        matcher = Matcher(leaves, background, "none" if not background else random.choice(("rdfs", "owl-rl")))
         events = random_batch(random, 6, ("urn:x", "urn:room"))
         rows = rows_of(events)
-        expected = by_event(list(notification_rows(matcher.notify(event_records(events, 0)))))
-        assert by_event(matcher.tell(rows)) == expected, seed
-        assert by_event([told for row in rows for told in matcher.tell([row])]) == expected, seed
+        expected = by_event(list(notification_rows(notify(matcher, event_records(events, 0)))))
+        assert by_event(notify_small(matcher, rows)) == expected, seed
+        assert by_event([told for row in rows for told in notify_small(matcher, [row])]) == expected, seed
 
 
 def test_plain_leaves_take_the_short_way() -> None:
@@ -55,9 +58,9 @@ def test_plain_leaves_take_the_short_way() -> None:
         "SUBSCRIPTION b EVENT e DURING ?t ?u { ?e <urn:k> ?k } WHEN e SELECT ?e ?k ?t ?u",
         "SUBSCRIPTION c EVENT e { ?e <urn:w> ?w } WHEN e SELECT ?w",
     ]
-    matcher = Matcher(parse(texts[0]), entailment="none")
+    matcher = Matcher(leaves_of(texts[0]), entailment="none")
     for text in texts[1:]:
-        matcher = matcher.changed((*matcher.subscriptions, *parse(text)))
+        matcher = matcher.changed((*matcher.leaves, *leaves_of(text)))
     values = {"k": "<urn:1>", "v": '"4"^^<http://www.w3.org/2001/XMLSchema#byte>', "w": '"é"'}
     rows = []
     for n in range(2):
@@ -66,16 +69,16 @@ def test_plain_leaves_take_the_short_way() -> None:
     found = plain(matcher, rows)
     assert found is not None
     assert [offset for _, offset in found] == [5, 5, 5, 6, 6, 6]
-    assert by_event(found) == by_event(list(notification_rows(matcher.notify(record_batch(rows)))))
+    assert by_event(found) == by_event(list(notification_rows(notify(matcher, record_batch(rows)))))
 
 
 def test_many_hits_go_through_columns() -> None:
     """An event that many wait for is left to the way for many."""
     texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MOST_HITS + 1))
-    matcher = Matcher(tuple(subscription for text in texts for subscription in parse(text)), entailment="none")
+    matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)), entailment="none")
     row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
     assert plain(matcher, [row]) is None
-    assert len(matcher.tell([row])) == MOST_HITS + 1
+    assert len(notify_small(matcher, [row])) == MOST_HITS + 1
 
 
 def test_the_kernel_goes_on_from_either() -> None:

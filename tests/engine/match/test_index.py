@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.engine.match.random_leaves import batch_of, random_subscription
+from tests.engine.match.random_leaves import batch_of, leaves_of, random_leaf
 
 from motet.engine.match.encode import encode
 from motet.engine.match.index import Index
 from motet.engine.match.segment import build
 from motet.engine.match.vocabulary import vocabulary
-from motet.language.parse import parse
 
 
 def test_a_segment_gives_back_its_tables() -> None:
     """What a segment is made of can be read from it, and makes the same segment."""
     random = Random(1)
-    index = Index().plus([random_subscription(random, f"s{number}") for number in range(60)])
+    index = Index().plus([random_leaf(random, f"s{number}") for number in range(60)])
     (group,) = index.groups
     predicates = {name: number for number, name in enumerate(index.predicates)}
     again = build(group.segment.blocks(), predicates)
@@ -28,12 +27,12 @@ def test_a_segment_gives_back_its_tables() -> None:
 
 
 def test_segments_stay_few() -> None:
-    """One subscription after the other makes no more segments than their number has binary digits."""
+    """One leaf after the other makes no more segments than their number has binary digits."""
     random = Random(2)
-    subscriptions = [random_subscription(random, f"s{number}") for number in range(50)]
+    leaves = [random_leaf(random, f"s{number}") for number in range(50)]
     index = Index()
-    for count, subscription in enumerate(subscriptions, 1):
-        index = index.plus([subscription])
+    for count, leaf in enumerate(leaves, 1):
+        index = index.plus([leaf])
         assert len(index) == count
         assert len(index.groups) <= count.bit_length()
 
@@ -41,20 +40,20 @@ def test_segments_stay_few() -> None:
 def test_what_is_gone_is_forgotten() -> None:
     """Leaves that are gone are left out when their segment is merged, and an empty segment is dropped."""
     random = Random(3)
-    subscriptions = [random_subscription(random, f"s{number}") for number in range(10)]
-    index = Index().plus(subscriptions[:8]).without({f"s{number}" for number in range(7)}).plus(subscriptions)
+    leaves = [random_leaf(random, f"s{number}") for number in range(10)]
+    index = Index().plus(leaves[:8]).without({f"s{number}" for number in range(7)}).plus(leaves)
     assert len(index) == 11
     assert [len(group.leaves) for group in index.groups] == [11]
-    assert Index().plus(subscriptions).without({f"s{number}" for number in range(10)}).groups == ()
+    assert Index().plus(leaves).without({f"s{number}" for number in range(10)}).groups == ()
 
 
 def test_hits_are_in_order_however_many() -> None:
     """More hits than there was room for, found in another order, are told by event and leaf."""
-    subscriptions = [
-        parse(f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:{'pq'[n % 2]}> ?x FILTER(?x > {-n}) }} WHEN e")[0]
+    leaves = [
+        leaves_of(f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:{'pq'[n % 2]}> ?x FILTER(?x > {-n}) }} WHEN e")[0]
         for n in range(300)
     ]
-    index = Index().plus(subscriptions)
+    index = Index().plus(leaves)
     five = '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
     events = batch_of([(f"urn:{e}", [(f"<urn:{e}>", f"<urn:{p}>", five) for p in "pq"]) for e in "ab"])
     found = encode(events, vocabulary(index.predicates, set(index.compared), {}, {}))

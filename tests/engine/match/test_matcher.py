@@ -10,16 +10,19 @@ from tests.engine.match.random_leaves import (
     CONSTANTS,
     LITERALS,
     batch_of,
+    leaves_of,
     random_background,
     random_batch,
-    random_subscription,
+    random_leaf,
 )
 
 from motet.engine.match.closing import Background
+from motet.engine.match.leaf import Bindings, LeafQuery
 from motet.engine.match.matcher import Matcher
+from motet.engine.match.single_events import notify, single_event_matcher
 from motet.engine.match.verify import Verifier
 from motet.language.parse import parse
-from motet.model.batches import event_rows, notification_rows
+from motet.model.batches import EventRow, event_rows, notification_rows
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 
@@ -29,14 +32,21 @@ Told = list[tuple[Notification, int]]
 def plainly(matcher: Matcher, events: pa.RecordBatch) -> Told:
     """Every subscription on every event."""
     background = Background(matcher.background, matcher.entailment)
-    verifiers = [Verifier(subscription) for subscription in matcher.subscriptions]
+    verifiers = [(leaf, Verifier(leaf)) for leaf in matcher.leaves]
     found = [
-        (notification, offset)
+        (notification(leaf, row, bindings), offset)
         for offset, row in enumerate(event_rows(events))
-        for verifier in verifiers
-        for notification in verifier.match(row, background.over(row), background.graph)
+        for leaf, verifier in verifiers
+        for bindings in verifier.solutions(row, background.over(row), background.graph)
     ]
     return ordered(found)
+
+
+def notification(leaf: LeafQuery, row: EventRow, bindings: Bindings) -> Notification:
+    assert row.start is not None and row.end is not None
+    graphs = {f"{s} {p} {o} <{row.id}> ." for s, p, o in row.triples}
+    shown = tuple(sorted(graphs)) if leaf.with_triples else None
+    return Notification(leaf.name, row.start, row.end, (row.id,), bindings, shown)
 
 
 def ordered(found: Told) -> Told:
@@ -46,7 +56,7 @@ def ordered(found: Told) -> Told:
 def random_case(seed: int) -> tuple[Matcher, pa.RecordBatch]:
     random = Random(seed)
     background = random_background(random)
-    subscriptions = tuple(random_subscription(random, f"s{number}") for number in range(random.randint(1, 12)))
+    subscriptions = tuple(random_leaf(random, f"s{number}") for number in range(random.randint(1, 12)))
     entailment = random.choice(("none", "rdfs", "owl-rl", "owl-rl"))
     return Matcher(subscriptions, background, entailment), random_batch(random, 6, ("urn:x", "urn:room"))
 
@@ -56,7 +66,7 @@ def test_it_tells_what_the_verifier_tells(first: int) -> None:
     """Random leaves, events and ontologies give the same notifications."""
     for seed in range(first, first + 5):
         matcher, events = random_case(seed)
-        assert ordered(list(notification_rows(matcher.notify(events)))) == plainly(matcher, events), seed
+        assert ordered(list(notification_rows(notify(matcher, events)))) == plainly(matcher, events), seed
 
 
 def test_comparisons_are_sparqls() -> None:
@@ -64,10 +74,10 @@ def test_comparisons_are_sparqls() -> None:
     operators = ("<", "<=", "=", ">=", ">")
     tests = [f"?x {operator} {constant}" for operator in operators for constant in CONSTANTS]
     texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x FILTER({test}) }} WHEN e" for n, test in enumerate(tests))
-    matcher = Matcher(tuple(subscription for text in texts for subscription in parse(text)))
+    matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)))
     events = [(f"urn:e:{number}", [(f"<urn:e:{number}>", "<urn:p>", term)]) for number, term in enumerate(LITERALS)]
     batch = batch_of(events)
-    assert ordered(list(notification_rows(matcher.notify(batch)))) == plainly(matcher, batch)
+    assert ordered(list(notification_rows(notify(matcher, batch)))) == plainly(matcher, batch)
 
 
 def test_many_values_are_found_from_either_side() -> None:
@@ -80,27 +90,27 @@ def test_many_values_are_found_from_either_side() -> None:
     triples = [("<urn:e:0>", RDF_TYPE, f"<urn:C{n}>") for n in range(9)]
     triples += [("<urn:e:0>", "<urn:p>", f"<urn:{n}>") for n in (*range(1, 80), "x")]
     events = batch_of([("urn:e:0", triples), ("urn:e:1", [])])
-    found = ordered(list(notification_rows(Matcher(subscriptions).notify(events))))
+    found = ordered(list(notification_rows(notify(single_event_matcher(subscriptions), events))))
     assert [notification.subscription for notification, _ in found] == ["s1", "s2"]
 
 
 def test_a_part_of_a_batch_is_a_batch() -> None:
     """A slice gives the notifications of its own events."""
     matcher, events = random_case(4)
-    whole = [(found, offset - 2) for found, offset in notification_rows(matcher.notify(events)) if 2 <= offset < 5]
-    assert ordered(list(notification_rows(matcher.notify(events.slice(2, 3))))) == ordered(whole)
+    whole = [(found, offset - 2) for found, offset in notification_rows(notify(matcher, events)) if 2 <= offset < 5]
+    assert ordered(list(notification_rows(notify(matcher, events.slice(2, 3))))) == ordered(whole)
 
 
 def test_subscriptions_come_and_go() -> None:
     """However the set of subscriptions came about, the matcher is as good as new."""
     random = Random(7)
-    pool = [random_subscription(random, f"s{number}") for number in range(40)]
+    pool = [random_leaf(random, f"s{number}") for number in range(40)]
     matcher = Matcher((), random_background(random))
     for _ in range(30):
-        chosen = set(matcher.subscriptions) ^ set(random.sample(pool, random.choice((1, 1, 2, 9))))
+        chosen = set(matcher.leaves) ^ set(random.sample(pool, random.choice((1, 1, 2, 9))))
         matcher = matcher.changed(tuple(subscription for subscription in pool if subscription in chosen))
         events = random_batch(random, 4)
-        fresh = Matcher(matcher.subscriptions, matcher.background)
-        assert ordered(list(notification_rows(matcher.notify(events)))) == ordered(
-            list(notification_rows(fresh.notify(events)))
+        fresh = Matcher(matcher.leaves, matcher.background)
+        assert ordered(list(notification_rows(notify(matcher, events)))) == ordered(
+            list(notification_rows(notify(fresh, events)))
         )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from tests.engine.match.random_leaves import leaves_of
+
+from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.registered import Registered
-from motet.language.parse import parse
-from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 
 NOTHING: frozenset[Triple] = frozenset()
 
 
-def on(class_iri: str, name: str) -> Subscription:
-    (found,) = parse(f"SUBSCRIPTION {name} EVENT e : <urn:{class_iri}> WHEN e")
+def on(class_iri: str, name: str) -> LeafQuery:
+    (found,) = leaves_of(f"SUBSCRIPTION {name} EVENT e : <urn:{class_iri}> WHEN e")
     return found
 
 
@@ -20,7 +21,7 @@ def test_who_comes_again_is_another_one() -> None:
     registered = Registered(NOTHING, "none")
     registered.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
     registered.change([on("B", "one")], {"one"}, NOTHING, "none")
-    assert (len(registered), registered.matcher.subscriptions) == (2, (on("A", "two"), on("B", "one")))
+    assert (len(registered), registered.matcher.leaves) == (2, (on("A", "two"), on("B", "one")))
 
 
 def test_what_is_borrowed_is_for_those_who_come() -> None:
@@ -29,8 +30,8 @@ def test_what_is_borrowed_is_for_those_who_come() -> None:
     other.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
     registered.borrow(other)
     registered.change([on("A", "two"), on("B", "three")], (), NOTHING, "none")
-    assert registered.matcher.subscriptions == (on("A", "two"), on("B", "three"))
-    assert other.matcher.subscriptions == (on("A", "one"), on("A", "two"))
+    assert registered.matcher.leaves == (on("A", "two"), on("B", "three"))
+    assert other.matcher.leaves == (on("A", "one"), on("A", "two"))
 
 
 def test_another_background_is_for_all() -> None:
@@ -39,4 +40,4 @@ def test_another_background_is_for_all() -> None:
     registered.change([on("A", "one")], (), NOTHING, "none")
     registered.change([on("B", "two")], (), background, "owl-rl")
     matcher = registered.matcher
-    assert (matcher.subscriptions, matcher.background) == ((on("A", "one"), on("B", "two")), background)
+    assert (matcher.leaves, matcher.background) == ((on("A", "one"), on("B", "two")), background)

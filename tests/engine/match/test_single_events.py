@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from motet.engine.match.matcher import Matcher
+from motet.engine.match.single_events import notify, single_event_matcher
 from motet.language.parse import parse
 from motet.model.batches import EVENTS, EventRow, notification_rows
 from motet.model.errors import EngineError
@@ -24,11 +25,11 @@ def batch(event: EventRow) -> pa.RecordBatch:
 
 
 def told(matcher: Matcher, event: EventRow = EVENT) -> list[Notification]:
-    return [notification for notification, _ in notification_rows(matcher.notify(batch(event)))]
+    return [notification for notification, _ in notification_rows(notify(matcher, batch(event)))]
 
 
 def match(body: str, event: EventRow = EVENT, **settings: object) -> list[tuple[tuple[str, str], ...]]:
-    matcher = Matcher(parse(f"SUBSCRIPTION s EVENT {body}"), **settings)  # type: ignore[arg-type]
+    matcher = single_event_matcher(parse(f"SUBSCRIPTION s EVENT {body}"), **settings)  # type: ignore[arg-type]
     return [notification.bindings for notification in told(matcher, event)]
 
 
@@ -79,7 +80,7 @@ def test_during_binds_the_interval() -> None:
 def test_events_delivery_shows_the_graph() -> None:
     """Sorted N-Quads lines of the event as it was published."""
     (subscription,) = parse("SUBSCRIPTION s EVENT e WHEN e EVENTS")
-    (found,) = told(Matcher((subscription,)))
+    (found,) = told(single_event_matcher((subscription,)))
     assert found.graphs == tuple(sorted(f"{s} {p} {o} <urn:e:1> ." for s, p, o in A))
     assert found.bindings == ()
 
@@ -102,12 +103,12 @@ def test_an_event_that_entails_too_much_matches_no_pattern() -> None:
 def test_what_combines_or_derives_is_refused(rest: str) -> None:
     """The error names the subscription and says what to do."""
     with pytest.raises(EngineError, match=r"'s'.*\n.*a kernel"):
-        Matcher(parse(f"SUBSCRIPTION s {rest}"))
+        single_event_matcher(parse(f"SUBSCRIPTION s {rest}"))
 
 
 def test_workers_get_the_same_matcher() -> None:
     """Pickled and back, it gives the same notifications for a batch."""
-    matcher = Matcher(parse("SUBSCRIPTION s EVENT e : <urn:B> WHEN e SIGNAL"), frozenset({SUBCLASS}))
+    matcher = single_event_matcher(parse("SUBSCRIPTION s EVENT e : <urn:B> WHEN e SIGNAL"), frozenset({SUBCLASS}))
     found = told(pickle.loads(pickle.dumps(matcher)))  # noqa: S301  (our own)
     assert found == [Notification("s", 2_000_000, 5_000_000, ("urn:e:1",), ())]
 

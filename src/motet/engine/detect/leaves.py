@@ -1,7 +1,4 @@
-"""From events to the occurrences of a plan's leaves: the way from matching into detection.
-
-Each leaf is matched as a subscription of its own that delivers the variables the plan wants of it.
-"""
+"""Matches the leaves of a plan and makes tables of occurrences from their solutions."""
 
 from __future__ import annotations
 
@@ -17,11 +14,12 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
 from motet.engine.match import index
-from motet.engine.match.matcher import Part
+from motet.engine.match.leaf import LeafQuery
+from motet.engine.match.matcher import SegmentMatches
 from motet.engine.match.registered import Registered
-from motet.engine.match.solutions import Batch, Solutions, Sources
+from motet.engine.match.solutions import Batch, Solutions, Sources, VerifiedSolutions
 from motet.engine.match.texts import frozen
-from motet.language.syntax import Event, Leaf, Select, Subscription
+from motet.language.syntax import Event
 from motet.model.batches import Triple
 from motet.plan.builder import PlanBuilder
 from motet.plan.graph import Kind, PlanNode
@@ -66,9 +64,9 @@ class Leaves:
         for name in lost:
             del self._leaves[name]
         new = [_leaf_node(node, builder, node.id in self._compared) for node in come if node.kind is Kind.LEAF]
-        self._registered.change(list(map(_subscription, new)), lost, background, entailment)
+        self._registered.change(list(map(_query, new)), lost, background, entailment)
         self._leaves.update((str(leaf.node.id), leaf) for leaf in new)
-        held = {id(leaves) for leaves in self._registered.matcher.leaves()}
+        held = {id(group.leaves) for group in self._registered.matcher.groups()}
         self._ways = {key: ways for key, ways in self._ways.items() if key in held}
         for leaf in (self._leaves[str(id_)] for id_ in changed if str(id_) in self._leaves):
             self._replace(replace(leaf, is_plain=leaf.node.id in self._compared))
@@ -99,23 +97,21 @@ class Leaves:
         if not self._leaves or not len(events):
             return {}
         found: dict[int, Occurrences] = {}
-        for part in self._registered.matcher.solve(events):
-            for leaf, table in self._tables(part, names):
+        for matches in self._registered.matcher.solve(events):
+            for leaf, table in self._tables(matches, names):
                 if only is None or leaf.node.id in only:
                     found[leaf.node.id] = _both(found[leaf.node.id], table) if leaf.node.id in found else table
         _learn(events, found.values(), names)
         return found
 
-    def _tables(self, part: Part, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
-        if part.decided is not None:
-            yield from self._ways_of(part.group, part.decided).tables(part.decided, names)
-        if part.verified is not None:
-            matched = part.verified.notifications
-            by_leaf = matched.column("subscription").dictionary_encode()
-            numbers = np.asarray(by_leaf.indices)
-            for number, name in enumerate(by_leaf.dictionary.to_pylist()):
-                rows = np.flatnonzero(numbers == number)
-                yield self._leaves[name], _table(self._leaves[name], matched.take(pa.array(rows)), names)
+    def _tables(self, matches: SegmentMatches, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
+        if matches.decided is not None:
+            yield from self._ways_of(matches.group, matches.decided).tables(matches.decided, names)
+        if matches.verified is not None:
+            for index in np.unique(matches.verified.leaf).tolist():
+                leaf = self._leaves[matches.group.leaves.name(index)]
+                rows = np.flatnonzero(matches.verified.leaf == index)
+                yield leaf, _table(leaf, matches.verified, rows, matches.batch, names)
 
     def _ways_of(self, group: index.Group, found: Solutions) -> _Ways:
         leaves = group.leaves
@@ -214,36 +210,35 @@ def _leaf_node(node: PlanNode, builder: PlanBuilder, is_plain: bool) -> LeafNode
     return LeafNode(node, leaf.event, leaf.variable_names, builder.variable_names[node.id], is_plain)
 
 
-def _subscription(leaf: LeafNode) -> Subscription:
-    wanted = tuple(leaf.names[name] for name in leaf.node.variables)
-    return Subscription(str(leaf.node.id), (leaf.event,), Leaf(leaf.event.name), delivery=Select(wanted))
+def _query(leaf: LeafNode) -> LeafQuery:
+    variables = tuple(sorted(leaf.names[name] for name in leaf.node.variables))
+    return LeafQuery(str(leaf.node.id), leaf.event, variables)
 
 
-def _table(leaf: LeafNode, matched: pa.RecordBatch, names: Dictionary) -> Occurrences:
-    count, width = len(matched), len(leaf.node.variables)
-    offsets = np.asarray(matched.column("offset"), np.int64)
-    columns = np.full((VALUES + width, count), UNBOUND, np.int64)
-    columns[START] = np.asarray(matched.column("start").cast(pa.int64()))
-    columns[END] = np.asarray(matched.column("end").cast(pa.int64()))
+def _table(leaf: LeafNode, solutions: VerifiedSolutions, rows: Ints, batch: Batch, names: Dictionary) -> Occurrences:
+    """The occurrences of one leaf, from its rows among the verified solutions."""
+    count, variables = len(rows), leaf.node.variables
+    events = pa.array(solutions.event[rows])
+    offsets, start, end = (np.asarray(column.take(events).cast(pa.int64())) for column in _times(batch))
+    columns = np.full((VALUES + len(variables), count), UNBOUND, np.int64)
+    columns[START], columns[END] = start, end
     columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = offsets
-    _fill(columns[VALUES:].T, leaf, matched.column("bindings"), names)
-    if EVENT_VARIABLE in leaf.node.variables and not leaf.is_plain:
-        columns[VALUES + leaf.node.variables.index(EVENT_VARIABLE)] = offsets | EVENT_BIT
+    bindings = [dict(solutions.bindings[row]) for row in rows.tolist()]
+    for place, canonical in enumerate(variables):
+        if canonical == EVENT_VARIABLE and not leaf.is_plain:
+            columns[VALUES + place] = offsets | EVENT_BIT
+        else:
+            columns[VALUES + place] = _term_ids(leaf.names[canonical], bindings, names)
     members = member_array([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
     return Occurrences(columns, np.arange(count + 1), offsets, members)
 
 
-def _fill(values: Ints, leaf: LeafNode, bindings: pa.ListArray, names: Dictionary) -> None:
-    """The terms of all variables but the event's own, unless that is wanted as a term."""
-    pairs = bindings.flatten()
-    variables = pairs.field("variable").dictionary_encode()
-    row_of = np.repeat(np.arange(len(bindings)), np.diff(np.asarray(bindings.offsets)))
-    numbers = np.asarray(variables.indices)
-    for number, own in enumerate(variables.dictionary.to_pylist()):
-        for place, canonical in enumerate(leaf.node.variables):
-            if leaf.names[canonical] == own and (leaf.is_plain or canonical != EVENT_VARIABLE):
-                chosen = np.flatnonzero(numbers == number)
-                values[row_of[chosen], place] = names.terms.ids(pairs.field("term").take(pa.array(chosen)))
+def _term_ids(name: str, bindings: Sequence[Mapping[str, str]], names: Dictionary) -> Ints:
+    """The terms of a variable by row; UNBOUND where it has none."""
+    is_bound = np.array([name in row for row in bindings], np.bool_)
+    ids = np.full(len(bindings), UNBOUND, np.int64)
+    ids[is_bound] = names.terms.ids(pa.array([row[name] for row in bindings if name in row], pa.string()))
+    return ids
 
 
 def _member(leaf: LeafNode, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,23 +20,36 @@ from motet.engine.match.solutions import Bound, bound
 from motet.engine.match.texts import Texts
 from motet.engine.match.verify import instant
 from motet.model.batches import RecordRow
-from motet.model.notifications import Notification
 from motet.model.terms import iri
 
 MOST_HITS = 32
 
-Told = list[tuple[Notification, int]]
+
+class SmallMatches(NamedTuple):
+    """The solutions of a group's leaves on a few events."""
+
+    group: Group
+    solutions: Bound
+    objects: Sequence[str]
+
+    def term(self, number: int, records: Sequence[RecordRow]) -> str:
+        """Terms are numbered: objects, then events, starts and ends."""
+        if number < len(self.objects):
+            return self.objects[number]
+        column, event = divmod(number - len(self.objects), len(records))
+        record = records[event]
+        return iri(record.id or "") if column == 0 else instant((record.start if column == 1 else record.end) or 0)
 
 
-def tell_few(
+def solve_few(
     records: Sequence[RecordRow], groups: Sequence[Group], known: Vocabulary, predicates: Mapping[str, int]
-) -> Told | None:
-    """The notifications of stamped events with their offsets, in order; None when columns are needed.
+) -> list[SmallMatches] | None:
+    """The solutions on stamped events; None when columns are needed.
 
     Only over a vocabulary without classes, since their terms are not among the events'.
     """
     encoded = encode_few(records, known)
-    found: list[tuple[int, Notification]] = []
+    matches: list[SmallMatches] = []
     for group in groups:
         hits = group.segment.search(encoded)
         if not len(hits.table):
@@ -43,10 +57,8 @@ def tell_few(
         if len(hits.table) > MOST_HITS or not group.is_plain or hits.is_open.any():
             return None
         decided = bound(encoded, hits, group.leaves.forms, group.leaves.form, predicates)
-        found += _notifications(records, encoded.terms, decided, group)
-    if len(groups) > 1:
-        found.sort(key=lambda one: one[0])
-    return [(notification, records[event].offset) for event, notification in found]
+        matches.append(SmallMatches(group, decided, encoded.terms))
+    return matches
 
 
 def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
@@ -68,27 +80,3 @@ def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
     if SLOW in row[:, KIND].tolist():
         settle_slow(row, value, objects.__getitem__)
     return Encoded(begins, row, code, value, objects, values)
-
-
-def _notifications(
-    records: Sequence[RecordRow], objects: Sequence[str], found: Bound, group: Group
-) -> list[tuple[int, Notification]]:
-    labels, name = found.sources.labels, group.leaves.name
-    starts, binding, term = found.starts.tolist(), found.binding.tolist(), found.term.tolist()
-    pairs = [(labels[at], _string(number, objects, records)) for at, number in zip(binding, term, strict=True)]
-    told = []
-    for place, (event, leaf) in enumerate(zip(found.event.tolist(), found.leaf.tolist(), strict=True)):
-        record = records[event]
-        assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
-        bindings = tuple(pairs[starts[place] : starts[place + 1]])
-        told.append((event, Notification(name(leaf), record.start, record.end, (record.id,), bindings)))
-    return told
-
-
-def _string(term: int, objects: Sequence[str], records: Sequence[RecordRow]) -> str:
-    """Terms are numbered: objects, then events, starts and ends."""
-    if term < len(objects):
-        return objects[term]
-    column, event = divmod(term - len(objects), len(records))
-    record = records[event]
-    return iri(record.id or "") if column == 0 else instant((record.start if column == 1 else record.end) or 0)

@@ -16,10 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.match.leaf import Entry, Form, Shape, entry
+from motet.engine.match.leaf import Entry, Form, LeafQuery, Shape, entry
 from motet.engine.match.segment import Block, Segment, blocks_of, build
 from motet.engine.match.texts import Texts, texts
-from motet.language.syntax import Subscription
 from motet.model.terms import RDF_TYPE
 
 ANY_LENGTH = np.iinfo(np.int64).max
@@ -30,11 +29,11 @@ VERIFIED = -1  # the form of a leaf that has none
 class Leaves:
     """The leaves of a segment, by number."""
 
-    names: pa.Array  # of the subscriptions
+    names: pa.Array
     forms: tuple[Form, ...]
     form: npt.NDArray[np.int32]
     longest: npt.NDArray[np.int64]
-    subscription: Callable[[int], Subscription]  # only asked for what must be verified
+    leaf: Callable[[int], LeafQuery]  # called for the verified ones only
 
     def __len__(self) -> int:
         return len(self.names)
@@ -62,8 +61,8 @@ class Group:
 @dataclass(frozen=True)
 class Index:
     """
-    >>> from motet.language.parse import parse
-    >>> index = Index().plus(parse("SUBSCRIPTION s EVENT e : <urn:A> WHEN e"))
+    >>> from motet.language.syntax import Event
+    >>> index = Index().plus([LeafQuery("s", Event("e", "urn:A"), ("e",))])
     >>> len(index), len(index.without({"s"}))
     (1, 0)
     """
@@ -75,12 +74,12 @@ class Index:
     def __len__(self) -> int:
         return sum(int(group.alive.sum()) for group in self.groups)
 
-    def plus(self, subscriptions: Sequence[Subscription]) -> Index:
-        """The index with more subscriptions."""
-        if not subscriptions:
+    def plus(self, leaves: Sequence[LeafQuery]) -> Index:
+        """The index with more leaves."""
+        if not leaves:
             return self
-        entries = [entry(subscription) for subscription in subscriptions]
-        return self.plus_table(blocks_of(entries), _leaves(subscriptions, entries))
+        entries = list(map(entry, leaves))
+        return self.plus_table(blocks_of(entries), _leaves(leaves, entries))
 
     def plus_table(self, blocks: Sequence[Block], leaves: Leaves) -> Index:
         """The index with more leaves, given as tables of distinct shapes."""
@@ -96,7 +95,7 @@ class Index:
         return replace(index, groups=(*kept, _whole(segment, leaves)))
 
     def without(self, names: Collection[str]) -> Index:
-        """The index without the subscriptions of these names."""
+        """The index without the leaves of these names."""
         groups = [_without(group, names) for group in self.groups]
         return replace(self, groups=tuple(group for group in groups if group.alive.any()))
 
@@ -108,16 +107,16 @@ class Index:
         return Index(self.groups, tuple(predicates), compared)
 
 
-def _leaves(subscriptions: Sequence[Subscription], entries: Sequence[Entry]) -> Leaves:
+def _leaves(leaves: Sequence[LeafQuery], entries: Sequence[Entry]) -> Leaves:
     forms: dict[Form, int] = {}
     form = [VERIFIED if one.form is None else forms.setdefault(one.form, len(forms)) for one in entries]
-    longest = [ANY_LENGTH if one.longest is None else one.longest for one in entries]
+    longest = [ANY_LENGTH if leaf.max_length is None else leaf.max_length for leaf in leaves]
     return Leaves(
-        pa.array([subscription.name for subscription in subscriptions], pa.string()),
+        pa.array([leaf.name for leaf in leaves], pa.string()),
         tuple(forms),
         np.array(form, np.int32),
         np.array(longest, np.int64),
-        tuple(subscriptions).__getitem__,
+        tuple(leaves).__getitem__,
     )
 
 
@@ -164,15 +163,15 @@ def _both(first: Leaves, kept: npt.NDArray[np.int64], second: Leaves) -> Leaves:
         np.array([*(forms[form] for form in leaves.forms), VERIFIED], np.int32)[leaves.form]
         for leaves in (first, second)
     ]
-    count, own, other = len(kept), first.subscription, second.subscription
+    count, of_first, of_second = len(kept), first.leaf, second.leaf
 
-    def subscription(leaf: int) -> Subscription:
-        return own(int(kept[leaf])) if leaf < count else other(leaf - count)
+    def leaf_at(leaf: int) -> LeafQuery:
+        return of_first(int(kept[leaf])) if leaf < count else of_second(leaf - count)
 
     return Leaves(
         pa.concat_arrays([first.names.take(pa.array(kept)), second.names]),
         tuple(forms),
         np.concatenate([renumbered[0][kept], renumbered[1]]),
         np.concatenate([first.longest[kept], second.longest]),
-        subscription,
+        leaf_at,
     )

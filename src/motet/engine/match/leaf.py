@@ -14,15 +14,28 @@ from itertools import product
 
 from motet.engine.match.prefixes import Beginning, beginning
 from motet.engine.match.values import Interval, interval
-from motet.engine.match.verify import is_any, leaf_of
-from motet.language.syntax import Event, Filter, Pattern, Select, Signal, Subscription, Within
-from motet.language.visibility import leaf_variables
+from motet.language.syntax import Event, Expression
 from motet.model.terms import RDF_TYPE
 from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, Prefix, PropertyRead, normalise
 from motet.sparql.algebra import EMPTY
 
 MOST_CHOICES = 32  # combinations of an IN's terms that are worth an entry each
 EVENT_SOURCE, START_SOURCE, END_SOURCE, WITNESS_SOURCE, READ_SOURCE = range(5)
+
+
+Bindings = tuple[tuple[str, str], ...]  # names and terms, by name
+
+
+@dataclass(frozen=True, slots=True)
+class LeafQuery:
+    """A leaf to be matched: what an event must have, and which variables a solution returns."""
+
+    name: str  # unique in a matcher: a subscription's, or that of a plan node
+    event: Event
+    variables: tuple[str, ...]  # sorted
+    max_length: int | None = None  # of the event's interval, in microseconds
+    conditions: tuple[Expression, ...] = ()  # on the solution
+    with_triples: bool = False  # the event's triples are part of the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +68,34 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A subscription as the index keeps it."""
+    """A leaf as the index stores it."""
 
     shape: Shape
     terms: tuple[tuple[str, ...], ...]  # the constants of the parts; several rows for the terms of an IN
     intervals: tuple[Interval, ...]
     form: Form | None  # None: to be verified
-    longest: int | None  # by the WITHINs around the leaf
 
 
-def entry(subscription: Subscription) -> Entry:
+def entry(leaf: LeafQuery) -> Entry:
     """
     >>> from motet.language.parse import parse
-    >>> found = entry(parse("SUBSCRIPTION s EVENT e : <urn:A> { ?e <urn:p> ?x FILTER(?x > 3) } WHEN e")[0])
+    >>> (event,) = parse("SUBSCRIPTION s EVENT e : <urn:A> { ?e <urn:p> ?x FILTER(?x > 3) } WHEN e")[0].events
+    >>> found = entry(LeafQuery("s", event, ("e", "x")))
     >>> found.shape.ranges, found.intervals
     ((('<urn:p>', 1),), (Interval(low=3.0, high=inf, flags=1),))
     >>> [name for name, _ in found.form.bindings]
     ['e', 'x']
     """
-    event = leaf_of(subscription)
-    leaf, names = normalise(event)
-    found = _Reading(leaf)
-    exact = found.is_exact and (bool(leaf.triples()) or is_any(event)) and not _has_filter(subscription.pattern)
-    form = _form(subscription, event, found, names) if exact else None
-    return Entry(found.shape, found.terms, found.intervals, form, _longest(subscription.pattern))
+    predicates, names = normalise(leaf.event)
+    found = _Reading(predicates)
+    is_exact = found.is_exact and (bool(predicates.triples()) or is_any(leaf.event))
+    is_index_decided = is_exact and not leaf.conditions and not leaf.with_triples
+    return Entry(found.shape, found.terms, found.intervals, _form(leaf, found, names) if is_index_decided else None)
+
+
+def is_any(event: Event) -> bool:
+    """Whether the EVENT has neither class nor body, so that every event matches, whatever the background says."""
+    return event.class_iri is None and not (event.body and event.body.text.strip())
 
 
 class _Reading:
@@ -145,30 +162,6 @@ def _beginnings(own: Mapping[str, PropertyRead], begun: Mapping[str, Prefix]) ->
     return {variable: beginning(own[variable].predicate, test) for variable, test in sorted(begun.items())}
 
 
-def _form(subscription: Subscription, event: Event, found: _Reading, names: dict[str, str]) -> Form | None:
-    match subscription.delivery:
-        case Select(None):
-            wanted = leaf_variables(event)
-        case Select(tuple(variables)):
-            wanted = leaf_variables(event) & frozenset(variables)
-        case Signal():
-            wanted = frozenset()
-        case _:
-            return None
+def _form(leaf: LeafQuery, found: _Reading, names: dict[str, str]) -> Form:
     sources = {own: found.source(variable) for variable, own in names.items()}
-    return Form(tuple((name, source) for name in sorted(wanted) if (source := sources.get(name)) is not None))
-
-
-def _has_filter(pattern: Pattern) -> bool:
-    return isinstance(pattern, Filter) or (isinstance(pattern, Within) and _has_filter(pattern.operand))
-
-
-def _longest(pattern: Pattern) -> int | None:
-    """The least of the bounds around the leaf."""
-    match pattern:
-        case Within(operand, bound):
-            inner = _longest(operand)
-            return bound if inner is None else min(bound, inner)
-        case Filter(operand):
-            return _longest(operand)
-    return None
+    return Form(tuple((name, source) for name in leaf.variables if (source := sources.get(name)) is not None))

@@ -1,8 +1,8 @@
-"""Matching subscriptions of a single EVENT, a batch of events at a time.
+"""Matches leaves against batches of events; the result is the solutions by leaf.
 
-The index says which subscriptions an event meets. What the index cannot decide alone (FILTERs beyond comparisons,
-OPTIONAL, joins with the background, ties between numbers that float64 cannot tell apart) is verified, subscription by
-subscription, over the event's closed graph.
+The index returns the candidates of each event. What it cannot decide alone (FILTERs beyond comparisons, OPTIONAL, joins
+with the background, ties between numbers that float64 cannot tell apart) is verified, leaf by leaf, over the event's
+closure.
 """
 
 from __future__ import annotations
@@ -19,39 +19,37 @@ from motet.engine.match.asked import Asked
 from motet.engine.match.closing import Background, Closing, background_of
 from motet.engine.match.encode import encode
 from motet.engine.match.encode_kernels import Vocabulary
-from motet.engine.match.few import tell_few
+from motet.engine.match.few import SmallMatches, solve_few
 from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
+from motet.engine.match.leaf import Bindings, LeafQuery
 from motet.engine.match.needs import needs_nobody
 from motet.engine.match.segment import Hits
-from motet.engine.match.solutions import Batch, Solutions, solutions
+from motet.engine.match.solutions import Batch, Solutions, VerifiedSolutions, solutions
 from motet.engine.match.texts import Ints
-from motet.engine.match.verify import Verifier, leaf_of
+from motet.engine.match.verify import Verifier
 from motet.engine.match.vocabulary import class_names, vocabulary
-from motet.language.syntax import Subscription
-from motet.model.batches import RecordRow, Triple, notification_batch, notification_rows, record_batch
-from motet.model.notifications import Notification
+from motet.model.batches import RecordRow, Triple
 
 _VERIFIERS = 10_000
 
 # What a matcher has found for itself: by its subscriptions, and by the predicates these ask for. The rest it has by its
 # background alone.
-_OF_SUBSCRIPTIONS = ("subscriptions", "_asked")
+_OF_SUBSCRIPTIONS = ("leaves", "_asked")
 _OF_PREDICATES = ("_predicates", "_vocabulary", "_tables")
 
 
-class Verified(NamedTuple):
-    """Notifications with their events."""
-
-    notifications: pa.RecordBatch
-    event: Ints
-
-
-class Part(NamedTuple):
-    """What the leaves of a group find: solutions the index decides, and notifications that were verified."""
+class SegmentMatches(NamedTuple):
+    """The solutions of a group's leaves on a batch: those that the index decides, and those that were verified."""
 
     group: Group
+    batch: Batch
     decided: Solutions | None
-    verified: Verified | None
+    verified: VerifiedSolutions | None
+
+    def events(self) -> Ints:
+        """The events that match a leaf, by their index in the batch."""
+        parts = (self.decided, self.verified)
+        return np.unique(np.concatenate([part.event for part in parts if part is not None]))
 
 
 class Matcher:
@@ -59,38 +57,32 @@ class Matcher:
 
     def __init__(
         self,
-        subscriptions: tuple[Subscription, ...],
+        leaves: tuple[LeafQuery, ...],
         background: frozenset[Triple] = frozenset(),
         entailment: str = "owl-rl",
     ) -> None:
-        for subscription in subscriptions:
-            leaf_of(subscription)
         self.background = background
         self.entailment = entailment
-        self.__dict__["subscriptions"] = subscriptions
+        self.__dict__["leaves"] = leaves
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[object, ...]]:
-        return Matcher, (self.subscriptions, self.background, self.entailment)
+        return Matcher, (self.leaves, self.background, self.entailment)
 
     @cached_property
-    def subscriptions(self) -> tuple[Subscription, ...]:
-        """All; where some have come and gone, the index knows who is left."""
+    def leaves(self) -> tuple[LeafQuery, ...]:
+        """All leaves; after a change they are read from the index."""
         groups = self._index.groups
-        return tuple(
-            group.leaves.subscription(leaf) for group in groups for leaf in np.flatnonzero(group.alive).tolist()
-        )
+        return tuple(group.leaves.leaf(leaf) for group in groups for leaf in np.flatnonzero(group.alive).tolist())
 
-    def changed(self, subscriptions: tuple[Subscription, ...]) -> Matcher:
-        """The matcher of other subscriptions over the same background; what both have in common is kept."""
-        known, wanted = set(self.subscriptions), set(subscriptions)
-        gone = {subscription.name for subscription in known - wanted}
-        return self.exchanged([one for one in subscriptions if one not in known], gone)
+    def changed(self, leaves: tuple[LeafQuery, ...]) -> Matcher:
+        """The matcher of other leaves over the same background; common leaves stay indexed."""
+        present, requested = set(self.leaves), set(leaves)
+        removed = {leaf.name for leaf in present - requested}
+        return self.exchanged([leaf for leaf in leaves if leaf not in present], removed)
 
-    def exchanged(self, come: Sequence[Subscription], gone: Collection[str]) -> Matcher:
-        """The matcher with some more subscriptions, and without those of some names, which others may take."""
-        for subscription in come:
-            leaf_of(subscription)
-        index = self._index.without(gone).plus(come)
+    def exchanged(self, added: Sequence[LeafQuery], removed: Collection[str]) -> Matcher:
+        """The matcher with more leaves, and without those of some names, which added ones may take."""
+        index = self._index.without(removed).plus(added)
         asks_alike = (index.predicates, index.compared) == (self._index.predicates, self._index.compared)
         lost = _OF_SUBSCRIPTIONS if asks_alike else {*_OF_SUBSCRIPTIONS, *_OF_PREDICATES}
         matcher = object.__new__(Matcher)  # what the others ask for has been looked into before
@@ -98,29 +90,13 @@ class Matcher:
         matcher.__dict__["_index"] = index
         return matcher
 
-    def notify(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
-        found: list[tuple[pa.RecordBatch, Ints]] = []
-        for part in self.solve(events):
-            if part.decided is not None:
-                found.append((part.decided.notifications(part.group.leaves.names), part.decided.event))
-            if part.verified is not None:
-                found.append(part.verified)
-        if not found:
-            return notification_batch(())
-        if len(found) == 1:  # is in order
-            return found[0][0]
-        tables = pa.Table.from_batches([notifications for notifications, _ in found]).combine_chunks()
-        order = np.argsort(np.concatenate([event for _, event in found]), kind="stable")
-        (ordered,) = tables.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
-        return ordered
+    def solve_small(self, records: Sequence[RecordRow]) -> list[SmallMatches] | None:
+        """As `solve`, for a few event records in Python values; None when they have to be matched as columns."""
+        if not self._is_simple:
+            return None
+        return solve_few(records, self._index.groups, self._vocabulary, self._predicates)
 
-    def tell(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]]:
-        """As `notify`, from event records in Python values to such: quicker for a few events."""
-        told = tell_few(records, self._index.groups, self._vocabulary, self._predicates) if self._is_simple else None
-        return list(notification_rows(self.notify(record_batch(records)))) if told is None else told
-
-    def solve(self, events: pa.RecordBatch) -> Iterator[Part]:
+    def solve(self, events: pa.RecordBatch) -> Iterator[SegmentMatches]:
         """What each group of leaves finds in a batch of EVENTS or of event RECORDS."""
         closing = Closing(events, self._background, self._asked)
         offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
@@ -130,34 +106,38 @@ class Matcher:
             if len(hits.table):
                 yield self._part(batch, closing, group, hits)
 
-    def leaves(self) -> Iterator[Leaves]:
-        """Those of each group."""
-        return (group.leaves for group in self._index.groups)
+    def groups(self) -> tuple[Group, ...]:
+        return self._index.groups
 
-    def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> Part:
+    def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> SegmentMatches:
         leaves = group.leaves
         if group.is_plain and closing.knows_none and not hits.is_open.any():
-            return Part(group, solutions(batch, hits, leaves.forms, leaves.form, self._predicates), None)
+            decided = solutions(batch, hits, leaves.forms, leaves.form, self._predicates)
+            return SegmentMatches(group, batch, decided, None)
         hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
         asked = hits.is_open | (leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
         doubtful = np.unique(pair[asked]) if asked.any() else pair[:0]
-        decided = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
-        return Part(
+        certain = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
+        return SegmentMatches(
             group,
-            solutions(batch, decided, leaves.forms, leaves.form, self._predicates) if len(decided.table) else None,
+            batch,
+            solutions(batch, certain, leaves.forms, leaves.form, self._predicates) if len(certain.table) else None,
             self._verified(batch, closing, group, doubtful) if len(doubtful) else None,
         )
 
-    def _verified(self, batch: Batch, closing: Closing, group: Group, pairs: Ints) -> Verified:
-        found: list[tuple[Notification, int]] = []
-        places: list[int] = []
+    def _verified(self, batch: Batch, closing: Closing, group: Group, pairs: Ints) -> VerifiedSolutions:
+        events: list[int] = []
+        leaves: list[int] = []
+        found: list[Bindings] = []
         for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(group.leaves))), strict=True):
-            verifier = self._verifier(group.leaves.subscription(leaf))
-            told = list(verifier.match(closing.row(event), closing.graph(event), self._background.graph))
-            found += [(notification, batch.offsets[event].as_py()) for notification in told]
-            places += [event] * len(told)
-        return Verified(notification_batch(found), np.array(places, np.int64))
+            verifier = self._verifier(group.leaves.leaf(leaf))
+            solutions = verifier.solutions(closing.row(event), closing.graph(event), self._background.graph)
+            events += [event] * len(solutions)
+            leaves += [leaf] * len(solutions)
+            found += solutions
+        rows = list(map(closing.row, events))
+        return VerifiedSolutions(np.array(events, np.int64), np.array(leaves, np.int64), found, rows)
 
     @cached_property
     def _background(self) -> Background:
@@ -172,7 +152,7 @@ class Matcher:
 
     @cached_property
     def _index(self) -> Index:
-        return Index().plus(self.subscriptions)
+        return Index().plus(self.leaves)
 
     @cached_property
     def _asked(self) -> Asked:
@@ -188,7 +168,7 @@ class Matcher:
         return vocabulary(self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties)
 
     @cached_property
-    def _verifier(self) -> Callable[[Subscription], Verifier]:
+    def _verifier(self) -> Callable[[LeafQuery], Verifier]:
         return lru_cache(_VERIFIERS)(Verifier)
 
 

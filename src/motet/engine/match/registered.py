@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
-from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 
 
@@ -14,7 +14,7 @@ class Registered:
 
     def __init__(self, background: frozenset[Triple], entailment: str) -> None:
         self.matcher = Matcher((), background, entailment)
-        self._own: dict[str, Subscription] = {}  # by name
+        self._own: dict[str, LeafQuery] = {}  # by name
         self._is_borrowed = False  # the matcher is for others
 
     def __len__(self) -> int:
@@ -25,12 +25,12 @@ class Registered:
         self.matcher, self._is_borrowed = other.matcher, True
 
     def change(
-        self, come: Sequence[Subscription], gone: Collection[str], background: frozenset[Triple], entailment: str
+        self, come: Sequence[LeafQuery], gone: Collection[str], background: frozenset[Triple], entailment: str
     ) -> None:
         """Match some more, and some no longer; whoever comes again under a name is gone before."""
         for name in gone:
             self._own.pop(name, None)
-        self._own.update((subscription.name, subscription) for subscription in come)
+        self._own.update((leaf.name, leaf) for leaf in come)
         if (background, entailment) != (self.matcher.background, self.matcher.entailment):
             self.matcher = Matcher(tuple(self._own.values()), background, entailment)
         elif self._is_borrowed:

@@ -1,4 +1,4 @@
-"""From hits to solutions and notifications, column by column: the bindings of leaves that need no verifying."""
+"""From hits to solutions, column by column: the bindings of leaves that the index decides."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.match.encode import Encoded
-from motet.engine.match.leaf import END_SOURCE, READ_SOURCE, START_SOURCE, Form
+from motet.engine.match.leaf import END_SOURCE, READ_SOURCE, START_SOURCE, Bindings, Form
 from motet.engine.match.segment import Hits
 from motet.engine.match.solution_kernels import fill_solutions
 from motet.engine.match.texts import Ints
 from motet.engine.match.verify import instant
-from motet.model.batches import BINDING, NOTIFICATIONS, micros
+from motet.model.batches import EventRow, micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,20 @@ class Solutions:
     sources: Sources
     batch: Batch
 
-    def notifications(self, names: pa.Array) -> pa.RecordBatch:
-        """As NOTIFICATIONS; ``names`` are the leaves'."""
-        variables, terms = _taken(self.sources.names, self.binding), _taken(self.terms(self.term), self.term)
-        bindings = _bindings(self.starts, variables, terms)
-        return _notifications(self.batch, _taken(names, self.leaf), self.event, bindings)
-
     def terms(self, wanted: Ints) -> pa.Array:
         """The terms by number, at least as far as some are wanted."""
         objects = self.batch.encoded.terms
         is_enough = wanted.max(initial=0) < len(objects)
-        return _strings(objects) if is_enough else _terms(self.batch, self.sources)
+        return string_array(objects) if is_enough else _terms(self.batch, self.sources)
+
+
+class VerifiedSolutions(NamedTuple):
+    """Solutions that the verifier has found: by row an event, a leaf and bindings."""
+
+    event: Ints
+    leaf: Ints
+    bindings: list[Bindings]
+    rows: list[EventRow]  # of the events
 
 
 class Bound(NamedTuple):
@@ -89,7 +92,7 @@ def bound(
     return Bound(event, leaf, starts, binding, term, sources)
 
 
-def _taken(column: pa.Array, rows: Ints) -> pa.Array:
+def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
     """The values of some rows; a few, as of a single event, are cut out, which is several times faster."""
     if len(rows) == 1:
         return column.slice(int(rows[0]), 1)
@@ -130,8 +133,8 @@ class Sources:
 
 def _terms(batch: Batch, sources: Sources) -> pa.Array:
     """All terms that can be bound: objects, events, and starts and ends where somebody wants them."""
-    events = pc.binary_join_element_wise("<", _strings(batch.events.column("id")), ">", "")
-    parts = [_strings(batch.encoded.terms), events]
+    events = pc.binary_join_element_wise("<", string_array(batch.events.column("id")), ">", "")
+    parts = [string_array(batch.encoded.terms), events]
     if sources.has_times:
         for name in ("start", "end"):
             found = (None if time is None else instant(time) for time in micros(batch.events.column(name)))
@@ -139,7 +142,7 @@ def _terms(batch: Batch, sources: Sources) -> pa.Array:
     return pa.concat_arrays(parts)
 
 
-def _strings(column: pa.Array) -> pa.Array:
+def string_array(column: pa.Array) -> pa.Array:
     return column if column.type == pa.string() else column.cast(pa.string())
 
 
@@ -167,27 +170,3 @@ def _within(starts: Ints, kept: Ints) -> Ints:
     sizes = np.diff(starts)[kept]
     first = np.repeat(starts[kept] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
     return first + np.arange(len(first))
-
-
-def _bindings(starts: Ints, variables: pa.Array, terms: pa.Array) -> pa.ListArray:
-    pairs = pa.StructArray.from_arrays([variables, terms], fields=list(BINDING))
-    type_ = NOTIFICATIONS.field("bindings").type
-    return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pairs, type=type_)
-
-
-def _notifications(batch: Batch, names: pa.Array, event: Ints, bindings: pa.ListArray) -> pa.RecordBatch:
-    ids = _taken(_strings(batch.events.column("id")), event)
-    singles = pa.array(np.arange(len(event) + 1, dtype=np.int32))
-    start, end = (_taken(batch.events.column(name), event) for name in ("start", "end"))
-    assert start.null_count == end.null_count == 0, "events are stamped before they are matched"
-    columns = [
-        names,
-        start,
-        end,
-        pa.ListArray.from_arrays(singles, ids, type=NOTIFICATIONS.field("events").type),
-        bindings,
-        pa.nulls(len(event), NOTIFICATIONS.field("graphs").type),
-        pa.nulls(len(event), NOTIFICATIONS.field("construct").type),
-        _taken(batch.offsets, event),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from motet.engine.detect.output import root_output
 from motet.engine.kernel import Kernel
-from motet.engine.match.verify import is_single
+from motet.engine.match.single_events import is_single_event
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
 from motet.model.control import entailment_of
@@ -75,7 +75,7 @@ def plan_job(subscriptions: Sequence[Subscription], background: frozenset[Triple
     by_name = {
         subscription.name: subscription
         for subscription in subscriptions
-        if not is_single(subscription) or subscription.name in linked
+        if not is_single_event(subscription) or subscription.name in linked
     }
     single_event = tuple(subscription for subscription in subscriptions if subscription.name not in by_name)
     ungrouped = JobPlan(single_event, (), background, entailment)

@@ -19,9 +19,10 @@ from motet.engine.buckets import bucket_of
 from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.verify import is_single
-from motet.language.syntax import Leaf, Select, Subscription
+from motet.engine.match.single_events import is_single_event, notify, single_event_leaf
+from motet.language.syntax import Select
 from motet.plan.graph import Kind, Plan, RouteKind
 from motet.spark.batch.job_plan import DetectionGroup, JobPlan
 
@@ -45,7 +46,7 @@ class RoutedLeaf:
 
     group: int
     route_kind: RouteKind
-    subscription: Subscription
+    leaf: LeafQuery
     key: tuple[int, ...] = ()
 
 
@@ -57,7 +58,7 @@ class EventRouter:
 
     def match(self, events: pa.RecordBatch) -> RoutedEvents:
         """The notifications and routes of EVENTS whose ``offset`` is their index."""
-        matched = self._matcher.notify(events)
+        matched = notify(self._matcher, events)
         names = matched.column("subscription").dictionary_encode()
         if not any(name in self._leaves for name in names.dictionary.to_pylist()):
             return RoutedEvents(matched)
@@ -77,8 +78,9 @@ class EventRouter:
 
     @cached_property
     def _matcher(self) -> Matcher:
-        leaves = tuple(replace(leaf.subscription, name=name) for name, leaf in self._leaves.items())
-        return Matcher((*self.plan.single_event, *leaves), self.plan.background, self.plan.resolved_entailment)
+        leaves = (replace(routed.leaf, name=name) for name, routed in self._leaves.items())
+        single_event = map(single_event_leaf, self.plan.single_event)
+        return Matcher((*single_event, *leaves), self.plan.background, self.plan.resolved_entailment)
 
     def _routes(self, matched: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
         names = matched.column("subscription").dictionary_encode()
@@ -122,11 +124,10 @@ def _group_leaves(index: int, group: DetectionGroup, plan: Plan) -> Iterator[Rou
             event = plan.events[node.operator.leaf_id]
             key = [plan.leaf_names[node.operator.leaf_id][name] for name in group.keys.get(node.id, ())]
             projected = tuple(sorted(set(key)))
-            subscription = Subscription("", (event,), Leaf(event.name), delivery=Select(projected))
-            yield RoutedLeaf(index, group.route_kind, subscription, tuple(map(projected.index, key)))
+            yield RoutedLeaf(index, group.route_kind, LeafQuery("", event, projected), tuple(map(projected.index, key)))
     for subscription in group.subscriptions:
-        if is_single(subscription):
-            yield RoutedLeaf(index, group.route_kind, replace(subscription, delivery=Select(())))
+        if is_single_event(subscription):
+            yield RoutedLeaf(index, group.route_kind, single_event_leaf(replace(subscription, delivery=Select(()))))
 
 
 def _buckets(leaf: RoutedLeaf, solutions: pa.RecordBatch, ids: pa.Array, events: Ints) -> Ints:
