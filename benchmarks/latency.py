@@ -125,9 +125,9 @@ class Stages:
         cloud = self._cloud
         wrapped = [
             ("decode", "motet.embedded.cloud", "decode_small"),
-            ("append", cloud._intake, "append"),
-            ("derive", cloud._derivation, "advance"),
-            ("deliver", cloud._delivery, "tell"),
+            ("append", cloud._committer, "append"),
+            ("derive", cloud._backend, "advance"),
+            ("deliver", cloud._dispatcher, "deliver"),
         ]
         return _Both(*(self._timed(stage, owner, name) for stage, owner, name in wrapped))
 

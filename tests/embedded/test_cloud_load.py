@@ -12,9 +12,9 @@ import pytest
 
 import motet
 from motet.embedded import cloud as clouds
+from motet.embedded.backend import InProcessBackend, RecentRecords
 from motet.embedded.cloud import Cloud
-from motet.embedded.derivation import Here, Recent
-from motet.embedded.intake import Intake
+from motet.embedded.group_commit import GroupCommitter
 from motet.embedded.worker import Worker
 from motet.lake import Committed, Lake
 from motet.model.batches import notification_rows
@@ -37,7 +37,7 @@ def table(lake: Lake) -> list[Notification]:
 @pytest.fixture
 def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written behind the delivery unless somebody asks for it."""
-    monkeypatch.setattr(clouds, "SETTLE_SECONDS", 3600.0)
+    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 3600.0)
 
 
 @pytest.mark.usefixtures("unsettled")
@@ -60,7 +60,7 @@ def test_the_table_follows_at_flush_and_close(tmp_path: Path) -> None:
 
 def test_the_table_follows_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A moment after the last event, and after a number of records, what was delivered is in the table."""
-    monkeypatch.setattr(clouds, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 0.0)
     settled = threading.Event()
     commit = Lake.commit_notification_files
 
@@ -78,8 +78,8 @@ def test_the_table_follows_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_after_so_many_records_the_table_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of notifications kept in memory is bounded."""
-    monkeypatch.setattr(clouds, "SETTLE_SECONDS", 3600.0)
-    monkeypatch.setattr(clouds, "SETTLE_RECORDS", 3)
+    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 3600.0)
+    monkeypatch.setattr(clouds, "PERSIST_RECORDS", 3)
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(ALL, lambda _: None)
         for number in range(5):
@@ -138,14 +138,14 @@ def test_a_slow_disk_is_shared(tmp_path: Path) -> None:
             return super().append_together(offers)  # type: ignore[arg-type]
 
     slow = Slow(lake.store, lake.lateness)
-    intake = Intake(slow, lambda _: None)
+    intake = GroupCommitter(slow, lambda _: None)
     cloud = Cloud(slow)
-    cloud._intake = intake
+    cloud._committer = intake
     with ThreadPoolExecutor(6) as pool:
         first = pool.submit(cloud.publish, reading(0))
         assert started.wait(30)
         waiting = [pool.submit(cloud.publish, reading(number) + reading(0)) for number in (1, 2, 2, 3)]
-        while len(intake._waiting) < len(waiting):
+        while len(intake._queue) < len(waiting):
             threading.Event().wait(0.001)
         may_go.set()
         receipts = [first.result(), *(one.result() for one in waiting)]
@@ -249,11 +249,11 @@ def test_a_failed_derivation_is_done_again(tmp_path: Path, monkeypatch: pytest.M
         cloud.publish(reading(1))
 
         def fail(*arguments: object) -> list[object]:
-            cloud._derivation.resume(cloud.lake.snapshot(), 3)
+            cloud._backend.restore(cloud.lake.snapshot(), 3)
             raise LakeError("gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(cloud._derivation, "advance", fail)
+            patch.setattr(cloud._backend, "advance", fail)
             with pytest.raises(LakeError):
                 cloud.publish(reading(2))
         cloud.publish(reading(3))
@@ -268,12 +268,12 @@ def test_derived_elsewhere(tmp_path: Path) -> None:
     lake = Lake.open(tmp_path)
 
     def derive() -> None:
-        snapshot, here = lake.snapshot(), Here(lake)
+        snapshot, here = lake.snapshot(), InProcessBackend(lake)
         first, stop = snapshot.notified_to, snapshot.next_offset
         asked.append((first, stop))
-        here.resume(snapshot, first)
-        found = here.advance(lake, snapshot, stop, Recent())
-        lake.commit_notifications(clouds._table(found, first, stop), first, stop)
+        here.restore(snapshot, first)
+        found = here.advance(lake, snapshot, stop, RecentRecords())
+        lake.commit_notifications(clouds._to_table(found, first, stop), first, stop)
 
     with Cloud(lake, derive) as cloud:
         cloud.subscribe(HOT, heard.append)

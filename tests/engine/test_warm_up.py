@@ -37,16 +37,16 @@ def test_they_are_compiled_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
     asked: list[str] = []
     monkeypatch.setattr(readiness, "warm_up", lambda: asked.append("all"))
     monkeypatch.setattr(readiness, "is_cached", lambda package: True)
-    readiness.get_ready()
+    readiness.ensure_compiled()
     assert not asked
     monkeypatch.setattr(readiness, "is_cached", lambda package: False)
     with caplog.at_level(logging.WARNING, "motet"):
-        readiness.get_ready()
+        readiness.ensure_compiled()
     assert asked == ["all"]
     assert "compiling the kernels" in caplog.text
 
 
 def test_what_is_compiled_is_kept() -> None:
     """After a process that has used them all."""
-    readiness.get_ready()
+    readiness.ensure_compiled()
     assert compiled.is_cached("motet.engine")

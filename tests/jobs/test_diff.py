@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
-from motet.jobs.diff import changes, replayed_changes, status
+from motet.jobs.diff import edit_status, notification_changes, replay_changes
 from motet.jobs.replay import load_replay, replay_embedded
 from motet.language.parse import parse
 from motet.model.notifications import Notification
@@ -18,15 +18,15 @@ TWO = "SUBSCRIPTION two EVENT a WHEN a SIGNAL "
 def test_subscriptions_are_compared_by_name_and_meaning() -> None:
     """White space is no edit."""
     old, new = parse(ONE + TWO), parse(ONE.replace(" ", "\n") + TWO.replace("SIGNAL", "EVENTS"))
-    assert status(old, new) == {"one": "unchanged", "two": "edited"}
-    assert status(old[:1], new[1:]) == {"one": "removed", "two": "added"}
+    assert edit_status(old, new) == {"one": "unchanged", "two": "edited"}
+    assert edit_status(old[:1], new[1:]) == {"one": "removed", "two": "added"}
 
 
 def test_what_both_have_is_no_change() -> None:
     """Equal but for what they construct is two changes: one lost, one gained."""
     plain = [Notification("s", at, at, (f"urn:{at}",), ()) for at in range(4)]
     other = Notification("s", 2, 2, ("urn:2",), (), construct=("x",))
-    found = list(changes(plain[:3], [plain[1], other, plain[3]]))
+    found = list(notification_changes(plain[:3], [plain[1], other, plain[3]]))
     assert [(change.gained, change.notification) for change in found] == [
         (False, plain[0]),
         (False, plain[2]),
@@ -45,6 +45,6 @@ def test_random_subscriptions_against_others(tmp_path: Path) -> None:
         before, after = (
             load_replay(lake, one.subscriptions, since=one.since, until=one.until) for one in (asked, edited)
         )
-        found = [(one.gained, one.notification.to_line()) for one in replayed_changes(before, after, replay_embedded)]
+        found = [(one.gained, one.notification.to_line()) for one in replay_changes(before, after, replay_embedded)]
         old, new = set(expected_of(asked)), set(expected_of(edited))
         assert sorted(found) == sorted([*((False, line) for line in old - new), *((True, line) for line in new - old)])

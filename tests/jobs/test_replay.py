@@ -11,7 +11,7 @@ import pytest
 import motet
 from motet.fuzz.case import BEGIN, SECOND, Case, timed_event
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
-from motet.jobs.replay import history_of, load_replay, replay_embedded
+from motet.jobs.replay import load_replay, replay_embedded, replay_view
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
@@ -115,7 +115,7 @@ def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
         load_replay(str(tmp_path / "none"), parse(UNLESS))
     snapshot = Lake.open(tmp_path / "lake").snapshot()
     with pytest.raises(UsageError, match="is later than --until"):
-        history_of(snapshot, since=BEGIN + SECOND, until=BEGIN)
+        replay_view(snapshot, since=BEGIN + SECOND, until=BEGIN)
 
 
 def test_an_empty_lake_tells_nothing(tmp_path: Path) -> None:

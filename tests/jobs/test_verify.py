@@ -20,15 +20,15 @@ from motet.fuzz.oracle import judge
 from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities
 from motet.jobs.verify import (
-    Compared,
-    Difference,
-    Row,
-    Streamed,
+    Comparison,
+    StreamedTable,
+    TableDifference,
+    TableRow,
     compare,
-    derived_again,
-    difference,
     digest,
-    stored,
+    first_difference,
+    recompute,
+    stored_rows,
     verify_embedded,
 )
 from motet.lake import Lake
@@ -69,7 +69,7 @@ def rewrite(lake: Path, change: Callable[[Rows], Rows]) -> None:
         pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema), path)
 
 
-def verified(lake: Path) -> Compared:
+def verified(lake: Path) -> Comparison:
     opened = Lake.open(lake)
     return verify_embedded(opened, opened.snapshot())
 
@@ -77,12 +77,12 @@ def verified(lake: Path) -> Compared:
 def test_an_untouched_lake_agrees(lake: Path) -> None:
     """Up to the end of what was derived, in one link here."""
     found = verified(lake)
-    assert (found.links, found.agreed, found.difference) == (1, 8, None)
+    assert (found.links, found.agreed_to, found.difference) == (1, 8, None)
 
 
 def test_the_chain_can_be_computed_with_other_tools(lake: Path) -> None:
     """As docs/operations.md says it: a line for each notification, a digest for each link, a hash of hashes."""
-    lines = "".join(f"{offset} {text}\n" for offset, text in sorted(stored(Lake.open(lake).snapshot())))
+    lines = "".join(f"{offset} {text}\n" for offset, text in sorted(stored_rows(Lake.open(lake).snapshot())))
     assert lines.count("\n") == 3
     begin = hashlib.sha256(b"motet notifications 1\n").hexdigest()
     own = hashlib.sha256(lines.encode()).hexdigest()
@@ -91,8 +91,8 @@ def test_the_chain_can_be_computed_with_other_tools(lake: Path) -> None:
 
 def test_a_link_for_each_stretch_of_the_log() -> None:
     """Links stand at fixed offsets, whether notifications fall into them or not."""
-    rows: list[Row] = [(1, "one"), (4096, "two"), (20_000, "three")]
-    assert list(Streamed(rows).digests(20_001)) == [
+    rows: list[TableRow] = [(1, "one"), (4096, "two"), (20_000, "three")]
+    assert list(StreamedTable(rows).digests(20_001)) == [
         digest(rows[:1]),
         digest(rows[1:2]),
         digest([]),
@@ -110,7 +110,7 @@ def test_random_logs_have_the_chain_of_the_reference_engine(tmp_path: Path) -> N
         expected = sorted((offset + before, told.to_line()) for offset, told in judge(case).emissions)
         lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
         snapshot = lake.snapshot()
-        assert sorted(derived_again(snapshot, lake.lateness)) == expected
+        assert sorted(recompute(snapshot, lake.lateness)) == expected
 
 
 def without_repetitions(case: Case) -> Case:
@@ -172,7 +172,7 @@ def test_an_empty_lake_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_differences_are_told_apart() -> None:
     """Another line in the same place stands for the one that is missing; one elsewhere does not."""
     mine, other = (7, '{"id": "1", "subscription": "s"}'), (7, '{"id": "2", "subscription": "s"}')
-    assert difference([mine], [other]) == Difference(mine, other)
-    assert difference([mine], []) == Difference(mine, None)
-    assert difference([], [other]) == Difference(None, other)
-    assert compare(Streamed([mine]), Streamed([mine]), 8).difference is None
+    assert first_difference([mine], [other]) == TableDifference(mine, other)
+    assert first_difference([mine], []) == TableDifference(mine, None)
+    assert first_difference([], [other]) == TableDifference(None, other)
+    assert compare(StreamedTable([mine]), StreamedTable([mine]), 8).difference is None

@@ -12,7 +12,7 @@ from motet.cli import arguments, output
 from motet.cli.replay import replay_on
 
 if TYPE_CHECKING:
-    from motet.jobs.diff import Change, ChangeExplainer
+    from motet.jobs.diff import ChangeExplainer, NotificationChange
 
 HELP = "show which notifications edited subscriptions gain and lose over the log of a lake, and why"
 EXAMPLES = """\
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.jobs.diff import ChangeExplainer, replayed_changes, status
+    from motet.jobs.diff import ChangeExplainer, edit_status, replay_changes
     from motet.jobs.replay import load_replay
     from motet.jobs.subscription_files import declared_prefixes, load_documents
     from motet.provenance.text import TextStyle
@@ -58,15 +58,17 @@ def run(args: argparse.Namespace) -> int:
         load_replay(args.lake, subscriptions, **arguments.replay_range(args)) for subscriptions in (old, new)
     )
     names = TextStyle(declared_prefixes([*documents[0], *documents[1]]) | arguments.prefixes_of(args))
-    changes = replayed_changes(before, after, lambda replay, sink: replay_on(args.engine, replay, sink))
+    changes = replay_changes(before, after, lambda replay, sink: replay_on(args.engine, replay, sink))
     explainer = ChangeExplainer(before, after, names)
     show = _show_json if args.json else _show
-    show(status(old, new), changes, explainer, max(args.limit, 0))
+    show(edit_status(old, new), changes, explainer, max(args.limit, 0))
     return 0
 
 
-def _show(status: dict[str, str], changes: Iterator[Change], explainer: ChangeExplainer, limit: int) -> None:
-    explained: list[Change] = []
+def _show(
+    status: dict[str, str], changes: Iterator[NotificationChange], explainer: ChangeExplainer, limit: int
+) -> None:
+    explained: list[NotificationChange] = []
     counts = Counter[tuple[str, bool]]()
     for change in changes:
         counts[change.notification.subscription, change.gained] += 1
@@ -86,15 +88,15 @@ def _rows(status: dict[str, str], counts: Counter[tuple[str, bool]]) -> Iterator
         yield [name, "upstream edited" if edit == "unchanged" and gained + lost else edit, gained, lost]
 
 
-def _lines(change: Change, explainer: ChangeExplainer) -> Iterator[Line]:
+def _lines(change: NotificationChange, explainer: ChangeExplainer) -> Iterator[Line]:
     from motet.provenance.obstacle_text import obstacle_text
     from motet.provenance.text import why_lines
 
     notification, explanation = change.notification, explainer.explain(change)
-    names = explainer.names.for_day(notification.start)
+    names = explainer.style.for_day(notification.start)
     interval = names.interval(notification.start, notification.end)
     head: list[Line] = [("", f"{notification.subscription} {notification.id[:12]} on {names.day}, {interval}", "head")]
-    lines = why_lines(explanation.why, explainer.names) if explanation.why else head
+    lines = why_lines(explanation.why, explainer.style) if explanation.why else head
     for index, (branch, text, kind) in enumerate(lines):
         sign = ("+ " if change.gained else "- ") if index == 0 else "  "
         yield sign + branch, text, kind
@@ -104,7 +106,9 @@ def _lines(change: Change, explainer: ChangeExplainer) -> Iterator[Line]:
         yield "  ", f"{when}, {names.event(event)}: {text}", "operator"
 
 
-def _show_json(status: dict[str, str], changes: Iterator[Change], explainer: ChangeExplainer, limit: int) -> None:
+def _show_json(
+    status: dict[str, str], changes: Iterator[NotificationChange], explainer: ChangeExplainer, limit: int
+) -> None:
     from motet.provenance.obstacle_text import why_not_json
     from motet.provenance.text import why_json
 

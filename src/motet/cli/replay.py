@@ -55,5 +55,5 @@ def replay_on(engine: str, replay: Replay, sink: BinaryIO, scratch: Path | None 
         return replay_spark(replay, sink, scratch=scratch)
     from motet.jobs.replay import replay_embedded
 
-    with output.record_progress("replaying", len(replay.parts) * replay.snapshot.next_offset) as on_progress:
+    with output.record_progress("replaying", len(replay.groups) * replay.snapshot.next_offset) as on_progress:
         return replay_embedded(replay, sink, on_progress)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from motet.cli import arguments, output
 
 if TYPE_CHECKING:
-    from motet.jobs.run import Job, Summary
+    from motet.jobs.run import BatchJob, RunSummary
 
-    Runner = Callable[[Job, BinaryIO, output.Rejections], Summary]
+    Runner = Callable[[BatchJob, BinaryIO, output.Rejections], RunSummary]
 
 HELP = "evaluate subscriptions over event files and print the notifications"
 EXAMPLES = """\

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from motet.cli import output
 
 if TYPE_CHECKING:
-    from motet.jobs.verify import Compared, Difference, Row
+    from motet.jobs.verify import Comparison, TableDifference, TableRow
     from motet.lake import Lake, Snapshot
 
 HELP = "recompute the notifications of a lake and compare them with its notification table, by a hash chain"
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         "derived_to": snapshot.notified_to,
         "notifications": sum(table.rows for table in snapshot.tables),
         "links": comparison.links,
-        "agreed_to": comparison.agreed,
+        "agreed_to": comparison.agreed_to,
         "head": comparison.head,
         "engine": args.engine,
         "seconds": round(time.perf_counter() - started, 3),
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if comparison.difference else 0
 
 
-def _compare(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
+def _compare(engine: str, lake: Lake, snapshot: Snapshot) -> Comparison:
     if engine == "spark":
         from motet.spark.batch.verify import verify_spark
 
@@ -62,7 +62,7 @@ def _compare(engine: str, lake: Lake, snapshot: Snapshot) -> Compared:
         return verify_embedded(lake, snapshot, on_progress)
 
 
-def _print_difference(difference: Difference | None, snapshot: Snapshot) -> None:
+def _print_difference(difference: TableDifference | None, snapshot: Snapshot) -> None:
     behind = snapshot.next_offset - snapshot.notified_to
     if behind:
         output.warn(
@@ -79,19 +79,19 @@ def _print_difference(difference: Difference | None, snapshot: Snapshot) -> None
         f"at offset {difference.offset}, subscription {difference.subscription!r}: "
         f"a notification is {difference.kind} in the table"
     )
-    for origin, row in (("recomputed", difference.derived), ("in the table", difference.stored)):
+    for origin, row in (("recomputed", difference.recomputed), ("in the table", difference.stored)):
         if row is not None:
             output.warn(f"  {origin:<14} {row[0]} {row[1]}")
 
 
-def _json(difference: Difference) -> dict[str, object]:
-    def values(row: Row | None) -> dict[str, object] | None:
+def _json(difference: TableDifference) -> dict[str, object]:
+    def values(row: TableRow | None) -> dict[str, object] | None:
         return None if row is None else {"offset": row[0], "notification": json.loads(row[1])}
 
     return {
         "kind": difference.kind,
         "offset": difference.offset,
         "subscription": difference.subscription,
-        "derived": values(difference.derived),
+        "derived": values(difference.recomputed),
         "stored": values(difference.stored),
     }

@@ -31,11 +31,11 @@ def run(args: argparse.Namespace) -> int:
 
     check_input_arguments(args)
     log, notification = _from_lake(args) if args.lake else _from_files(args)
-    answer = why(log.scene, notification, is_complete=log.complete)
+    answer = why(log.traced_log, notification, is_complete=log.is_complete)
     if args.json:
         output.print_json(why_json(answer) | {"examined": log.examined, "of_events": log.events})
     else:
-        output.print_tree(why_lines(answer, log.names), log.note())
+        output.print_tree(why_lines(answer, log.style), log.note())
     return 0
 
 
@@ -81,7 +81,7 @@ def _from_files(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     from motet.jobs.investigate import find_notification
 
     log = input_from_files(args)
-    return log, find_notification(args.id, (emission.notification for emission in log.scene.emissions_by_name()))
+    return log, find_notification(args.id, (emission.notification for emission in log.traced_log.emissions_by_name()))
 
 
 def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:

@@ -32,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
     check_input_arguments(args)
     event = args.event.strip("<>")
     log = _from_lake(args, event) if args.lake else input_from_files(args, required=(event,))
-    answer = why_not(log.scene, args.subscription, event)
+    answer = why_not(log.traced_log, args.subscription, event)
     if args.json:
         output.print_json(why_not_json(answer) | {"examined": log.examined, "of_events": log.events})
     else:
-        output.print_tree(why_not_lines(answer, log.names, everything=args.all), log.note())
+        output.print_tree(why_not_lines(answer, log.style, everything=args.all), log.note())
     return 0
 
 

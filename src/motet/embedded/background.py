@@ -14,10 +14,10 @@ from motet.ontology.axioms import owl_axioms
 from motet.ontology.load import parse_ontology
 
 #: RDF in a format that has a content type, or triples of canonical N-Triples terms.
-Data = str | bytes | Iterable[Triple]
-Graph = frozenset[Triple]
+RdfData = str | bytes | Iterable[Triple]
+TripleSet = frozenset[Triple]
 #: Given how the graph changes, writes the change to the log.
-Change = Callable[[Callable[[Graph], Graph]], int]
+UpdateGraph = Callable[[Callable[[TripleSet], TripleSet]], int]
 
 
 class Background:
@@ -27,28 +27,28 @@ class Background:
     removes what it added.
     """
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: UpdateGraph) -> None:
         self._change = change
 
-    def add(self, data: Data, *, content_type: str = "text/turtle") -> int:
+    def add(self, data: RdfData, *, content_type: str = "text/turtle") -> int:
         """Add what is not there yet; how many triples that was."""
-        triples = _triples(data, content_type)
-        return self._change(lambda known: _sound(known | triples))
+        triples = _read_triples(data, content_type)
+        return self._change(lambda known: _check_axioms(known | triples))
 
-    def remove(self, data: Data, *, content_type: str = "text/turtle") -> int:
+    def remove(self, data: RdfData, *, content_type: str = "text/turtle") -> int:
         """Remove what is there; how many triples that was."""
-        triples = _triples(data, content_type)
-        return self._change(lambda known: _sound(known - triples))
+        triples = _read_triples(data, content_type)
+        return self._change(lambda known: _check_axioms(known - triples))
 
 
-def _triples(data: Data, content_type: str) -> Graph:
+def _read_triples(data: RdfData, content_type: str) -> TripleSet:
     if isinstance(data, str | bytes):
         content = data.encode() if isinstance(data, str) else data
         return frozenset(parse_ontology(content, format_of_content_type(content_type), source="background").triples)
-    return frozenset(map(_checked, data))
+    return frozenset(map(_check_triple, data))
 
 
-def _checked(triple: Triple) -> Triple:
+def _check_triple(triple: Triple) -> Triple:
     if len(triple) != 3 or not all(isinstance(term, str) and term[:1] in '<_"' and term for term in triple):
         raise UsageError(
             f"{triple!r} is not a triple of N-Triples terms",
@@ -57,7 +57,7 @@ def _checked(triple: Triple) -> Triple:
     return triple
 
 
-def _sound(graph: Graph) -> Graph:
+def _check_axioms(graph: TripleSet) -> TripleSet:
     """The graph, if its axioms can be read: what cannot is refused before it is in the log for good."""
     owl_axioms(graph)
     return graph

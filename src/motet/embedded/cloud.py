@@ -21,10 +21,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.codec.decode import Decoded, decode_bytes, decode_small
+from motet.embedded.backend import (
+    Backend,
+    InProcessBackend,
+    NotificationBatch,
+    PipelineBackend,
+    ProcessAvailable,
+    RecentRecords,
+)
 from motet.embedded.background import Background
-from motet.embedded.delivery import Delivery, Listener
-from motet.embedded.derivation import Derivation, Derive, Elsewhere, Found, Here, Recent
-from motet.embedded.intake import Intake
+from motet.embedded.dispatcher import Dispatcher, Listener
+from motet.embedded.group_commit import GroupCommitter
 from motet.embedded.worker import Worker
 from motet.lake import Appended, Events, Lake, Snapshot
 from motet.language.parse import parse
@@ -35,13 +42,13 @@ from motet.model.control import ControlState
 from motet.model.errors import MotetError, UsageError
 from motet.model.records import Subscribe, Unsubscribe
 
-__all__ = ["Cloud", "Derive", "Listener"]
+__all__ = ["Cloud", "Listener", "ProcessAvailable"]
 
-BACKLOG = 100_000  # records
-STEP = 65_536  # records derived together at most
-SETTLE_RECORDS = 10_000
-SAVE_RECORDS = 100_000
-SETTLE_SECONDS = 0.25
+MAX_BACKLOG = 100_000  # records
+MAX_STEP_RECORDS = 65_536  # records derived together at most
+PERSIST_RECORDS = 10_000
+STATE_RECORDS = 100_000
+PERSIST_SECONDS = 0.25
 
 log = logging.getLogger("motet")
 
@@ -55,32 +62,39 @@ class Cloud:
     """
 
     def __init__(
-        self, lake: Lake, derive: Derive | None = None, *, threaded: bool = False, backlog: int = BACKLOG
+        self,
+        lake: Lake,
+        process_available: ProcessAvailable | None = None,
+        *,
+        threaded: bool = False,
+        backlog: int = MAX_BACKLOG,
     ) -> None:
         if backlog < 1:
-            raise UsageError(f"a backlog of {backlog} records would never let anything in", advice="Use 1 or more.")
+            raise UsageError(f"backlog must be at least 1, not {backlog}", advice="Use 1 or more.")
         self.lake = lake
         self.background = Background(self._change_background)
-        self._backlog = backlog
-        self._derivations: Callable[[], Derivation] = (
-            partial(Here, lake) if derive is None else partial(Elsewhere, lake, derive)
+        self._max_backlog = backlog
+        self._new_backend: Callable[[], Backend] = (
+            partial(InProcessBackend, lake)
+            if process_available is None
+            else partial(PipelineBackend, lake, process_available)
         )
-        self._derivation: Derivation = self._derivations()
-        self._delivery = Delivery()
-        self._recent = Recent()
-        self._intake = Intake(lake, self._recent.put)
+        self._backend: Backend = self._new_backend()
+        self._dispatcher = Dispatcher()
+        self._recent_records = RecentRecords()
+        self._committer = GroupCommitter(lake, self._recent_records.add)
         self._published = 0
-        self._reached: int | None = None  # derived and delivered up to here; None before the first time
-        self._unsettled: list[Found] = []  # notifications that are not in the table yet
-        self._saved = 0  # the derivation's state is kept up to about here
-        self._settled = 0  # the table and the cursors are written up to here
+        self._processed_to: int | None = None  # derived and delivered up to here; None before the first time
+        self._unpersisted: list[NotificationBatch] = []  # notifications that are not in the table yet
+        self._state_saved_to = 0  # the derivation's state is kept up to about here
+        self._persisted_to = 0  # the table and the cursors are written up to here
         self._controls = ControlState()  # the subscriptions in force, as far as read
-        self._subscriptions_to = 0
-        self._busy = threading.RLock()
-        self._advancing = False
-        self._dirty = False  # something is to be settled, and the settler knows
+        self._controls_to = 0
+        self._lock = threading.RLock()
+        self._is_advancing = False
+        self._persist_scheduled = False  # something is to be settled, and the settler knows
         self._worker = Worker(self._advance) if threaded else None
-        self._settler = Worker(self._settle_quietly, delay=SETTLE_SECONDS)
+        self._persister = Worker(self._try_persist, delay=PERSIST_SECONDS)
 
     def publish(
         self,
@@ -98,11 +112,11 @@ class Cloud:
         plain = event_id is None and not headers
         events: Events | None = decode_small(body, content_type) if plain else None
         if events is None:
-            events = _decoded(decode_bytes(body, content_type, event_id=event_id, headers=headers))
-        self._make_room()
-        appended = self._intake.append(events, now=time.time_ns() // 1000)
+            events = _accepted_events(decode_bytes(body, content_type, event_id=event_id, headers=headers))
+        self._wait_for_room()
+        appended = self._committer.append(events, now=time.time_ns() // 1000)
         self._published += appended.accepted
-        self._proceed()
+        self._process_new()
         return appended
 
     def subscribe(
@@ -114,42 +128,46 @@ class Cloud:
         continues after the last notification that its listener received.
         """
         subscriptions = parse(subscription, syntax=syntax) if isinstance(subscription, str) else (subscription,)
-        with self._busy:
-            self._resumed(self.lake.snapshot())
-            self._derivation.check(subscriptions)  # refuses what cannot be run, before anything is written
-            known = self._in_force()
+        with self._lock:
+            self._current_offset(self.lake.snapshot())
+            self._backend.check(subscriptions)  # refuses what cannot be run, before anything is written
+            known = self._active()
             for requested in subscriptions:
                 _refuse_change(requested, known)
             new = {one.name: to_text(one) for one in subscriptions if one.name not in known}
             cursors = self.lake.cursors(one.name for one in subscriptions if one.name in known)
-            reached = self._resumed(self.lake.snapshot())
+            reached = self._current_offset(self.lake.snapshot())
             first = self.lake.subscribe_all(new) if new else 0
             for name, cursor in cursors.items():
-                self._delivery.listen(name, listener, max(known[name].offset, cursor), reached)
+                self._dispatcher.add(name, listener, max(known[name].offset, cursor), reached)
             for offset, name in enumerate(new, first):
-                self._delivery.listen(name, listener, offset, reached)
-        self._proceed()
+                self._dispatcher.add(name, listener, offset, reached)
+        self._process_new()
         return tuple(requested.name for requested in subscriptions)
 
     def unsubscribe(self, name: str) -> None:
         """End a subscription; nothing is delivered once this has returned."""
-        with self._busy:
-            if name not in self._in_force():
+        with self._lock:
+            if name not in self._active():
                 raise UsageError(f"no subscription {name!r} is in force", advice="`motet inspect` lists them.")
-            self._delivery.leave(name)
+            self._dispatcher.remove(name)
             self.lake.unsubscribe(name)
-        self._proceed()
+        self._process_new()
 
     def tick(self, instant: int) -> None:
         """Promise that no event which ends before this instant (microseconds) will come any more."""
         self.lake.tick(instant)
-        self._proceed()
+        self._process_new()
 
     def statistics(self) -> dict[str, object]:
         """What this cloud has done since it was opened, and how many records it is behind."""
-        reached = self._settled if self._reached is None else self._reached
-        counts = {"published": self._published, "derived": reached, "settled": self._settled}
-        return {**counts, "backlog": max(self.lake.snapshot().next_offset - reached, 0), **self._delivery.statistics()}
+        reached = self._persisted_to if self._processed_to is None else self._processed_to
+        counts = {"published": self._published, "derived": reached, "settled": self._persisted_to}
+        return {
+            **counts,
+            "backlog": max(self.lake.snapshot().next_offset - reached, 0),
+            **self._dispatcher.statistics(),
+        }
 
     def flush(self) -> None:
         """Return when everything published so far has been derived, delivered and written down."""
@@ -158,7 +176,7 @@ class Cloud:
             self._worker.flush()
         else:
             self._advance()
-        self._settle()
+        self._persist()
 
     def close(self) -> None:
         """Deliver what is left, write everything down and stop. Safe to call twice."""
@@ -167,9 +185,9 @@ class Cloud:
             if worker:
                 worker.close()
         finally:
-            self._settler.stop()
-            self._settle()
-            self._save()
+            self._persister.stop()
+            self._persist()
+            self._save_state()
 
     def __enter__(self) -> Self:
         return self
@@ -181,29 +199,29 @@ class Cloud:
 
     def _change_background(self, change: Callable[[frozenset[Triple]], frozenset[Triple]]) -> int:
         """Write what a change makes of the background graph, all or nothing; how many triples came or went."""
-        with self._busy:
+        with self._lock:
             self.lake.snapshot()
             self._advance()
-            before = self._derivation.background
+            before = self._backend.background
             after = change(before)
             if after != before:
                 self.lake.background(added=sorted(after - before), removed=sorted(before - after))
-        self._proceed()
+        self._process_new()
         return len(after ^ before)
 
-    def _in_force(self) -> Mapping[str, Subscribe]:
+    def _active(self) -> Mapping[str, Subscribe]:
         """The subscriptions in force, of this and of other processes, by name."""
         snapshot = self.lake.snapshot()
-        self._controls.apply_all(snapshot.control_records(Subscribe, Unsubscribe, first=self._subscriptions_to))
-        self._subscriptions_to = snapshot.next_offset
+        self._controls.apply_all(snapshot.control_records(Subscribe, Unsubscribe, first=self._controls_to))
+        self._controls_to = snapshot.next_offset
         return dict(self._controls.subscriptions)
 
-    def _make_room(self) -> None:
+    def _wait_for_room(self) -> None:
         """Wait until the worker is less than a backlog behind."""
         if self._worker:
-            self._worker.wait_for(lambda: self.lake.known().next_offset - (self._reached or 0) < self._backlog)
+            self._worker.wait_for(lambda: self.lake.known().next_offset - (self._processed_to or 0) < self._max_backlog)
 
-    def _proceed(self) -> None:
+    def _process_new(self) -> None:
         if self._worker:
             self._worker.wake()
         else:
@@ -211,95 +229,95 @@ class Cloud:
 
     def _advance(self) -> None:
         """Derive and deliver what is known of the log: after a commit that is all; others first look for newer."""
-        with self._busy:
-            if self._advancing:  # a listener has published or subscribed: the loop around its call goes on
+        with self._lock:
+            if self._is_advancing:  # a listener has published or subscribed: the loop around its call goes on
                 return
-            self._advancing = True
+            self._is_advancing = True
             try:
                 while self._step(self.lake.known()):
                     pass
             finally:
-                self._advancing = False
+                self._is_advancing = False
 
     def _step(self, snapshot: Snapshot) -> bool:
         """Derive and deliver a part of a version's log; False when there is nothing left of it."""
-        first = self._resumed(snapshot)
-        if self._delivery.is_behind:
-            self._settle()
-            self._delivery.catch_up(self.lake.snapshot(), first)
-        stop = min(snapshot.next_offset, first + STEP)
+        first = self._current_offset(snapshot)
+        if self._dispatcher.is_behind:
+            self._persist()
+            self._dispatcher.catch_up(self.lake.snapshot(), first)
+        stop = min(snapshot.next_offset, first + MAX_STEP_RECORDS)
         if stop <= first:
-            return self._delivery.is_behind
+            return self._dispatcher.is_behind
         try:
-            found = self._derivation.advance(self.lake, snapshot, stop, self._recent)
-            self._unsettled += [] if self._derivation.commits else found
-            self._delivery.tell(found)
+            found = self._backend.advance(self.lake, snapshot, stop, self._recent_records)
+            self._unpersisted += [] if self._backend.writes_table else found
+            self._dispatcher.deliver(found)
         except BaseException:  # the derivation is somewhere between the two offsets: the next step begins anew
-            self._start_over()
+            self._reset()
             raise
-        self._recent.forget(stop)
-        self._reached = stop
-        self._follow_up()
+        self._recent_records.prune(stop)
+        self._processed_to = stop
+        self._schedule_persist()
         return True
 
-    def _start_over(self) -> None:
-        self._settle_quietly()
-        self._derivation = self._derivations()
-        self._reached, self._unsettled = None, []
+    def _reset(self) -> None:
+        self._try_persist()
+        self._backend = self._new_backend()
+        self._processed_to, self._unpersisted = None, []
 
-    def _resumed(self, snapshot: Snapshot) -> int:
+    def _current_offset(self, snapshot: Snapshot) -> int:
         """Where this cloud has got; at first, where the notification table ends."""
-        if self._reached is None:
-            self._derivation.resume(snapshot, snapshot.notified_to)
-            self._reached = self._settled = self._saved = snapshot.notified_to
-        return self._reached
+        if self._processed_to is None:
+            self._backend.restore(snapshot, snapshot.notified_to)
+            self._processed_to = self._persisted_to = self._state_saved_to = snapshot.notified_to
+        return self._processed_to
 
-    def _follow_up(self) -> None:
+    def _schedule_persist(self) -> None:
         """After a step: see to it that it gets written down."""
         if self._worker:
-            self._worker.progressed()
-        if (self._reached or 0) - self._settled >= SETTLE_RECORDS:
-            self._settle_quietly()
-        elif not self._dirty:
-            self._dirty = True
-            self._settler.wake()
+            self._worker.notify_progress()
+        if (self._processed_to or 0) - self._persisted_to >= PERSIST_RECORDS:
+            self._try_persist()
+        elif not self._persist_scheduled:
+            self._persist_scheduled = True
+            self._persister.wake()
 
-    def _settle_quietly(self) -> None:
+    def _try_persist(self) -> None:
         try:
-            self._settle()
+            self._persist()
         except MotetError:  # nothing is lost: it is tried again, and what is not written is derived again
             log.exception("the notifications could not be written down")
 
-    def _settle(self) -> None:
+    def _persist(self) -> None:
         """Write down the notifications that have been delivered, and that they have been."""
-        with self._busy:
-            self._dirty = False
-            reached = self._reached
-            if reached is None or reached == self._settled:
+        with self._lock:
+            self._persist_scheduled = False
+            reached = self._processed_to
+            if reached is None or reached == self._persisted_to:
                 return
             while (first := self.lake.snapshot().notified_to) < reached:  # of several processes, one writes a range
-                self.lake.commit_notifications(_table(self._unsettled, first, reached), first, reached)
-            self._settled = reached
-            if reached - self._saved >= SAVE_RECORDS:
-                self._save()
-            self._unsettled = [found for found in self._unsettled if _last_offset(found) >= reached]
-            if told := self._delivery.told():
-                self._remember(told, reached)
+                self.lake.commit_notifications(_to_table(self._unpersisted, first, reached), first, reached)
+            self._persisted_to = reached
+            if reached - self._state_saved_to >= STATE_RECORDS:
+                self._save_state()
+            self._unpersisted = [found for found in self._unpersisted if _last_offset(found) >= reached]
+            if told := self._dispatcher.drain_notified():
+                self._advance_cursors(told, reached)
 
-    def _save(self) -> None:
+    def _save_state(self) -> None:
         """Keep what the derivation remembers: the next process need not read the log again."""
-        self._derivation.save()
-        self._saved = self._settled
+        self._backend.save_state()
+        self._state_saved_to = self._persisted_to
 
-    def _remember(self, told: set[str], reached: int) -> None:
+    def _advance_cursors(self, told: set[str], reached: int) -> None:
         try:
             self.lake.advance_all(dict.fromkeys(told, reached))
         except MotetError:
-            self._delivery.told_again(told)
+            self._dispatcher.requeue(told)
             raise
 
 
-def _decoded(parts: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
+def _accepted_events(parts: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
     """The events of a request none of which was rejected."""
     batches = []
     for part in parts:
@@ -309,11 +327,11 @@ def _decoded(parts: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
 
 
-def _last_offset(found: Found) -> int:
+def _last_offset(found: NotificationBatch) -> int:
     return found[-1][1] if isinstance(found, list) else int(found.column("offset")[-1].as_py())
 
 
-def _table(unsettled: Sequence[Found], first: int, stop: int) -> pa.Table:
+def _to_table(unsettled: Sequence[NotificationBatch], first: int, stop: int) -> pa.Table:
     batches: list[pa.RecordBatch] = []
     for are_few, group in groupby(unsettled, lambda found: isinstance(found, list)):
         together = list(group)

@@ -13,16 +13,16 @@ class Worker:
         self._work = work
         self._delay = delay
         self._changed = threading.Condition()
-        self._asked = 0
+        self._requested = 0
         self._done = 0
         self._closed = False
-        self._hurried = False
+        self._skip_delay = False
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
         with self._changed:
-            self._asked += 1
+            self._requested += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="motet", daemon=True)
                 self._thread.start()
@@ -33,7 +33,7 @@ class Worker:
         """Whether the caller is the work itself."""
         return threading.current_thread() is self._thread
 
-    def progressed(self) -> None:
+    def notify_progress(self) -> None:
         """Have those who wait look again."""
         with self._changed:
             self._changed.notify_all()
@@ -49,9 +49,9 @@ class Worker:
 
     def flush(self) -> None:
         """Wait until everything asked for so far is done."""
-        target = self._asked
-        self._hurried = True
-        self.progressed()
+        target = self._requested
+        self._skip_delay = True
+        self.notify_progress()
         self.wait_for(lambda: self._done >= target)
 
     def close(self) -> None:
@@ -72,11 +72,11 @@ class Worker:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._done < self._asked)
-                self._changed.wait_for(lambda: self._closed or self._hurried, self._delay)
+                self._changed.wait_for(lambda: self._closed or self._done < self._requested)
+                self._changed.wait_for(lambda: self._closed or self._skip_delay, self._delay)
                 if self._closed:
                     return
-                asked, self._hurried = self._asked, False
+                asked, self._skip_delay = self._requested, False
             try:
                 self._work()
             except BaseException as error:  # noqa: BLE001  (handed to the caller of flush or close)

@@ -54,7 +54,7 @@ def _subscriptions() -> Iterator[Subscription]:
 log = logging.getLogger("motet")
 
 
-def get_ready() -> None:
+def ensure_compiled() -> None:
     """Compile the kernels, unless they are kept from an earlier process or there is nowhere to keep them."""
     if not is_cached("motet.engine"):
         log.warning("compiling the kernels, once on this machine: about half a minute")

@@ -41,9 +41,9 @@ from motet.reference import (
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud
-    from motet.jobs.run import Job, Summary
+    from motet.jobs.run import BatchJob, RunSummary
 
-    Runner = Callable[[Job, BinaryIO, Callable[[Sequence[DecodeError]], None]], Summary]
+    Runner = Callable[[BatchJob, BinaryIO, Callable[[Sequence[DecodeError]], None]], RunSummary]
     from motet.lake import Lake
 
 HOSTED = 8  # of so many cases one is also given to a host
@@ -114,7 +114,7 @@ class Files:
         return list(apart(self._lines(whole), cases))
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.jobs.run import Job
+        from motet.jobs.run import BatchJob
 
         sink = io.BytesIO()
         with _scratch() as folder:
@@ -122,7 +122,7 @@ class Files:
             for name, text in event_files(case.events).items():
                 paths.append(str(Path(folder) / name))
                 Path(paths[-1]).write_text(text, "utf-8")
-            job = Job(case.subscriptions, tuple(paths), case.ontology, entailment_of(case.ontology), arrival=0)
+            job = BatchJob(case.subscriptions, tuple(paths), case.ontology, entailment_of(case.ontology), arrival=0)
             self.runner(job, sink, _refuse)
         return sink.getvalue().decode().split("\n")[:-1]
 

@@ -16,18 +16,18 @@ from motet.provenance.text import TextStyle
 from motet.provenance.why import Why, why
 from motet.provenance.why_not import WhyNot, why_not
 
-Run = Callable[[Replay, BinaryIO], int]
+RunReplay = Callable[[Replay, BinaryIO], int]
 
 
 @dataclass(frozen=True)
-class Change:
+class NotificationChange:
     """A notification that only one of two sets of subscriptions gives."""
 
     gained: bool
     notification: Notification
 
 
-def status(old: Sequence[Subscription], new: Sequence[Subscription]) -> dict[str, str]:
+def edit_status(old: Sequence[Subscription], new: Sequence[Subscription]) -> dict[str, str]:
     """What has become of each subscription, by name: edited, added, removed or unchanged.
 
     >>> from motet.language.parse import parse
@@ -44,16 +44,16 @@ def status(old: Sequence[Subscription], new: Sequence[Subscription]) -> dict[str
     return found
 
 
-def replayed_changes(old: Replay, new: Replay, run: Run) -> Iterator[Change]:
+def replay_changes(old: Replay, new: Replay, run: RunReplay) -> Iterator[NotificationChange]:
     """Both are replayed as a whole, since subscriptions may feed each other; in the order of `motet run`."""
     with tempfile.TemporaryFile() as before, tempfile.TemporaryFile() as after:
         for replay, sink in ((old, before), (new, after)):
             run(replay, sink)
             sink.seek(0)
-        yield from changes(*(map(_notification, lines) for lines in (before, after)))
+        yield from notification_changes(*(map(_notification, lines) for lines in (before, after)))
 
 
-def changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterator[Change]:
+def notification_changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterator[NotificationChange]:
     """What two sorted lists do not share; neither is kept in memory.
 
     >>> old, new = (Notification(name, 0, 0, (), ()) for name in "ab")
@@ -67,10 +67,10 @@ def changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterato
             lost, gained = next(before, None), next(after, None)
         elif gained is None or (lost is not None and lost.sort_key <= gained.sort_key):
             assert lost is not None
-            yield Change(False, lost)
+            yield NotificationChange(False, lost)
             lost = next(before, None)
         else:
-            yield Change(True, gained)
+            yield NotificationChange(True, gained)
             gained = next(after, None)
 
 
@@ -92,28 +92,28 @@ class ChangeExplainer:
 
     old: Replay
     new: Replay
-    names: TextStyle
+    style: TextStyle
 
-    def explain(self, change: Change) -> ChangeExplanation:
+    def explain(self, change: NotificationChange) -> ChangeExplanation:
         emitting, silent = (self.new, self.old) if change.gained else (self.old, self.new)
         return ChangeExplanation(self._why(emitting, change.notification), self._why_not(silent, change.notification))
 
     def _why(self, replay: Replay, notification: Notification) -> Why | None:
         log = self._input(replay, notification)
         try:
-            return why(log.scene, notification, is_complete=log.complete)
+            return why(log.traced_log, notification, is_complete=log.is_complete)
         except MotetError:  # it needs events beyond those that can be examined
             return None
 
     def _why_not(self, replay: Replay, notification: Notification) -> WhyNot | None:
         """The answer for the event that gets least far: what the others lack follows from it."""
-        if all(one.name != notification.subscription for part in replay.parts for one in part.subscriptions):
+        if all(one.name != notification.subscription for part in replay.groups for one in part.subscriptions):
             return None
         log = self._input(replay, notification)
-        events = [event for event in notification.events if log.scene.start_of(event) is not None]
-        answers = [why_not(log.scene, notification.subscription, event) for event in events]
+        events = [event for event in notification.events if log.traced_log.start_of(event) is not None]
+        answers = [why_not(log.traced_log, notification.subscription, event) for event in events]
         return min(answers, key=lambda answer: answer.nearest.nearness, default=None)
 
     def _input(self, replay: Replay, notification: Notification) -> WhyInput:
         interval = notification.start, notification.end
-        return from_replay(replay, notification.subscription, interval, self.names, notification.events)
+        return from_replay(replay, notification.subscription, interval, self.style, notification.events)

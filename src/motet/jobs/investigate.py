@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.jobs.replay import Replay
-from motet.jobs.run import EventFiles, Job, OnRejected
+from motet.jobs.run import BatchJob, EventFiles, OnRejected
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
@@ -48,12 +48,12 @@ Interval = tuple[int, int]
 class WhyInput:
     """A log to explain, and which of the events it was made from."""
 
-    scene: TracedLog
-    names: TextStyle
+    traced_log: TracedLog
+    style: TextStyle
     events: int  # in the files or the lake
     examined: int
     which: str  # events were examined
-    complete: bool = True  # every event that can matter is in the log
+    is_complete: bool = True  # every event that can matter is in the log
 
     def note(self) -> str:
         """Which events were examined; empty when all were."""
@@ -83,7 +83,7 @@ def event_interval(snapshot: Snapshot, event: str) -> Interval:
 
 
 def from_files(
-    job: Job, prefixes: Mapping[str, str], on_rejected: OnRejected, required: Sequence[str] = ()
+    job: BatchJob, prefixes: Mapping[str, str], on_rejected: OnRejected, required: Sequence[str] = ()
 ) -> WhyInput:
     """The log of `motet run`; the events in ``required`` are examined whether they match a leaf or not."""
     subscribes: list[Record] = [
@@ -154,15 +154,15 @@ def from_lake(
 
 def from_replay(replay: Replay, name: str, interval: Interval, names: TextStyle, required: Sequence[str]) -> WhyInput:
     """One subscription of a replay, those that derive events, and the visible events that can matter to it."""
-    part = next(part for part in replay.parts if any(one.name == name for one in part.subscriptions))
-    history, setting = part.history, part.history.setting
+    part = next(part for part in replay.groups if any(one.name == name for one in part.subscriptions))
+    history, setting = part.view, part.view.controls
     subscriptions = [one for one in part.subscriptions if one.name == name or isinstance(one.delivery, Construct)]
     subscribes: list[Record] = [
         SubscribeRecord(offset, subscription) for offset, subscription in enumerate(subscriptions, -len(subscriptions))
     ]
-    changes = [_background_record(change.record) for change in setting.changes]
+    changes = [_background_record(change.record) for change in setting.background_changes]
     knowledge = (history.background, [change.offset for change in changes], entailment_of(history.background))
-    selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, history.seen)
+    selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, history.visible)
     end = _last_tick(setting.stop, setting.frontier)
     records = [*subscribes, *changes, *selection.events, *end]
     scene = TracedLog.from_records(records, ontology=history.background, lateness=None)

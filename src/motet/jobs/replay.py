@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from motet.engine.kernel import Kernel
 from motet.engine.match.closing import background_of
-from motet.engine.warm_up import get_ready
+from motet.engine.warm_up import ensure_compiled
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import TIME, Triple, notification_rows, record_batch, record_rows, tick_record
@@ -35,7 +35,7 @@ from motet.plan.derivation_edges import derivation_edges
 
 
 @dataclass(frozen=True)
-class Change:
+class ReplayedBackgroundChange:
     """A background record of the log, with the frontier before it."""
 
     record: BackgroundChange
@@ -53,16 +53,16 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ReplayControls:
     """What happens to every kernel beside the events: changes of the background, and where the frontier ends."""
 
-    changes: tuple[Change, ...] = ()
+    background_changes: tuple[ReplayedBackgroundChange, ...] = ()
     frontier: int | None = END_OF_TIME
     stop: int = 1 << 60  # the offset of the end, after all events
 
-    def along(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def interleave(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """RECORDS of events in the order of the log, with everything else at its place."""
-        waiting = list(reversed(self.changes))
+        waiting = list(reversed(self.background_changes))
         for batch in events:
             begin, offsets = 0, batch.column("offset").to_numpy()
             while waiting and len(batch) and waiting[-1].offset < offsets[-1]:
@@ -78,32 +78,36 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class History:
+class ReplayView:
     """A part of a lake's log as a replay sees it. Picklable: tasks that read the log decide by it."""
 
     since: int | None
     until: int | None
     background: frozenset[Triple]  # before the first event
-    setting: Setting
-    retracted: Mapping[str, int] = field(default_factory=dict)  # by event: the offset of its last retraction
+    controls: ReplayControls
+    retractions: Mapping[str, int] = field(default_factory=dict)  # by event: the offset of its last retraction
 
-    def seen(self, records: pa.RecordBatch) -> pa.RecordBatch:
+    def visible(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The events that are seen among some records."""
         wanted = pc.and_(pc.equal(records.column("kind"), "event"), pc.invert(records.column("late")))
         if self.since is not None:
-            wanted = pc.and_(wanted, pc.greater_equal(records.column("start"), _instant(self.since)))
+            wanted = pc.and_(wanted, pc.greater_equal(records.column("start"), _time_scalar(self.since)))
         if self.until is not None:
-            wanted = pc.and_(wanted, pc.less_equal(records.column("end"), _instant(self.until)))
+            wanted = pc.and_(wanted, pc.less_equal(records.column("end"), _time_scalar(self.until)))
         events = records.filter(wanted)
-        if self.retracted:
+        if self.retractions:
             pairs = zip(events.column("id").to_pylist(), events.column("offset").to_pylist(), strict=True)
-            shown = [self.retracted.get(id_, -1) < offset for id_, offset in pairs]
+            shown = [self.retractions.get(id_, -1) < offset for id_, offset in pairs]
             events = events.filter(pa.array(shown, pa.bool_()))
-        return _capped(events, self.until)
+        return _cap_frontiers(events, self.until)
 
-    def stretches(self, events: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def split_by_background(self, events: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Events between two changes of the background, with the number of the background in force."""
-        cuts = events.column("offset").to_numpy().searchsorted([change.offset for change in self.setting.changes])
+        cuts = (
+            events.column("offset")
+            .to_numpy()
+            .searchsorted([change.offset for change in self.controls.background_changes])
+        )
         bounds = [0, *cuts.tolist(), len(events)]
         for number, (begin, end) in enumerate(pairwise(bounds)):
             if begin < end:
@@ -113,32 +117,34 @@ class History:
     def backgrounds(self) -> Sequence[frozenset[Triple]]:
         """Before the first change, and after each."""
         found = [self.background]
-        for change in self.setting.changes:
+        for change in self.controls.background_changes:
             found.append(change.record.after(found[-1]))
         return found
 
 
-def history_of(snapshot: Snapshot, *, since: int | None = None, until: int | None = None) -> History:
+def replay_view(snapshot: Snapshot, *, since: int | None = None, until: int | None = None) -> ReplayView:
     """What a replay sees of a version of a lake; its control records are read here, its events are not."""
     if since is not None and until is not None and since > until:
         raise UsageError(
             f"--since {format_datetime(since)} is later than --until {format_datetime(until)}",
             advice="Give the earlier instant as --since.",
         )
-    begin = _first_event(snapshot)
+    begin = _first_event_offset(snapshot)
     state = ControlState().apply_all(snapshot.control_records(stop=begin))
     background = state.background
-    changes: list[Change] = []
+    changes: list[ReplayedBackgroundChange] = []
     for batch in snapshot.controls(begin):
         state.apply_all(control_records(batch))
         is_change = pc.equal(batch.column("kind"), BackgroundChange.kind)
         for row in record_rows(batch.filter(is_change)):
-            changes.append(Change(BackgroundChange.from_row(row), _earlier(row.frontier, until)))
-    setting = Setting(tuple(changes), _earlier(snapshot.frontier, until), snapshot.next_offset)
-    return History(since, until, background, setting, state.retractions)
+            changes.append(
+                ReplayedBackgroundChange(BackgroundChange.from_row(row), _capped_frontier(row.frontier, until))
+            )
+    setting = ReplayControls(tuple(changes), _capped_frontier(snapshot.frontier, until), snapshot.next_offset)
+    return ReplayView(since, until, background, setting, state.retractions)
 
 
-def _first_event(snapshot: Snapshot) -> int:
+def _first_event_offset(snapshot: Snapshot) -> int:
     """The offset of the first event; the log's end when there is none."""
     for segment in snapshot.segments:
         if segment.kinds.get("event"):
@@ -149,33 +155,33 @@ def _first_event(snapshot: Snapshot) -> int:
     return snapshot.next_offset
 
 
-def _capped(records: pa.RecordBatch, until: int | None) -> pa.RecordBatch:
+def _cap_frontiers(records: pa.RecordBatch, until: int | None) -> pa.RecordBatch:
     """Records with frontiers as an observer at ``until`` knows them."""
     if until is None or until >= END_OF_TIME:
         return records
-    index, last = records.schema.get_field_index("frontier"), _instant(until + 1)
+    index, last = records.schema.get_field_index("frontier"), _time_scalar(until + 1)
     frontiers = records.column(index)
     capped = pc.if_else(pc.greater(frontiers, last), last, frontiers)
     return records.set_column(index, records.schema.field(index), capped)
 
 
-def _earlier(frontier: int | None, until: int | None) -> int | None:
+def _capped_frontier(frontier: int | None, until: int | None) -> int | None:
     """The same of one frontier: just past ``until`` it says that everything that ended by then is there."""
     return frontier if frontier is None or until is None else min(frontier, until + 1)
 
 
-def _instant(micros_: int) -> pa.Scalar:
+def _time_scalar(micros_: int) -> pa.Scalar:
     return pa.scalar(micros_, pa.int64()).cast(TIME)
 
 
-Watch = Callable[[int], None]  # told how many more records have been read
+OnProgress = Callable[[int], None]  # told how many more records have been read
 
 
 @dataclass(frozen=True)
-class Part:
+class ReplayGroup:
     """Subscriptions that look back equally far."""
 
-    history: History
+    view: ReplayView
     subscriptions: tuple[Subscription, ...]
 
 
@@ -184,7 +190,7 @@ class Replay:
     """What a replay is asked to do."""
 
     snapshot: Snapshot
-    parts: tuple[Part, ...]
+    groups: tuple[ReplayGroup, ...]
 
     @property
     def events(self) -> int:
@@ -199,34 +205,36 @@ def load_replay(
     asked = [one if since is None else replace(one, since=since) for one in subscriptions]
     snapshot = Lake.open(lake, create=False).snapshot()
     parts = [
-        Part(history_of(snapshot, since=instant, until=until), tuple(group))
+        ReplayGroup(replay_view(snapshot, since=instant, until=until), tuple(group))
         for instant, group in groupby(sorted(asked, key=_since), key=lambda one: one.since)
     ]
-    _refuse_feeding_across(parts)
+    _refuse_edges_between_groups(parts)
     return Replay(snapshot, tuple(parts))
 
 
-def replay_embedded(replay: Replay, sink: BinaryIO, watch: Watch = lambda _: None) -> int:
+def replay_embedded(replay: Replay, sink: BinaryIO, on_progress: OnProgress = lambda _: None) -> int:
     """Write the notifications as sorted lines; how many there are."""
-    found = [one for part in replay.parts for one in told(replay.snapshot, part, watch)]
+    found = [one for part in replay.groups for one in replay_notifications(replay.snapshot, part, on_progress)]
     found.sort(key=lambda notification: notification.sort_key)
     sink.writelines(f"{notification.to_line()}\n".encode() for notification in found)
     return len(found)
 
 
-def told(snapshot: Snapshot, part: Part, watch: Watch = lambda _: None) -> Iterator[Notification]:
+def replay_notifications(
+    snapshot: Snapshot, group: ReplayGroup, on_progress: OnProgress = lambda _: None
+) -> Iterator[Notification]:
     """What some subscriptions would have been told, in the order of the log."""
-    get_ready()
-    history = part.history
+    ensure_compiled()
+    history = group.view
     kernel = Kernel(lateness=None, background=history.background)
-    kernel.begin(part.subscriptions)
+    kernel.begin(group.subscriptions)
 
     def events() -> Iterator[pa.RecordBatch]:
         for records in snapshot.records():
-            yield history.seen(records)
-            watch(len(records))
+            yield history.visible(records)
+            on_progress(len(records))
 
-    for records in history.setting.along(events()):
+    for records in history.controls.interleave(events()):
         yield from (notification for notification, _ in notification_rows(kernel.advance(records)))
 
 
@@ -234,13 +242,13 @@ def _since(subscription: Subscription) -> tuple[bool, int]:
     return subscription.since is not None, subscription.since or 0
 
 
-def _refuse_feeding_across(parts: Sequence[Part]) -> None:
+def _refuse_edges_between_groups(parts: Sequence[ReplayGroup]) -> None:
     """Whoever sees derived events would see some that others, who look back less far, could not have derived."""
     together = [(number, one) for number, part in enumerate(parts) for one in part.subscriptions]
     if len(parts) < 2 or not any(isinstance(one.delivery, Construct) for _, one in together):
         return
     home = {one.name: number for number, one in together}
-    background = parts[0].history.background
+    background = parts[0].view.background
     reasoner = background_of(background, entailment_of(background)).reasoner
     for feed in derivation_edges(build_plan([one for _, one in together]), reasoner):
         if home[feed.producer] != home[feed.consumer]:

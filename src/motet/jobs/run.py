@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from motet.codec.decode import decode_file
 from motet.engine.kernel import Kernel
-from motet.engine.warm_up import get_ready
+from motet.engine.warm_up import ensure_compiled
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
 from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class BatchJob:
     """Subscriptions first, then all events in the given order, then the end of time."""
 
     subscriptions: tuple[Subscription, ...]
@@ -39,7 +39,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """What a run did."""
 
     events: int
@@ -58,12 +58,12 @@ def load_job(
     entailment: str | None = None,
     arrival: int | None = None,
     syntax: str = "motet",
-) -> Job:
+) -> BatchJob:
     """Read everything but the events; what is wrong with the request is found here."""
     for path in events:
         existing_file(path, "event file")
     background = _background(ontology, catalogue)
-    return Job(
+    return BatchJob(
         subscriptions=load_subscriptions(subscriptions, syntax=syntax),
         events=tuple(events),
         background=background,
@@ -83,7 +83,7 @@ OnRejected = Callable[[Sequence[DecodeError]], None]
 class EventFiles:
     """The unique, stamped events of a job's files, counted as they pass."""
 
-    def __init__(self, job: Job, on_rejected: OnRejected) -> None:
+    def __init__(self, job: BatchJob, on_rejected: OnRejected) -> None:
         self._job = job
         self._on_rejected = on_rejected
         self._seen: set[str] = set()
@@ -111,9 +111,9 @@ class EventFiles:
         return events if all(fresh) else events.filter(pa.array(fresh, pa.bool_()))
 
 
-def run_embedded(job: Job, sink: BinaryIO, on_rejected: OnRejected) -> Summary:
+def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """Match and detect batch by batch; what waits for the end of time is decided when all events are there."""
-    get_ready()
+    ensure_compiled()
     kernel = Kernel(lateness=None, background=job.background, entailment=job.entailment)
     kernel.begin(job.subscriptions)
     files = EventFiles(job, on_rejected)
@@ -123,10 +123,10 @@ def run_embedded(job: Job, sink: BinaryIO, on_rejected: OnRejected) -> Summary:
         found += (notification for notification, _ in notification_rows(kernel.advance(event_records(events, offset))))
         offset += len(events)
     found += (notification for notification, _ in notification_rows(kernel.advance(tick_record(END_OF_TIME, offset))))
-    return _finish(files, found, sink)
+    return _write_notifications(files, found, sink)
 
 
-def run_reference(job: Job, sink: BinaryIO, on_rejected: OnRejected) -> Summary:
+def run_reference(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """Evaluate the definitions of the language page, slowly."""
     from motet.reference import evaluate
 
@@ -134,10 +134,10 @@ def run_reference(job: Job, sink: BinaryIO, on_rejected: OnRejected) -> Summary:
     rows = [row for events in files for row in event_rows(events)]
     entailment = Entailment(job.entailment)
     found = evaluate(list(_log(job, rows)), ontology=job.background, entailment=entailment, lateness=None)
-    return _finish(files, found, sink)
+    return _write_notifications(files, found, sink)
 
 
-def _log(job: Job, rows: Iterable[EventRow]) -> Iterator[Record]:
+def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
     """The log of section 11: subscriptions, events with unlimited lateness, a tick at the end of time."""
     from motet.reference import EventRecord, SubscribeRecord, TickRecord
 
@@ -150,7 +150,7 @@ def _log(job: Job, rows: Iterable[EventRow]) -> Iterator[Record]:
     yield TickRecord(next(offsets), END_OF_TIME)
 
 
-def _finish(files: EventFiles, found: Iterable[Notification], sink: BinaryIO) -> Summary:
+def _write_notifications(files: EventFiles, found: Iterable[Notification], sink: BinaryIO) -> RunSummary:
     ordered = sorted(found, key=lambda notification: notification.sort_key)
     sink.writelines(f"{notification.to_line()}\n".encode() for notification in ordered)
-    return Summary(files.events, files.duplicates, files.rejected, len(ordered))
+    return RunSummary(files.events, files.duplicates, files.rejected, len(ordered))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from motet.jobs.run import Job, load_job, run_embedded
+from motet.jobs.run import BatchJob, load_job, run_embedded
 from motet.spark.batch.run import run_spark
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def job_of(example: str, subscriptions: str) -> Job:
+def job_of(example: str, subscriptions: str) -> BatchJob:
     home = EXAMPLES / example
     ontology = [str(home / "ontology.ttl")]
     return load_job([str(home / subscriptions)], [str(home / "events.trig")], ontology=ontology, arrival=0)

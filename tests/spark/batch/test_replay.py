@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import motet
 from motet.demo import building
 from motet.fuzz.replays import expected_of, lake_of, nth_replay
-from motet.jobs.replay import Part, Replay, load_replay, replay_embedded
+from motet.jobs.replay import Replay, ReplayGroup, load_replay, replay_embedded
 from motet.jobs.subscription_files import load_subscriptions
 from motet.jobs.verify import verify_embedded
 from motet.lake import Lake
@@ -29,9 +29,9 @@ from motet.spark.batch.tasks import ROUTED_EVENTS, DetectGroups
 from motet.spark.batch.verify import verify_spark
 
 
-def lines_of(replay: Replay, part: Part) -> set[str]:
+def lines_of(replay: Replay, part: ReplayGroup) -> set[str]:
     """The notifications of tasks and groups together."""
-    history = part.history
+    history = part.view
     plan = plan_job(part.subscriptions, history.background, None)
     matched = MatchVisible(pickle.dumps((EventRouter(plan), history)))(replay.snapshot.records())
     rows = [row for batch in matched for row in batch.to_pylist()]
@@ -41,7 +41,7 @@ def lines_of(replay: Replay, part: Part) -> set[str]:
     table = pa.Table.from_pylist(
         sorted(routed, key=lambda row: [row[name] for name in ROUTED_EVENTS.names[:3]]), ROUTED_EVENTS
     )
-    detected = DetectGroups(pickle.dumps(plan), history.setting)(iter(table.to_batches(max_chunksize=7)))
+    detected = DetectGroups(pickle.dumps(plan), history.controls)(iter(table.to_batches(max_chunksize=7)))
     lines = {line["text"] for row in rows for line in row["notifications"]}
     return lines.union(*(batch.column("text").to_pylist() for batch in detected))
 
@@ -53,10 +53,10 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
         asked = nth_replay(28, number)
         lake_of(asked.log, tmp_path / str(number))
         replay = load_replay(str(tmp_path / str(number)), asked.subscriptions, since=asked.since, until=asked.until)
-        [part] = replay.parts
+        [part] = replay.groups
         assert lines_of(replay, part) == set(expected_of(asked)), f"replay {number}"
-        kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.history.background, None).groups)
-        changed += bool(part.history.setting.changes)
+        kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.view.background, None).groups)
+        changed += bool(part.view.controls.background_changes)
     assert changed > 1 and kinds.keys() == set(RouteKind)
 
 

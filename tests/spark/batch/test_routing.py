@@ -16,7 +16,7 @@ from motet.fuzz.cases import nth_case
 from motet.fuzz.files import EX
 from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import Abilities
-from motet.jobs.replay import Setting
+from motet.jobs.replay import ReplayControls
 from motet.language.parse import parse
 from motet.language.syntax import Event, GroupPattern
 from motet.model.batches import EVENTS, notification_rows
@@ -115,7 +115,7 @@ def lines_of(case: Case, plan: JobPlan) -> list[str]:
     )
     detected = [
         line
-        for batch in DetectGroups(pickle.dumps(plan), Setting())(iter(table.to_batches(max_chunksize=7)))
+        for batch in DetectGroups(pickle.dumps(plan), ReplayControls())(iter(table.to_batches(max_chunksize=7)))
         for line in batch.column("text").to_pylist()
     ]
     if any(group.may_duplicate for group in plan.groups):

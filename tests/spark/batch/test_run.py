@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from motet.codec.decode import decode_file
 from motet.codec.options import Limits
-from motet.jobs.run import Summary
+from motet.jobs.run import RunSummary
 from motet.model.batches import EventRow, event_rows
 from motet.model.errors import DecodeError, EngineError
 from motet.model.notifications import Notification
@@ -121,7 +121,7 @@ def test_tasks_together_do_what_one_reader_does(
     ordered = sorted((told for row in accepted.values() for told in expected_of(row)), key=lambda told: told.sort_key)
     assert sink.getvalue().decode() == "".join(f"{told.to_line()}\n" for told in ordered)
     assert places(rejected) == places(refused)
-    assert replace(summary, tasks=0) == Summary(len(accepted), duplicates, len(refused), len(ordered), tasks=0)
+    assert replace(summary, tasks=0) == RunSummary(len(accepted), duplicates, len(refused), len(ordered), tasks=0)
     assert summary.tasks in tasks
     assert sorted(tmp_path.iterdir()) == paths
 
@@ -145,7 +145,7 @@ def test_nothing_in_nothing_out(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.nq"
     path.touch()
     sink = io.BytesIO()
-    assert run_batch(spark, saying(), split_files([path], 2), sink, arrival=0) == Summary(0, 0, 0, 0, tasks=0)
+    assert run_batch(spark, saying(), split_files([path], 2), sink, arrival=0) == RunSummary(0, 0, 0, 0, tasks=0)
     assert sink.getvalue() == b""
 
 

@@ -14,7 +14,7 @@ from motet.demo import building
 from motet.fuzz.cases import nth_case
 from motet.fuzz.replays import lake_of
 from motet.fuzz.subscriptions import Abilities
-from motet.jobs.verify import derived_again, verify_embedded
+from motet.jobs.verify import recompute, verify_embedded
 from motet.lake import Lake
 from motet.model.batches import notification_batch
 from motet.spark.batch.verify import pack_subscriptions, verify_spark
@@ -31,10 +31,10 @@ def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
         found = [
             row
             for pack in spread
-            for row in derived_again(snapshot, lake.lateness, pack.active)
+            for row in recompute(snapshot, lake.lateness, pack.active)
             if json.loads(row[1])["subscription"] in pack.reported
         ]
-        assert sorted(found) == sorted(derived_again(snapshot, lake.lateness)), number
+        assert sorted(found) == sorted(recompute(snapshot, lake.lateness)), number
         several += len(spread) > 1
     assert several > 8
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
-from motet.jobs.replay import History, Part, Replay
+from motet.jobs.replay import Replay, ReplayGroup, ReplayView
 from motet.lake import Snapshot
 from motet.model.batches import RECORDS
 from motet.spark.batch.events import Batches
@@ -38,24 +38,24 @@ def replay_spark(replay: Replay, sink: BinaryIO, *, scratch: str | Path | None =
     """Write the notifications as sorted lines and return their count. ``scratch`` is as for `run_batch`."""
     spark = session()
     with plain_errors("the replay"), ExitStack() as stack:
-        notifications = [_replay_part(spark, replay.snapshot, part, stack) for part in replay.parts]
+        notifications = [_replay_part(spark, replay.snapshot, part, stack) for part in replay.groups]
         return write_lines(reduce(lambda left, right: left.union(right), notifications), sink, scratch)
 
 
-def _replay_part(spark: SparkSession, snapshot: Snapshot, part: Part, stack: ExitStack) -> DataFrame:
+def _replay_part(spark: SparkSession, snapshot: Snapshot, part: ReplayGroup, stack: ExitStack) -> DataFrame:
     """The notifications of subscriptions with one SINCE, in rows of NOTIFICATION_LINES."""
     from pyspark.cloudpickle import dumps
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from motet.spark.tables import read_lake
 
-    history = part.history
+    history = part.view
     plan = plan_job(part.subscriptions, history.background, None)
     match = MatchVisible(dumps((EventRouter(plan), history)))  # type: ignore[no-untyped-call]  # vendored, without types
     tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
     accepted = stack.enter_context(cached(records.mapInArrow(match, from_arrow_schema(ACCEPTED))))
-    return stack.enter_context(compute_notifications(spark, accepted, plan, history.setting))
+    return stack.enter_context(compute_notifications(spark, accepted, plan, history.controls))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class MatchVisible:
     def __call__(self, batches: Batches) -> Batches:
         _, history = _load(self.pickled)
         for records in batches:
-            for background, events in history.stretches(history.seen(records)):
+            for background, events in history.split_by_background(history.visible(records)):
                 matched = match_columns(events, _router(self.pickled, background))
                 columns = [*map(events.column, ("id", "offset", "frontier")), *matched]
                 yield pa.RecordBatch.from_arrays(columns, schema=ACCEPTED)
@@ -81,7 +81,7 @@ def _router(pickled: bytes, background: int) -> EventRouter:
 
 
 @lru_cache(maxsize=2)
-def _load(pickled: bytes) -> tuple[EventRouter, History]:
+def _load(pickled: bytes) -> tuple[EventRouter, ReplayView]:
     from pyspark.cloudpickle import loads
 
     router, history = loads(pickled)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.codec.grouping import NOT_CONSECUTIVE, SORT_ADVICE
-from motet.jobs.replay import Setting
-from motet.jobs.run import Job, OnRejected, Summary
+from motet.jobs.replay import ReplayControls
+from motet.jobs.run import BatchJob, OnRejected, RunSummary
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.batch.events import FileSplits, add_outcome, split_files
 from motet.spark.batch.job_plan import JobPlan, plan_job
@@ -36,7 +36,7 @@ COPY_BYTES = 2**20
 INCOMPLETE_OUTPUT = "The output is incomplete: remove it, fix the cause and run again."
 
 
-def run_spark(job: Job, sink: BinaryIO, on_rejected: OnRejected) -> Summary:
+def run_spark(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """`motet run --engine spark`, on all cores of this machine or in the active session."""
     plan = plan_job(job.subscriptions, job.background, job.entailment)
     spark = session()
@@ -54,7 +54,7 @@ def run_batch(
     on_rejected: OnRejected = lambda _: None,
     scratch: str | Path | None = None,
     plan: JobPlan | None = None,
-) -> Summary:
+) -> RunSummary:
     """Match the events of the splits, detect the groups of the job plan, and write all notifications as sorted lines.
 
     ``arrival`` is the time of events without one. ``on_rejected`` is called with the rejected events, in order. Tasks
@@ -69,13 +69,13 @@ def run_batch(
         offset = f.shiftleft(f.col("split").cast("long"), POSITION_BITS) + f.col("position")
         accepted = matched.where("outcome = 'accepted'").withColumn("offset", offset)
         accepted = accepted.withColumn("frontier", f.lit(None).cast("timestamp"))
-        with compute_notifications(spark, accepted, plan, Setting()) as notifications:
+        with compute_notifications(spark, accepted, plan, ReplayControls()) as notifications:
             return replace(summary, notifications=write_lines(notifications, sink, scratch))
 
 
 @contextmanager
 def compute_notifications(
-    spark: SparkSession, accepted: DataFrame, plan: JobPlan | None, setting: Setting
+    spark: SparkSession, accepted: DataFrame, plan: JobPlan | None, setting: ReplayControls
 ) -> Iterator[DataFrame]:
     """The notifications of accepted events, from files or from a lake, in rows of NOTIFICATION_LINES."""
     from pyspark.sql import functions as f
@@ -109,7 +109,7 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
         frame.unpersist()
 
 
-def _summarise(matched: DataFrame) -> Summary:
+def _summarise(matched: DataFrame) -> RunSummary:
     from pyspark.sql import functions as f
 
     outcome = f.col("outcome")
@@ -121,7 +121,7 @@ def _summarise(matched: DataFrame) -> Summary:
         f.size(f.collect_set("worker")),
     ).first()
     assert row is not None, "an aggregate has a row"
-    return Summary(*row)
+    return RunSummary(*row)
 
 
 def _report_rejected(matched: DataFrame, splits: FileSplits, on_rejected: OnRejected) -> None:

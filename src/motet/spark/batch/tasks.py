@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from motet.engine.kernel import Kernel
-from motet.jobs.replay import Setting
+from motet.jobs.replay import ReplayControls
 from motet.model.batches import (
     EVENTS,
     NOTIFICATIONS,
@@ -217,18 +217,18 @@ class DetectGroups:
     """Sorted rows of ROUTED_EVENTS to rows of NOTIFICATION_LINES."""
 
     pickled: bytes  # the job plan
-    setting: Setting
+    setting: ReplayControls
 
     def __call__(self, batches: Batches) -> Batches:
         processors = _load_processors(self.pickled)
         slices = (slice_ for rows in batches for slice_ in _group_slices(rows))
         for (group, bucket), group_slices in groupby(slices, key=_route):
             processor = processors.processor(group, bucket)
-            for records in self.setting.along(map(_records, group_slices)):
+            for records in self.setting.interleave(map(_records, group_slices)):
                 yield notification_lines(processor.advance(records))
 
 
-def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, setting: Setting) -> DataFrame:
+def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, setting: ReplayControls) -> DataFrame:
     """The notifications of the detection groups of a job plan, in rows of NOTIFICATION_LINES.
 
     Accepted events have the columns of ROUTED_EVENTS after the route, and their ``routes``; offsets are their order.

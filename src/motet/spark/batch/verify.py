@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
-from motet.jobs.verify import LINK_OFFSETS, Compared, Row, compare, derived_again, digest, links, rows
+from motet.jobs.verify import LINK_OFFSETS, Comparison, TableRow, compare, digest, link_count, recompute, table_rows
 from motet.lake import Lake, Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription
@@ -48,7 +48,7 @@ PACKS_PER_CORE = 2
 NO_ROWS = digest(())
 
 
-def verify_spark(lake: Lake, snapshot: Snapshot) -> Compared:
+def verify_spark(lake: Lake, snapshot: Snapshot) -> Comparison:
     """Compare the notification table with the notifications recomputed from the same records."""
     spark = session()
     packs = pack_subscriptions(snapshot, PACKS_PER_CORE * parallelism(spark))
@@ -81,7 +81,7 @@ class Recompute:
     def __call__(self, batches: Batches) -> Batches:
         for index in _indices(batches):
             pack = self.packs[index]
-            computed = derived_again(self.snapshot, self.lateness, pack.active)
+            computed = recompute(self.snapshot, self.lateness, pack.active)
             if pack.reported != pack.active:
                 computed = (row for row in computed if _subscription(row) in pack.reported)
             yield from _linked_rows(computed, self.snapshot.notified_to)
@@ -96,7 +96,9 @@ class ReadTable:
     def __call__(self, batches: Batches) -> Batches:
         for index in _indices(batches):
             file = self.snapshot.tables[index]
-            stored = (row for batch in read_rows(self.snapshot.store, file.name, 0, file.stop) for row in rows(batch))
+            stored = (
+                row for batch in read_rows(self.snapshot.store, file.name, 0, file.stop) for row in table_rows(batch)
+            )
             yield from _linked_rows(stored, self.snapshot.notified_to)
 
 
@@ -116,9 +118,9 @@ class DistributedTable:
         by_link = self._frame.repartition(self._partitions, "link").sortWithinPartitions(*LINKED_ROWS.names)
         rows_ = by_link.mapInArrow(_link_digests, from_arrow_schema(LINK_DIGESTS)).collect()
         digests = {row.link: row.digest for row in rows_}
-        return (digests.get(link, NO_ROWS) for link in range(links(stop)))
+        return (digests.get(link, NO_ROWS) for link in range(link_count(stop)))
 
-    def rows(self, link: int) -> list[Row]:
+    def rows(self, link: int) -> list[TableRow]:
         link_rows = self._frame.where(self._frame.link == link).select("offset", "text").collect()
         return sorted((row.offset, row.text) for row in link_rows)
 
@@ -169,8 +171,8 @@ def _link_digests(batches: Batches) -> Batches:
         yield pa.RecordBatch.from_pydict({"link": [link], "digest": [link_digest]}, schema=LINK_DIGESTS)
 
 
-def _linked_rows(rows_: Iterator[Row], stop: int) -> Batches:
-    last = links(stop) - 1
+def _linked_rows(rows_: Iterator[TableRow], stop: int) -> Batches:
+    last = link_count(stop) - 1
     while chunk := list(islice(rows_, BATCH_ROWS)):
         columns = [[min(offset // LINK_OFFSETS, last) for offset, _ in chunk], *map(list, zip(*chunk, strict=True))]
         yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=LINKED_ROWS)
@@ -180,5 +182,5 @@ def _indices(batches: Batches) -> Iterator[int]:
     return (index for batch in batches for index in batch.column(0).to_pylist())
 
 
-def _subscription(row: Row) -> str:
+def _subscription(row: TableRow) -> str:
     return str(json.loads(row[1])["subscription"])

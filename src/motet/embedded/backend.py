@@ -18,7 +18,7 @@ from motet.engine.buckets import Buckets
 from motet.engine.kernel import Kernel
 from motet.engine.lives import parsed
 from motet.engine.match.single_events import is_single_event
-from motet.engine.warm_up import get_ready
+from motet.engine.warm_up import ensure_compiled
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.syntax import Subscription
 from motet.model.batches import RecordRow, Triple
@@ -28,21 +28,21 @@ from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Unsubscribe
 
 #: Has the notifications of all records that are there derived and committed.
-Derive = Callable[[], None]
+ProcessAvailable = Callable[[], None]
 
 #: Notifications with the offsets that made them final: many as NOTIFICATIONS, a few as they are.
-Found: TypeAlias = pa.RecordBatch | list[tuple[Notification, int]]
+NotificationBatch: TypeAlias = pa.RecordBatch | list[tuple[Notification, int]]
 
 RECENT_BYTES = 64 << 20
 
 log = logging.getLogger("motet")
 
 
-class Derivation(Protocol):
+class Backend(Protocol):
     """What the cloud asks for."""
 
     @property
-    def commits(self) -> bool:
+    def writes_table(self) -> bool:
         """Whether `advance` also writes the notification table."""
         ...
 
@@ -55,48 +55,48 @@ class Derivation(Protocol):
         """Refuse subscriptions that cannot be derived."""
         ...
 
-    def resume(self, snapshot: Snapshot, stop: int) -> None:
+    def restore(self, snapshot: Snapshot, stop: int) -> None:
         """Be as if everything below this offset had been derived."""
         ...
 
-    def save(self) -> None:
+    def save_state(self) -> None:
         """Keep what is remembered, so that `resume` is quick; only where it stands and if it is worth it."""
         ...
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         """The notifications of the records from where this stands up to `stop`, by offset."""
         ...
 
 
-class Recent:
+class RecentRecords:
     """Records that were appended a moment ago, by offset, up to some size."""
 
     def __init__(self) -> None:
-        self._parts: deque[tuple[int, int, int, Records]] = deque()  # first, stop, bytes, records
+        self._commits: deque[tuple[int, int, int, Records]] = deque()  # first, stop, bytes, records
         self._bytes = 0
-        self._changing = threading.Lock()
+        self._lock = threading.Lock()
 
-    def put(self, committed: Committed) -> None:
+    def add(self, committed: Committed) -> None:
         if committed.snapshot is None:
             return
         added = committed.snapshot.segments[-1]
-        with self._changing:
-            self._parts.append((added.first, added.stop, added.size, committed.records))
+        with self._lock:
+            self._commits.append((added.first, added.stop, added.size, committed.records))
             self._bytes += added.size
             while self._bytes > RECENT_BYTES:
                 self._drop()
 
     def rows(self, first: int, stop: int) -> Sequence[RecordRow] | None:
         """The records of `[first, stop)` when they are just a few, as Python values."""
-        with self._changing:
-            begin, end, _, records = self._parts[0] if self._parts else (0, 0, 0, [])
+        with self._lock:
+            begin, end, _, records = self._commits[0] if self._commits else (0, 0, 0, [])
         return records if (begin, end) == (first, stop) and isinstance(records, list) else None
 
-    def between(self, first: int, stop: int) -> list[pa.RecordBatch] | None:
+    def batches(self, first: int, stop: int) -> list[pa.RecordBatch] | None:
         """The records of `[first, stop)`, perhaps with some around them; None when they are not all here."""
         found: list[pa.RecordBatch] = []
-        with self._changing:
-            parts = list(self._parts)
+        with self._lock:
+            parts = list(self._commits)
         for begin, end, _, records in parts:
             if end > first and begin < stop:
                 if begin > first:
@@ -105,27 +105,27 @@ class Recent:
                 first = end
         return found if first >= stop else None
 
-    def forget(self, stop: int) -> None:
+    def prune(self, stop: int) -> None:
         """Let go what stands before an offset."""
-        with self._changing:
-            while self._parts and self._parts[0][1] <= stop:
+        with self._lock:
+            while self._commits and self._commits[0][1] <= stop:
                 self._drop()
 
     def _drop(self) -> None:
-        self._bytes -= self._parts.popleft()[2]
+        self._bytes -= self._commits.popleft()[2]
 
 
-class Here:
+class InProcessBackend:
     """Derives in this process, with a kernel that remembers what may still combine."""
 
-    commits = False
+    writes_table = False
 
     def __init__(self, lake: Lake) -> None:
-        get_ready()
+        ensure_compiled()
         self._lake = lake
-        self._kernel = Kernel(lateness=lake.lateness, history=self._history)
+        self._kernel = Kernel(lateness=lake.lateness, history=self._earlier_records)
         self._offset = 0
-        self._saved = 0
+        self._saved_to = 0
 
     @property
     def background(self) -> frozenset[Triple]:
@@ -134,91 +134,91 @@ class Here:
     def check(self, subscriptions: Sequence[Subscription]) -> None:
         self._kernel.check(subscriptions)
 
-    def resume(self, snapshot: Snapshot, stop: int) -> None:
+    def restore(self, snapshot: Snapshot, stop: int) -> None:
         """The state is what the log makes it: a saved one is a shorter way there."""
-        first = self._loaded(stop)
+        first = self._restore_snapshot(stop)
         if first is None:
-            first = self._read_controls(snapshot, stop)
+            first = self._restore_from_controls(snapshot, stop)
         for records in snapshot.records(first, stop):
             self._kernel.advance(records)
-        self._offset = self._saved = stop
+        self._offset = self._saved_to = stop
 
-    def save(self) -> None:
-        if self._offset > self._saved and self._kernel.is_stateful:
+    def save_state(self) -> None:
+        if self._offset > self._saved_to and self._kernel.is_stateful:
             self._lake.keep_state(self._offset, self._kernel.dump())
-            self._saved = self._offset
+            self._saved_to = self._offset
 
-    def _loaded(self, stop: int) -> int | None:
+    def _restore_snapshot(self, stop: int) -> int | None:
         """Where the newest state stands that can be read; None when there is none."""
         for offset, data in self._lake.states(stop):
             try:
-                self._kernel = Kernel.load(data, history=self._history)
+                self._kernel = Kernel.load(data, history=self._earlier_records)
             except EngineError:
                 log.exception("the state at offset %d is left alone; the log is read instead", offset)
                 continue
             return offset
         return None
 
-    def _read_controls(self, snapshot: Snapshot, stop: int) -> int:
+    def _restore_from_controls(self, snapshot: Snapshot, stop: int) -> int:
         """Where nobody combines events yet, only control records matter; where events begin to."""
-        needed = _needed_from(snapshot, stop)
+        needed = _first_relevant_offset(snapshot, stop)
         for records in snapshot.controls(0, needed):
             self._kernel.advance(records)
         self._kernel.skip_to(needed)
         return needed
 
-    def _history(self, stop: int) -> Iterable[pa.RecordBatch]:
+    def _earlier_records(self, stop: int) -> Iterable[pa.RecordBatch]:
         return self._lake.snapshot().records(0, stop)
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         rows = recent.rows(self._offset, stop)
         told = self._kernel.tell(rows) if rows else None
         if told is not None:
             self._offset = stop
             return [told] if told else []
-        records: Iterable[pa.RecordBatch] | None = recent.between(self._offset, stop)
+        records: Iterable[pa.RecordBatch] | None = recent.batches(self._offset, stop)
         if records is None:
             records = snapshot.records(self._offset, stop)
-        found = [self._kernel.advance(_between(batch, self._offset, stop)) for batch in records]
+        found = [self._kernel.advance(_slice(batch, self._offset, stop)) for batch in records]
         self._offset = stop
         return [batch for batch in found if batch.num_rows]
 
 
-class Elsewhere:
+class PipelineBackend:
     """Has others derive and commit, then reads what they wrote. Control records are read here, too."""
 
-    commits = True
+    writes_table = True
 
-    def __init__(self, lake: Lake, derive: Derive) -> None:
-        self._derive = derive
-        self._known = Kernel(lateness=lake.lateness, buckets=Buckets(1))
+    def __init__(self, lake: Lake, derive: ProcessAvailable) -> None:
+        self._process_available = derive
+        self._router = Kernel(lateness=lake.lateness, buckets=Buckets(1))
         self._offset = 0
 
     @property
     def background(self) -> frozenset[Triple]:
-        return self._known.background
+        return self._router.background
 
     def check(self, subscriptions: Sequence[Subscription]) -> None:
-        self._known.check(subscriptions)
+        self._router.check(subscriptions)
 
-    def save(self) -> None:
+    def save_state(self) -> None:
         """Those who derive remember."""
 
-    def resume(self, snapshot: Snapshot, stop: int) -> None:
+    def restore(self, snapshot: Snapshot, stop: int) -> None:
         for controls in snapshot.controls(self._offset, stop):
-            self._known.spread(controls)
+            self._router.spread(controls)
         self._offset = stop
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: Recent) -> list[Found]:
+    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         begin = self._offset
         while snapshot.notified_to < stop:
-            self._derive()
+            self._process_available()
             snapshot = lake.snapshot()
-        self.resume(snapshot, stop)
+        self.restore(snapshot, stop)
         return [part for batch in snapshot.notifications(begin) if (part := _before(batch, stop)).num_rows]
 
 
-def _needed_from(snapshot: Snapshot, stop: int) -> int:
+def _first_relevant_offset(snapshot: Snapshot, stop: int) -> int:
     """The offset from which on events matter: where the oldest subscription began that combines events and was in force
     at the same time as one that still is, or as one that was so with another.
     """
@@ -234,7 +234,7 @@ def _needed_from(snapshot: Snapshot, stop: int) -> int:
     return needed
 
 
-def _between(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
+def _slice(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
     offsets = batch.column("offset")
     if not batch.num_rows or (offsets[0].as_py() >= first and offsets[-1].as_py() < stop):
         return batch

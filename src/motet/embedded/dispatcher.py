@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from motet.embedded.derivation import Found
+from motet.embedded.backend import NotificationBatch
 from motet.lake import Snapshot
 from motet.model.batches import notification_rows
 from motet.model.notifications import Notification
@@ -19,26 +19,26 @@ Listener = Callable[[Notification], object]
 log = logging.getLogger("motet")
 
 
-class Delivery:
+class Dispatcher:
     """The listeners by subscription, and how far they have got."""
 
     def __init__(self) -> None:
         self.delivered = 0
         self.failures: Counter[str] = Counter()
         self._listeners: dict[str, Listener] = {}
-        self._from: dict[str, int] = {}  # each hears what was made final at this offset or later
+        self._first_offset: dict[str, int] = {}  # each hears what was made final at this offset or later
         self._behind: dict[str, int] = {}  # those that must first be told what the table holds from this offset on
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
 
-    def listen(self, name: str, listener: Listener, first: int, reached: int) -> None:
+    def add(self, name: str, listener: Listener, first: int, reached: int) -> None:
         """Tell a listener everything from the offset ``first`` on; the cloud has derived up to ``reached``."""
         self._listeners[name] = listener
-        self._from[name] = first
+        self._first_offset[name] = first
         if first < reached:
             self._behind[name] = first
 
-    def leave(self, name: str) -> None:
-        for known in (self._listeners, self._from, self._behind):
+    def remove(self, name: str) -> None:
+        for known in (self._listeners, self._first_offset, self._behind):
             known.pop(name, None)
 
     @property
@@ -53,22 +53,22 @@ class Delivery:
                 if behind.get(notification.subscription, reached) <= offset < reached:
                     self._call(notification)
 
-    def tell(self, found: Iterable[Found]) -> None:
+    def deliver(self, found: Iterable[NotificationBatch]) -> None:
         """Call the listeners of new notifications."""
         for some in found:
             for notification, offset in some if isinstance(some, list) else notification_rows(some):
                 name = notification.subscription
-                if name in self._listeners and offset >= self._from[name] and name not in self._behind:
+                if name in self._listeners and offset >= self._first_offset[name] and name not in self._behind:
                     self._call(notification)
 
-    def told(self) -> set[str]:
+    def drain_notified(self) -> set[str]:
         """Those that were told something since this was last asked."""
-        told, self._told = self._told, set()
+        told, self._notified = self._notified, set()
         return told & self._listeners.keys()
 
-    def told_again(self, names: Iterable[str]) -> None:
+    def requeue(self, names: Iterable[str]) -> None:
         """Take back an answer that could not be used."""
-        self._told.update(names)
+        self._notified.update(names)
 
     def statistics(self) -> Mapping[str, object]:
         return {"delivered": self.delivered, "failures": dict(sorted(self.failures.items()))}
@@ -78,7 +78,7 @@ class Delivery:
         listener = self._listeners.get(name)
         if listener is None:  # it left a moment ago
             return
-        self._told.add(name)
+        self._notified.add(name)
         try:
             listener(notification)
         except Exception:  # a listener is someone else's code: its failure is reported, not ours to die of

@@ -1,0 +1,72 @@
+"""Group commit: appends that arrive during a commit are committed together by the next one.
+
+A single publisher commits at once; concurrent publishers share one write to disk. Each gets the receipt that its events
+would have got in a commit of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from motet.lake import Appended, Committed, Events, Lake, Offer
+
+MAX_GROUP_EVENTS = 65_536  # of one commit
+
+
+class QueuedAppend:
+    """An append request and its result."""
+
+    def __init__(self, request: Offer) -> None:
+        self.request = request
+        self.receipt: Appended | None = None
+        self.failure: BaseException | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.receipt is not None or self.failure is not None
+
+
+class GroupCommitter:
+    """Appends to a lake; ``on_commit`` gets every commit, in log order."""
+
+    def __init__(self, lake: Lake, on_commit: Callable[[Committed], object]) -> None:
+        self._lake = lake
+        self._on_commit = on_commit
+        self._queue: list[QueuedAppend] = []
+        self._queue_lock = threading.Lock()
+        self._commit_lock = threading.RLock()
+
+    def append(self, events: Events, now: int) -> Appended:
+        """Append events, all or none; durable when it returns, if the lake is."""
+        append = QueuedAppend(Offer(events, now))
+        with self._queue_lock:
+            self._queue.append(append)
+        with self._commit_lock:
+            while not append.is_done:  # the previous holder of the lock may have committed it
+                self._commit(self._next_group())
+        if append.failure is not None:
+            raise append.failure
+        assert append.receipt is not None, "an append that is done has a receipt or a failure"
+        return append.receipt
+
+    def _next_group(self) -> list[QueuedAppend]:
+        """The oldest requests in the queue, up to the size of a commit."""
+        with self._queue_lock:
+            count = events = 0
+            while count < len(self._queue) and (count == 0 or events < MAX_GROUP_EVENTS):
+                events += len(self._queue[count].request.ids)
+                count += 1
+            group, self._queue = self._queue[:count], self._queue[count:]
+        return group
+
+    def _commit(self, group: list[QueuedAppend]) -> None:
+        try:
+            committed = self._lake.append_together([append.request for append in group])
+        except BaseException as failure:  # noqa: BLE001  (raised again in every waiting publisher)
+            for append in group:
+                append.failure = failure
+            return
+        for append, receipt in zip(group, committed.receipts, strict=True):
+            append.receipt = receipt
+        self._on_commit(committed)
