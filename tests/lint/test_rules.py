@@ -3,7 +3,7 @@
 import pytest
 
 from motet.language.parse import parse
-from motet.lint.findings import Severity
+from motet.lint.diagnostics import Severity
 from motet.lint.lint import Document, lint
 from motet.model.terms import OWL, RDFS
 from motet.ontology.load import Ontology

@@ -16,10 +16,10 @@ from motet.language.printer import to_text
 from motet.language.syntax import Context, Event, Filter, Leaf, Pattern, Select, Subscription, Unless, Within, Without
 from motet.language.visibility import leaf_variables
 from motet.language.walk import leaves
-from motet.lint.covering import covered
-from motet.lint.findings import Severity
+from motet.lint.diagnostics import Severity
 from motet.lint.lint import Document, lint
-from motet.lint.never import ways
+from motet.lint.redundant import covered
+from motet.lint.unsatisfiable import ways
 from motet.model.notifications import Notification
 from motet.reference import evaluate
 

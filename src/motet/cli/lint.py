@@ -10,7 +10,7 @@ from motet.cli import output
 from motet.cli.arguments import add_syntax_argument
 
 if TYPE_CHECKING:
-    from motet.lint.findings import Finding
+    from motet.lint.diagnostics import Finding
 
 HELP = "report subscriptions that never match, are redundant, need much state or look like a mistake"
 EXAMPLES = """\
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from motet.jobs.subscription_files import load_documents
-    from motet.lint.findings import Severity
+    from motet.lint.diagnostics import Severity
     from motet.lint.lint import Document, lint
     from motet.ontology.load import load
 

@@ -1,1 +1,1 @@
-"""What is wrong, wasteful or odd about subscriptions that are allowed: findings with a reason and advice."""
+"""Diagnostics for subscriptions: patterns that never match, are redundant, hold much state, or are probably mistakes."""

@@ -22,12 +22,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from motet.language.syntax import Subscription
-from motet.lint import remembered, suspicious
-from motet.lint.covering import Subsumes, same_class
-from motet.lint.findings import Finding, Found
-from motet.lint.never import ways
+from motet.lint import state_size, suspicious
+from motet.lint.diagnostics import Finding, Found
 from motet.lint.ontology_rules import Vocabulary
-from motet.lint.rivals import rivals
+from motet.lint.redundant import Subsumes, rivals, same_class
+from motet.lint.unsatisfiable import ways
 from motet.ontology.load import Ontology
 
 
@@ -70,7 +69,7 @@ def _alone(subscription: Subscription, text: str, vocabulary: Vocabulary | None)
     if vocabulary is not None:
         for event in subscription.events:
             yield from vocabulary.found(event, text)
-    yield from remembered.found(subscription)
+    yield from state_size.found(subscription)
     yield from suspicious.found(subscription, possible.parts, text)
 
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 
 from motet.language.syntax import Event
-from motet.lint.findings import Found, Severity
+from motet.lint.diagnostics import Found, Severity
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
 from motet.ontology.drawing import short_name
 from motet.ontology.entailment import Reasoner

@@ -1,4 +1,4 @@
-"""What is allowed and may be meant, but often is a slip: misspelt variables, pairs of unrelated events, lost values."""
+"""Patterns that are allowed but often mistakes: misspelt variables, pairs of unrelated events, unbound variables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from motet.language.annotate import Node, annotate
 from motet.language.syntax import Context, Event, Subscription
 from motet.language.visibility import delivered_names, leaf_variables
 from motet.language.walk import nodes
-from motet.lint.findings import Found, Severity
-from motet.lint.parts import Part
+from motet.lint.alternatives import Part
+from motet.lint.diagnostics import Found, Severity
 from motet.sparql.tokens import Document, tokenise
 
 _SIMILAR = 0.75

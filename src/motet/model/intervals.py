@@ -1,7 +1,7 @@
 """Closed intervals of time, Allen's thirteen relations between two of them, and the algebra of these relations.
 
 The definitions are those of section 6 of the language page. The tables of the algebra are computed from them, by
-trying small intervals, points included. The algebra knows nothing of durations: see `motet.lint.points`.
+trying small intervals, points included. The algebra knows nothing of durations: see `motet.lint.time_limits`.
 """
 
 from __future__ import annotations

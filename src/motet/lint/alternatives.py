@@ -1,24 +1,44 @@
-"""One way in which a pattern may occur: what is known for certain about its times and values.
+"""One alternative of a pattern: the constraints on times and values that all its occurrences fulfil.
 
-A pattern with OR has several such parts. A part stands for an occurrence *and* a witness of each leaf below it, so that
-what the leaves and operators ask can be put side by side. What is known is never more than what every occurrence
-fulfils: where nothing is certain, nothing is said.
+A pattern with OR has several alternatives. An alternative describes an occurrence *and* a witness of each leaf below it,
+so that the constraints of leaves and operators can be combined. A constraint is included only if every occurrence
+fulfils it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
 
-from motet.lint.conditions import binds
-from motet.lint.conditions import contradiction as contradiction_of_values
-from motet.lint.instants import Related, limits_of, relations_of, same_instant
-from motet.lint.points import Limit, Point, conflict, end, start
-from motet.model.intervals import Relations, contradiction
+from motet.language.syntax import Event
+from motet.lint.conditions import binds, contradiction
+from motet.lint.time_limits import Limit, Point, Related, conflict, end, limits_of, relations_of, same_instant, start
+from motet.model.intervals import Relations
+from motet.model.intervals import contradiction as relation_contradiction
+from motet.model.terms import XSD, literal
+from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
 from motet.plan.text import shorten
-from motet.sparql.algebra import Expr
-from motet.sparql.scope import mentioned, renamed
+from motet.sparql.algebra import (
+    Algebra,
+    And,
+    Compare,
+    Constant,
+    Expr,
+    Extend,
+    Filter,
+    In,
+    Join,
+    LeftJoin,
+    Minus,
+    Union,
+    Values,
+    Variable,
+    is_hidden,
+)
+from motet.sparql.rewrite import elements
+from motet.sparql.scope import certainly_bound, mentioned, renamed
 from motet.sparql.write import expression_text
 
 MAX_LIMITS = 200  # beyond these, a part forgets what it knows of times
@@ -103,7 +123,7 @@ class Part:
         )
 
     def contradiction(self) -> Contradiction | None:
-        values = contradiction_of_values([one.condition for one in self.conditions], bound=self.certain)
+        values = contradiction([one.condition for one in self.conditions], bound=self.certain)
         if values:
             return Contradiction(False, tuple(one.text for one in self.conditions if one.condition in values))
         times = conflict(self.limits)
@@ -119,7 +139,9 @@ class Part:
         network: dict[tuple[int, int], Relations] = {}
         for left, right, relations, _ in self.relations:
             network[left, right] = network.get((left, right), relations) & relations
-        return Contradiction(True, tuple(one.why for one in self.relations)) if contradiction(network) else None
+        return (
+            Contradiction(True, tuple(one.why for one in self.relations)) if relation_contradiction(network) else None
+        )
 
     def modest(self) -> Part:
         """The same with less knowledge when there is too much of it to reckon with."""
@@ -168,3 +190,88 @@ def _hiding(stated: Iterable[Stated], names: frozenset[str]) -> tuple[Stated, ..
 
 def condition_text(condition: Expr) -> str:
     return shorten(expression_text(condition))
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The conditions all solutions satisfy, the variables all bind, and what contradicts itself, if anything does.
+
+    ``instants`` says of the variables of DURING that they are times.
+    """
+
+    conditions: tuple[Expr, ...] = ()
+    instants: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
+    certain: frozenset[str] = frozenset()
+    impossible: tuple[Expr, ...] | None = None  # the conditions to blame; none for VALUES without rows
+
+
+@lru_cache(maxsize=4096)
+def body_of(event: Event) -> Body:
+    """
+    >>> from motet.language.syntax import GroupPattern
+    >>> body = body_of(Event("a", body=GroupPattern("VALUES ?x { 1 2 } FILTER ( ?x > 3 )", frozenset({"x"}))))
+    >>> len(body.conditions), sorted(body.certain), len(body.impossible)
+    (2, ['a', 'x'], 2)
+    """
+    pattern = event.body.algebra if event.body else None
+    times = tuple((name, _is_instant(name)) for name in event.times or ())
+    certain = frozenset({event.name, *(event.times or ())})
+    if pattern is None:
+        return Body((), times, certain)
+    bound = frozenset(name for name in certainly_bound(pattern) if not is_hidden(name)) | certain
+    return Body(conditions_of(pattern), times, bound, impossible(pattern))
+
+
+def conditions_of(pattern: Algebra) -> tuple[Expr, ...]:
+    """What is true of every solution of a group, one conjunct each."""
+    if isinstance(pattern, Filter):
+        return (*conditions_of(pattern.operand), *conjuncts(pattern.condition))
+    return tuple(condition for element in elements(pattern) for condition in _of_element(element))
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    if isinstance(condition, And):
+        return tuple(one for part in condition.parts for one in conjuncts(part))
+    return (condition,)
+
+
+def impossible(pattern: Algebra) -> tuple[Expr, ...] | None:
+    """The conditions because of which a pattern has no solution; None when it may have some."""
+    match pattern:
+        case Values(_, rows):
+            return None if rows else ()
+        case Join(left, right):
+            return _first(impossible(left), impossible(right))
+        case Union(left, right):
+            one, other = impossible(left), impossible(right)
+            return None if one is None or other is None else one
+        case LeftJoin(operand, _) | Minus(operand, _) | Extend(operand, _, _):
+            return impossible(operand)
+        case Filter(operand, _):
+            return _first(impossible(operand), contradiction(conditions_of(pattern)) or None)
+    return None
+
+
+def _first(*blamed: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+    return next((found for found in blamed if found is not None), None)
+
+
+def _of_element(element: Algebra) -> tuple[Expr, ...]:
+    """What an element says of the solutions of its group: VALUES and a constant BIND are choices of terms."""
+    match element:
+        case Join(_, Values((name,), rows)):
+            terms = [row[0] for row in rows]
+            return (In(Variable(name), tuple(Constant(term) for term in terms if term)),) if None not in terms else ()
+        case Join(_, Filter() as group):
+            return conditions_of(group)
+        case Extend(_, name, Constant() as constant):
+            return (Compare("=", Variable(name), constant),)
+    return ()
+
+
+def _is_instant(name: str) -> tuple[Expr, ...]:
+    """The variable of a start or end is an xsd:dateTime."""
+    ends = [
+        Constant(literal(format_datetime(time), datatype=XSD + "dateTime")) for time in (START_OF_TIME, END_OF_TIME)
+    ]
+    return Compare(">=", Variable(name), ends[0]), Compare("<=", Variable(name), ends[1])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.lint.points import Limit, Point, compared, conflict, end, related, start
+from motet.lint.time_limits import Limit, Point, compared, conflict, end, related, start
 from motet.model.intervals import Interval, Relation
 
 points = st.builds(Point, st.integers(0, 3), st.booleans())

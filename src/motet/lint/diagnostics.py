@@ -1,4 +1,4 @@
-"""What a rule found: about which subscription, where, how bad, why, and what to do."""
+"""What a lint rule reports: a diagnostic with rule, severity, position, message and advice."""
 
 from __future__ import annotations
 

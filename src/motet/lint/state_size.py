@@ -1,6 +1,6 @@
-"""Which patterns will hold much state, or let their state grow without end?
+"""Patterns that hold much state, or whose state grows without bound.
 
-What each operator keeps is decided in `motet.plan.state`; here it is weighed, at the place where it is written.
+`motet.plan.state` computes the state bound of each operator; this module reports large ones where they are written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from motet.language.annotate import Node, annotate
 from motet.language.check import spoken
 from motet.language.syntax import Context, Subscription
 from motet.language.walk import ITERATION, PAIRING
-from motet.lint.findings import Found, Severity
+from motet.lint.diagnostics import Found, Severity
 from motet.model.times import UNITS, format_duration
 
 LONG = UNITS["d"]  # windows beyond this are worth a word

@@ -1,9 +1,9 @@
-"""Does one subscription tell at least of the same events as another? Sound and modest: no is not a proof.
+"""Subscriptions that are equal to another subscription or contained in one: it notifies at least of the same events.
 
-Pairing in every context but unrestricted depends on which other events there are, so there only the same pattern can
-cover, possibly with a filter more on top. Unrestricted pairs are all pairs: wider leaves, longer windows and fewer
-conditions give more of them. One caution: a background graph that speaks about the events themselves may say more
-about the narrower leaf than about the wider one.
+Containment is sound but not complete. Pairs in every context but unrestricted depend on the other events, so there only
+an equal pattern contains another, possibly with one more filter on top. Unrestricted pairs are all pairs: wider leaves,
+longer windows and fewer conditions give more of them. One exception is not covered: a background graph with triples
+about the events themselves may add more to the narrower leaf than to the wider leaf.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from functools import lru_cache
 
 from motet.language import syntax
 from motet.language.annotate import Node, annotate
-from motet.language.syntax import Context, Event, Expression, Subscription
+from motet.language.syntax import Construct, Context, Event, Expression, Select, Subscription
+from motet.lint.alternatives import body_of, conjuncts
 from motet.lint.conditions import implied
-from motet.lint.leaves import body_of, conjuncts
+from motet.lint.diagnostics import Found, Severity
 from motet.lint.ontology_rules import required_triples
 from motet.model.intervals import SHARING
 from motet.model.terms import RDF_TYPE, is_iri
 from motet.plan.builder import build_plan
-from motet.plan.graph import Kind
+from motet.plan.graph import Kind, Root
 from motet.plan.leaves import LeafPredicates, as_filter, normalise
 from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
 from motet.sparql.scope import mentioned, renamed
 
-#: What the wider pattern's variables are in the narrower one: a variable with its sign, or a term.
+
+MAX_PAIRS = 40_000  # subscriptions are compared two by two; beyond this only equal ones are found
+
 Meaning = Mapping[str, str]
 Subsumes = Callable[[str, str], bool]  # of two classes, the wider first
 
@@ -36,6 +39,58 @@ def same_class(wider: str, narrower: str) -> bool:
     return wider == narrower
 
 
+def rivals(
+    subscriptions: Sequence[Subscription], subsumes: Subsumes = same_class
+) -> Iterator[tuple[Subscription, Found]]:
+    """Each subscription that repeats an earlier one or is covered by another one, with what was found.
+
+    >>> from motet.language.parse import parse
+    >>> text = "SUBSCRIPTION one EVENT a : <urn:C> WHEN a SUBSCRIPTION two EVENT b : <urn:C> WHEN b"
+    >>> [(subscription.name, found.rule) for subscription, found in rivals(parse(text))]
+    [('two', 'same-as-another')]
+    """
+    repeated = dict(_repeated(subscriptions))
+    for subscription in subscriptions:
+        if subscription.name in repeated:
+            yield subscription, repeated[subscription.name]
+    rest = [one for one in subscriptions if one.name not in repeated]
+    if len(rest) ** 2 <= MAX_PAIRS:
+        yield from _covered(rest, subsumes)
+
+
+def _repeated(subscriptions: Sequence[Subscription]) -> Iterator[tuple[str, Found]]:
+    first: dict[tuple[object, ...], Root] = {}
+    for root in build_plan(subscriptions).roots:
+        subscription = root.subscription
+        earlier = first.setdefault((root.node, subscription.since, _delivered(root)), root)
+        if earlier is not root:
+            message = f"this is the same as '{earlier.subscription.name}', up to names and order"
+            advice = "remove one of them; both would tell the same things twice"
+            yield subscription.name, Found("same-as-another", Severity.WARNING, subscription.position, message, advice)
+
+
+def _delivered(root: Root) -> object:
+    """What is delivered, in the plan's own variables; a template counts as it is written."""
+    delivery, own = root.subscription.delivery, {name: variable for variable, name in root.renaming}
+    if isinstance(delivery, Select):
+        return frozenset(own.get(name) for name in (own if delivery.variables is None else delivery.variables))
+    return delivery if isinstance(delivery, Construct) else type(delivery).__name__
+
+
+def _covered(subscriptions: Sequence[Subscription], subsumes: Subsumes) -> Iterator[tuple[Subscription, Found]]:
+    coverage = Coverage(subscriptions, subsumes)
+    for place, narrower in enumerate(subscriptions):
+        for other, wider in enumerate(subscriptions):
+            why = coverage.reason(other, place) if other != place else None
+            if why is None or (other > place and coverage.reason(place, other)):
+                continue  # two that find the same are told at the later one
+            message = f"whenever this tells something, '{wider.name}' tells of the same events: {why}"
+            advice = f"one of them may be enough; filter what '{wider.name}' delivers if you need this part apart"
+            yield narrower, Found("covered-by-another", Severity.HINT, narrower.position, message, advice)
+            break
+
+
+#: What the wider pattern's variables are in the narrower one: a variable with its sign, or a term.
 def covered(wider: Subscription, narrower: Subscription, subsumes: Subsumes = same_class) -> str | None:
     """Why the events of every notification of the narrower one are those of a notification of the wider one.
 

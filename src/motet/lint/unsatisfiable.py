@@ -1,7 +1,7 @@
-"""Which patterns can never match, and why: times that do not fit, conditions that contradict each other.
+"""Patterns that can never match, and why: times that do not fit, conditions that contradict each other.
 
-The walk puts together what every operator asks of its operands (see `parts`) and stops at the smallest pattern for
-which no way to occur is left. Sound: what is reported has no occurrence in any log.
+The walk combines the constraints of every operator on its operands (see `alternatives`) and stops at the smallest
+pattern without a possible alternative. It is sound: a reported pattern has no occurrence in any log.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from motet.language.check import spoken
 from motet.language.printer import pattern_text
 from motet.language.syntax import Context, Event, Subscription
 from motet.language.visibility import leaf_variables
+from motet.lint.alternatives import Contradiction, Part, body_of, condition_text, conjuncts, together
 from motet.lint.conditions import contradiction
-from motet.lint.findings import Found, Severity
-from motet.lint.instants import Related
-from motet.lint.leaves import body_of, conjuncts
-from motet.lint.parts import Contradiction, Part, condition_text, together
-from motet.lint.points import Limit, compared, end, related, start
+from motet.lint.diagnostics import Found, Severity
+from motet.lint.time_limits import Limit, Related, compared, end, related, start
 from motet.model.intervals import EVERY, SHARING, Relation, Relations, hull_relations
 from motet.model.times import format_duration
 from motet.sparql.scope import mentioned
