@@ -1,1 +1,1 @@
-"""Diagnostics for subscriptions: patterns that never match, are redundant, hold much state, or are probably mistakes."""
+"""Diagnostics for subscriptions: patterns that never match, are redundant, hold much state, or look like mistakes."""

@@ -1,7 +1,7 @@
 """One alternative of a pattern: the constraints on times and values that all its occurrences fulfil.
 
-A pattern with OR has several alternatives. An alternative describes an occurrence *and* a witness of each leaf below it,
-so that the constraints of leaves and operators can be combined. A constraint is included only if every occurrence
+A pattern with OR has several alternatives. An alternative describes an occurrence *and* a witness of each leaf below
+it, so that the constraints of leaves and operators can be combined. A constraint is included only if every occurrence
 fulfils it.
 """
 

@@ -1,7 +1,7 @@
-"""Do a leaf's classes and properties exist, and can an event be what the leaf asks for, under an ontology?
+"""Leaves that use unknown classes or properties, or that contradict the ontology.
 
 Only an event that itself contradicts the ontology can match a leaf that does. Such events are not refused, so these
-findings say what no sound publisher will ever send.
+diagnostics are about events that no consistent publisher sends.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Vocabulary:
 
     def found(self, event: Event, text: str) -> Iterator[Found]:
         """
-        >>> from motet.ontology import vocabulary as v
+        >>> from motet.ontology import owl_names as v
         >>> pets = Vocabulary(Ontology((("<urn:Cat>", v.SUBCLASS, "<urn:Pet>"),)))
         >>> [found.message for found in pets.found(Event("e", "urn:Catt"), "")]
         ['the ontology knows no class Catt']

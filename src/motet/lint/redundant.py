@@ -26,7 +26,6 @@ from motet.plan.leaves import LeafPredicates, as_filter, normalise
 from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
 from motet.sparql.scope import mentioned, renamed
 
-
 MAX_PAIRS = 40_000  # subscriptions are compared two by two; beyond this only equal ones are found
 
 Meaning = Mapping[str, str]

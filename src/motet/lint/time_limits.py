@@ -1,9 +1,9 @@
 """Limits on the differences of starts and ends, and whether they contradict each other.
 
 A pattern's starts and ends are whole microseconds, and an operator's constraint on them is a set of limits on
-differences: ``a BEFORE b`` is ``a.end - b.start <= -1``, ``WITHIN 5 s`` is ``end - start <= 5000000``. Limits contradict
-each other exactly when they form a cycle whose sum is negative. Conditions on the variables of DURING become limits and
-Allen relations, too.
+differences: ``a BEFORE b`` is ``a.end - b.start <= -1``, ``WITHIN 5 s`` is ``end - start <= 5000000``. Limits
+contradict each other exactly when they form a cycle whose sum is negative. Conditions on the variables of DURING
+become limits and Allen relations, too.
 """
 
 from __future__ import annotations
