@@ -28,9 +28,9 @@ from benchmarks.parts.figures import Seconds, least, load, tell, timed
 from benchmarks.parts.records import begun
 
 from motet.codec.decode import decode_bytes
-from motet.engine import kernel as kernel_module
-from motet.engine import telling as telling_module
-from motet.engine.kernel import Kernel
+from motet.engine.runtime import emission as emission_module
+from motet.engine.runtime import processor as processor_module
+from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.batches import event_records, stamp, tick_record
@@ -108,7 +108,7 @@ def iterate(data: bytes) -> int:
     return sum(1 for _ in pyoxigraph.parse(data, pyoxigraph.RdfFormat.N_QUADS))
 
 
-def run(data: bytes, kernel: Kernel) -> int:
+def run(data: bytes, kernel: Processor) -> int:
     """Decode, and let the kernel have it; how many notifications there are."""
     offset = told = 0
     for decoded in decode_bytes(data, "application/n-quads"):
@@ -125,14 +125,14 @@ class Stages:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def watched(self, kernel: Kernel) -> Iterator[None]:
+    def watched(self, kernel: Processor) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
-            ("match", kernel_module, "notify"),
-            ("match for detection", kernel._work.leaves, "occurrences"),
-            ("detect and deliver", kernel._memory.detector, "advance"),
-            ("notifications of detection", telling_module, "notifications"),
-            ("sort", kernel_module, "in_order"),
-            ("kernel", kernel, "advance"),
+            ("match", processor_module, "notify"),
+            ("match for detection", kernel._plan.leaf_matcher, "occurrences"),
+            ("detect and deliver", kernel._state.detector, "advance"),
+            ("notifications of detection", emission_module, "notification_batch"),
+            ("sort", processor_module, "merge_notifications"),
+            ("processor", kernel, "advance"),
         ]
         with ExitStack() as stack:
             for stage, owner, name in wrapped:
@@ -152,11 +152,11 @@ class Stages:
 
 def registering() -> float:
     """Seconds for a subscription from text, which differs from all others."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     begin = time.process_time()
     for number in range(READ_FROM_TEXT):
         text = composite(number) if number % COMPOSITE == 0 else single(number, number)
-        kernel.begin(replace(one, name=f"s{number}") for one in parse(text))
+        kernel.activate(replace(one, name=f"s{number}") for one in parse(text))
     return (time.process_time() - begin) / READ_FROM_TEXT
 
 

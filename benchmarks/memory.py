@@ -24,7 +24,7 @@ from benchmarks.parts.figures import load, tell
 from benchmarks.parts.records import CLASSES, KEY, batches, events, few_names
 from benchmarks.streams import WITHIN, Intervals, keyed_intervals
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Context
 from motet.model.batches import event_records
@@ -82,14 +82,14 @@ def log(windows: int, each: int) -> pa.RecordBatch:
 
 
 def samples(windows: int, each: int) -> list[Sample]:
-    kernel = Kernel(lateness=0)
-    kernel.begin(parse(document()))
+    kernel = Processor(lateness=0)
+    kernel.activate(parse(document()))
     found = []
     for part in batches(log(windows, each), each):
         kernel.advance(part)
         gc.collect(0)
         rows = kernel.statistics()["rows"]
-        found.append(Sample(_resident(), rows, len(kernel.names.terms) + len(kernel.names.events)))
+        found.append(Sample(_resident(), rows, len(kernel.dictionary.terms) + len(kernel.dictionary.events)))
     return found
 
 

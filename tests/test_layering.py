@@ -95,10 +95,10 @@ def test_pure_packages_do_no_io(package: str) -> None:
 
 @pytest.mark.parametrize(
     ("lower", "upper"),
-    [("engine/match", "engine.detect"), ("engine/match", "engine.kernel"), ("engine/detect", "engine.kernel")],
+    [("engine/match", "engine.detect"), ("engine/match", "engine.runtime"), ("engine/detect", "engine.runtime")],
 )
-def test_events_are_matched_then_detected_then_told(lower: str, upper: str) -> None:
-    """Inside the engine the same holds: the kernel is made of detection, which is made of matching."""
+def test_the_engine_matches_then_detects_then_emits(lower: str, upper: str) -> None:
+    """Inside the engine the same holds: the processor uses detection, which uses matching."""
     for path in (SOURCE / lower).rglob("*.py"):
         assert not [name for name in imports(path) if name.startswith(f"motet.{upper}")], path
 

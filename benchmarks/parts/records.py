@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from benchmarks.streams import KINDS, Column, Intervals, Pairs, Points
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.language.syntax import Subscription
 from motet.model.batches import EVENTS, TIME, TRIPLE, event_records, tick_record
 from motet.model.terms import RDF_TYPE
@@ -66,10 +66,10 @@ def _own(part: pa.RecordBatch) -> pa.RecordBatch:
     return part.take(pa.array(np.arange(len(part))))
 
 
-def begun(subscriptions: Iterable[Subscription]) -> Kernel:
+def begun(subscriptions: Iterable[Subscription]) -> Processor:
     """A kernel that has everything ready, before a log whose first offset is 0."""
-    kernel = Kernel(lateness=0)
-    kernel.begin(subscriptions)
+    kernel = Processor(lateness=0)
+    kernel.activate(subscriptions)
     kernel.advance(tick_record(0, -1))
     return kernel
 

@@ -33,7 +33,7 @@ _TABLE_KERNELS = "engine/detect/table_kernels.py"
 _FRONTIER = "engine/detect/frontier.py"
 _DISTINCT = "engine/detect/distinct.py"
 _DETECTOR = "engine/detect/detector.py"
-_KERNEL = "engine/kernel.py"
+_PROCESSOR = "engine/runtime/processor.py"
 _SEARCH_KERNELS = "engine/match/search_kernels.py"
 _DAG = "plan/builder.py"
 _LAGS = "plan/finality.py"
@@ -273,9 +273,9 @@ MUTANTS = (
         "late events are matched",
     ),
     Mutant(
-        _KERNEL,
-        "self._memory.lives.pop(name, None)\n                    self._touch",
-        "self._memory.lives.get(name, None)\n                    self._touch",
+        _PROCESSOR,
+        "self._state.active.pop(name, None)\n                    self._mark_changed",
+        "self._state.active.get(name, None)\n                    self._mark_changed",
         "an unsubscribe record changes nothing",
     ),
     Mutant(

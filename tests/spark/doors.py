@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -42,7 +42,7 @@ def append(lake: Lake, numbers: Sequence[int]) -> None:
 
 def expected(lake: Lake) -> list[str]:
     """What the log means, by one kernel in this process."""
-    kernel = Kernel(lateness=lake.lateness)
+    kernel = Processor(lateness=lake.lateness)
     return lines([kernel.advance(batch) for batch in lake.snapshot().records()])
 
 

@@ -78,7 +78,7 @@ def test_the_package_runs_from_its_archive(tmp_path: Path) -> None:
     with zipfile.ZipFile(stage_package(tmp_path)) as archive:
         archive.extractall(folder)
     program = (
-        "import motet; from motet.language.parse import parse; from motet.engine.kernel import Kernel; "
+        "import motet; from motet.language.parse import parse; from motet.engine.runtime.processor import Processor; "
         "print(motet.__file__, len(parse('SUBSCRIPTION s EVENT a WHEN a')))"
     )
     environment = {"PYTHONPATH": "motet-package"}

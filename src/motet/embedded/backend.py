@@ -14,11 +14,11 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from motet.engine.buckets import Buckets
-from motet.engine.kernel import Kernel
-from motet.engine.lives import parsed
 from motet.engine.match.single_events import is_single_event
-from motet.engine.warm_up import ensure_compiled
+from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.routing import BucketLayout
+from motet.engine.runtime.warm_up import ensure_compiled
 from motet.lake import Committed, Lake, Records, Snapshot, batches_of
 from motet.language.syntax import Subscription
 from motet.model.batches import RecordRow, Triple
@@ -123,7 +123,7 @@ class InProcessBackend:
     def __init__(self, lake: Lake) -> None:
         ensure_compiled()
         self._lake = lake
-        self._kernel = Kernel(lateness=lake.lateness, history=self._earlier_records)
+        self._kernel = Processor(lateness=lake.lateness, earlier_records=self._earlier_records)
         self._offset = 0
         self._saved_to = 0
 
@@ -132,7 +132,7 @@ class InProcessBackend:
         return self._kernel.background
 
     def check(self, subscriptions: Sequence[Subscription]) -> None:
-        self._kernel.check(subscriptions)
+        self._kernel.refuse_cycles(subscriptions)
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
         """The state is what the log makes it: a saved one is a shorter way there."""
@@ -152,7 +152,7 @@ class InProcessBackend:
         """Where the newest state stands that can be read; None when there is none."""
         for offset, data in self._lake.states(stop):
             try:
-                self._kernel = Kernel.load(data, history=self._earlier_records)
+                self._kernel = Processor.load(data, earlier_records=self._earlier_records)
             except EngineError:
                 log.exception("the state at offset %d is left alone; the log is read instead", offset)
                 continue
@@ -164,7 +164,7 @@ class InProcessBackend:
         needed = _first_relevant_offset(snapshot, stop)
         for records in snapshot.controls(0, needed):
             self._kernel.advance(records)
-        self._kernel.skip_to(needed)
+        self._kernel.seek(needed)
         return needed
 
     def _earlier_records(self, stop: int) -> Iterable[pa.RecordBatch]:
@@ -172,7 +172,7 @@ class InProcessBackend:
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         rows = recent.rows(self._offset, stop)
-        told = self._kernel.tell(rows) if rows else None
+        told = self._kernel.advance_small(rows) if rows else None
         if told is not None:
             self._offset = stop
             return [told] if told else []
@@ -191,7 +191,7 @@ class PipelineBackend:
 
     def __init__(self, lake: Lake, derive: ProcessAvailable) -> None:
         self._process_available = derive
-        self._router = Kernel(lateness=lake.lateness, buckets=Buckets(1))
+        self._router = Processor(lateness=lake.lateness, layout=BucketLayout(1))
         self._offset = 0
 
     @property
@@ -199,14 +199,14 @@ class PipelineBackend:
         return self._router.background
 
     def check(self, subscriptions: Sequence[Subscription]) -> None:
-        self._router.check(subscriptions)
+        self._router.refuse_cycles(subscriptions)
 
     def save_state(self) -> None:
         """Those who derive remember."""
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
         for controls in snapshot.controls(self._offset, stop):
-            self._router.spread(controls)
+            self._router.route(controls)
         self._offset = stop
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
@@ -226,7 +226,7 @@ def _first_relevant_offset(snapshot: Snapshot, stop: int) -> int:
     ranges = [
         (subscribe.offset, stop if end is None else end)
         for subscribe, end in registrations(snapshot.control_records(Subscribe, Unsubscribe, stop=stop))
-        if not is_single_event(parsed(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
+        if not is_single_event(parse_stored(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
     ]
     for first, end in sorted(ranges, key=lambda range_: -range_[1]):
         if end == stop or end > needed:

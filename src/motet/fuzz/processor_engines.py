@@ -34,7 +34,7 @@ from motet.reference import (
 )
 
 if TYPE_CHECKING:
-    from motet.engine.reading import FilteredRecords
+    from motet.engine.runtime.record_slices import FilteredRecords
 
 BEFORE = -1  # the place of what the log does not hold: the ontology
 ODDS = (0.03, 0.1, 0.1, 0.3, 1.0)
@@ -61,16 +61,16 @@ class Opening:
 
 
 def _kernel(opening: Opening) -> Detector:
-    from motet.engine.kernel import Kernel
+    from motet.engine.runtime.processor import Processor
 
-    return Kernel(lateness=opening.lateness, background=opening.background, history=opening.history)
+    return Processor(lateness=opening.lateness, background=opening.background, earlier_records=opening.history)
 
 
 def _reloaded(detector: Detector, history: History) -> Detector:
-    from motet.engine.kernel import Kernel
+    from motet.engine.runtime.processor import Processor
 
-    assert isinstance(detector, Kernel)
-    return Kernel.load(detector.dump(), history=history)
+    assert isinstance(detector, Processor)
+    return Processor.load(detector.dump(), earlier_records=history)
 
 
 @dataclass(frozen=True)
@@ -165,41 +165,41 @@ class BucketsEngine:
         return [self._lines(case) for case in cases]
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.engine.buckets import Buckets, feeding_each_other
-        from motet.engine.kernel import Kernel
+        from motet.engine.runtime.processor import Processor
+        from motet.engine.runtime.routing import BucketLayout, derivation_linked
         from motet.engine.state.snapshot import StateSnapshot
         from motet.model.timeline import FrontierTimeline
         from motet.spark.stream.backfill import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, places = log_of(case)
-        buckets = Buckets(random.randint(1, 5), feeding_each_other(records))
+        layout = BucketLayout(random.randint(1, 5), derivation_linked(records))
 
         def past(bucket: int, offset: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
             before = pieces(records.slice(0, offset), random)
             (subscription,) = parse(records.column("text")[offset].as_py())
-            is_at_home = buckets.is_at_home(subscription)
+            is_single_bucket = layout.is_single_bucket(subscription)
             return (
                 before
-                if is_at_home
-                else BucketBackfill(subscription, buckets, before, case.lateness).read_bucket(bucket)
+                if is_single_bucket
+                else BucketBackfill(subscription, layout, before, case.lateness).read_bucket(bucket)
             )
 
-        router = Kernel(lateness=case.lateness, buckets=buckets)
-        kernels = [
-            Kernel(lateness=case.lateness, history=partial(past, number), buckets=buckets, bucket=number)
-            for number in range(buckets.count)
+        router = Processor(lateness=case.lateness, layout=layout)
+        processors = [
+            Processor(lateness=case.lateness, earlier_records=partial(past, bucket), layout=layout, bucket=bucket)
+            for bucket in range(layout.count)
         ]
         told: list[pa.RecordBatch] = []
         for piece in pieces(records, random):
-            matched, routed = router.spread(piece)
+            matched, routed = router.route(piece)
             told.append(matched)
             timeline = FrontierTimeline.from_records(piece, case.lateness)
-            for number, kernel in enumerate(kernels):
-                mine = np.isin(timeline.offsets, routed[routed[:, 0] == number, 1]) | timeline.is_boundary
-                told.append(kernel.advance(piece.filter(pa.array(mine)), timeline))
-                saved = StateSnapshot.from_bytes(kernel.dump())
-                history = partial(past, number)
-                kernels[number] = Kernel.resumed(saved, history=history, buckets=buckets, bucket=number)
+            for bucket, processor in enumerate(processors):
+                mine = np.isin(timeline.offsets, routed[routed[:, 0] == bucket, 1]) | timeline.is_boundary
+                told.append(processor.advance(piece.filter(pa.array(mine)), timeline))
+                snapshot = StateSnapshot.from_bytes(processor.dump())
+                earlier = partial(past, bucket)
+                processors[bucket] = Processor.restore(snapshot, earlier_records=earlier, layout=layout, bucket=bucket)
         found = [(places[offset], one) for batch in told for one, offset in notification_rows(batch)]
         return lines_of(found, offsets=True)

@@ -19,9 +19,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.kernel import Kernel
 from motet.engine.match.closing import background_of
-from motet.engine.warm_up import ensure_compiled
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.warm_up import ensure_compiled
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import TIME, Triple, notification_rows, record_batch, record_rows, tick_record
@@ -226,8 +226,8 @@ def replay_notifications(
     """What some subscriptions would have been told, in the order of the log."""
     ensure_compiled()
     history = group.view
-    kernel = Kernel(lateness=None, background=history.background)
-    kernel.begin(group.subscriptions)
+    kernel = Processor(lateness=None, background=history.background)
+    kernel.activate(group.subscriptions)
 
     def events() -> Iterator[pa.RecordBatch]:
         for records in snapshot.records():

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from motet.codec.decode import decode_file
-from motet.engine.kernel import Kernel
-from motet.engine.warm_up import ensure_compiled
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
 from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
@@ -114,8 +114,8 @@ class EventFiles:
 def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """Match and detect batch by batch; what waits for the end of time is decided when all events are there."""
     ensure_compiled()
-    kernel = Kernel(lateness=None, background=job.background, entailment=job.entailment)
-    kernel.begin(job.subscriptions)
+    kernel = Processor(lateness=None, background=job.background, entailment=job.entailment)
+    kernel.activate(job.subscriptions)
     files = EventFiles(job, on_rejected)
     found: list[Notification] = []
     offset = 0

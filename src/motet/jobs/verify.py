@@ -15,8 +15,8 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.kernel import Kernel
-from motet.engine.warm_up import ensure_compiled
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.replay import OnProgress
 from motet.lake import Lake, Snapshot
 from motet.model.batches import notification_rows
@@ -172,7 +172,7 @@ def recompute(
             yield batch if names is None else drop_other_subscriptions(batch, names)
 
     ensure_compiled()
-    kernel = Kernel(lateness=lateness, history=records)
+    kernel = Processor(lateness=lateness, earlier_records=records)
     for batch in records(snapshot.notified_to):
         yield from table_rows(kernel.advance(batch))
         on_progress(len(batch))

@@ -23,7 +23,7 @@ _START_MESSAGE = re.compile(rb"(?:Starting )?Streaming TransformWithState\w* Pyt
 
 def preload() -> None:
     """Load the modules of the stages and every compiled kernel."""
-    from motet.engine.warm_up import warm_up
+    from motet.engine.runtime.warm_up import warm_up
 
     for module in PRELOADED:
         import_module(module)

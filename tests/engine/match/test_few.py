@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from tests.engine.match.random_leaves import leaves_of, random_background, random_batch, random_leaf
 
-from motet.engine.kernel import Kernel
 from motet.engine.match.few import MOST_HITS
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import notify, notify_small
+from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.model.batches import RecordRow, event_records, event_rows, notification_rows, record_batch
 from motet.model.notifications import Notification
@@ -88,22 +88,22 @@ def test_the_kernel_goes_on_from_either() -> None:
         RecordRow(n, "event", f"urn:{n}", n, n, 10, n < 10, None, ((f"<urn:{n}>", "<urn:p>", '"1"'),))
         for n in (8, 12, 15)
     ]
-    first, second = (Kernel(lateness=3) for _ in range(2))
+    first, second = (Processor(lateness=3) for _ in range(2))
     for kernel in (first, second):
-        kernel.begin(parse(text))
-        kernel.saved()  # puts the subscription to work
-    assert first.tell(rows) == list(notification_rows(second.advance(record_batch(rows))))
+        kernel.activate(parse(text))
+        kernel.snapshot()  # puts the subscription to work
+    assert first.advance_small(rows) == list(notification_rows(second.advance(record_batch(rows))))
     assert first.dump() == second.dump()
 
 
 def test_a_kernel_that_combines_events_declines() -> None:
     """Control records, and events that somebody combines, are left to columns, and nothing has happened."""
-    combining, matching = Kernel(lateness=0), Kernel(lateness=0)
-    combining.begin(parse("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"))
+    combining, matching = Processor(lateness=0), Processor(lateness=0)
+    combining.activate(parse("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"))
     for kernel in (combining, matching):
-        kernel.saved()
+        kernel.snapshot()
     before = combining.dump()
     event = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, ())
-    assert combining.tell([event]) is None
+    assert combining.advance_small([event]) is None
     assert combining.dump() == before
-    assert matching.tell([event._replace(kind="tick")]) is None
+    assert matching.advance_small([event._replace(kind="tick")]) is None

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from motet.engine.buckets import bucket_of
 from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.rescale import merge, split
+from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows
 from motet.engine.state.snapshot import StateSnapshot
 from motet.model.batches import RECORDS, notification_rows
@@ -89,16 +89,16 @@ def last_of(records: pa.RecordBatch) -> tuple[int, int]:
     return records.column("offset")[-1].as_py(), records.column("end").cast(pa.int64())[-1].as_py()
 
 
-def in_buckets(kernel: Kernel, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Kernel]:
+def in_buckets(kernel: Processor, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Processor]:
     """What is told when some records are read in buckets, and the kernel that goes on afterwards."""
     told: list[tuple[str, int]] = []
     states: list[StateSnapshot] = []
-    for bucket, state in enumerate(split(kernel.saved(), BUCKETS)):
-        part = Kernel.load(state.data)
+    for bucket, state in enumerate(split(kernel.snapshot(), BUCKETS)):
+        part = Processor.load(state.data)
         told += lines(part.advance(of_bucket(records, bucket)))
         told += lines(part.advance(tick(*last_of(records))))
         states.append(StateSnapshot.from_bytes(part.dump()))
-    return told, Kernel.resumed(merge(states))
+    return told, Processor.restore(merge(states))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -106,8 +106,8 @@ def test_split_and_merged_state_tells_the_same(seed: int) -> None:
     """Read whole, in four buckets, and whole again, a log of keyed patterns means what it means read once."""
     records = log(400, seed, KEYED)
     cuts = (0, 150, 300, 400)
-    whole, expected = Kernel(lateness=0), []
-    kernel, told = Kernel(lateness=0), []
+    whole, expected = Processor(lateness=0), []
+    kernel, told = Processor(lateness=0), []
     for number, (begin, end) in enumerate(pairwise(cuts)):
         part = records.slice(begin, end - begin)
         expected += lines(whole.advance(part)) + lines(whole.advance(tick(*last_of(part))))
@@ -119,17 +119,17 @@ def test_split_and_merged_state_tells_the_same(seed: int) -> None:
     names = {json.loads(line)["subscription"] for line, _ in expected}
     assert names == set(KEYED)
     assert sorted(line for line, _ in told) == sorted(line for line, _ in expected)
-    assert kernel.dump() == Kernel.resumed(merge(split(kernel.saved(), BUCKETS))).dump()
+    assert kernel.dump() == Processor.restore(merge(split(kernel.snapshot(), BUCKETS))).dump()
 
 
 def test_each_row_of_a_key_is_in_its_bucket() -> None:
     """Rows are spread, not copied, and all of a room are where its events go."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     kernel.advance(log(100, 1, {"pairs": KEYED["pairs"]}))
-    (name,) = (name for name, table in kernel.saved().rows.tables.items() if name.startswith("open left"))
-    parts = split(kernel.saved(), BUCKETS)
+    (name,) = (name for name, table in kernel.snapshot().rows.tables.items() if name.startswith("open left"))
+    parts = split(kernel.snapshot(), BUCKETS)
     sizes = [len(part.rows.tables[name]) for part in parts]
-    assert sum(sizes) == len(kernel.saved().rows.tables[name])
+    assert sum(sizes) == len(kernel.snapshot().rows.tables[name])
     assert sum(size > 0 for size in sizes) > 1
     for number, part in enumerate(parts):
         rooms = [term for term in part.rows.terms if term.startswith("<urn:room:")]
@@ -138,9 +138,9 @@ def test_each_row_of_a_key_is_in_its_bucket() -> None:
 
 def test_what_has_no_key_stays_together() -> None:
     """A silence is not of any room: its state is in one bucket, and comes back from there."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     kernel.advance(log(100, 1, {"silence": "NO a FOR 5 s"}))
-    parts = split(kernel.saved(), BUCKETS)
+    parts = split(kernel.snapshot(), BUCKETS)
     assert sorted(sum(map(len, part.rows.tables.values())) > 0 for part in parts) == [False] * 3 + [True]
     assert merge(parts).data == kernel.dump()
 
@@ -170,21 +170,21 @@ def _sorted_pairs(numbers: Ints) -> Ints:
 
 def test_buckets_at_different_frontiers_are_not_merged() -> None:
     """A state that would mean two different instants is refused."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     kernel.advance(log(50, 1, {"pairs": KEYED["pairs"]}))
-    one, *others = split(kernel.saved(), BUCKETS)
-    ahead = Kernel.resumed(one)
+    one, *others = split(kernel.snapshot(), BUCKETS)
+    ahead = Processor.restore(one)
     ahead.advance(tick(50, 10**9))
     with pytest.raises(EngineError, match="differ in frontier"):
-        merge([ahead.saved(), *others])
+        merge([ahead.snapshot(), *others])
 
 
 def test_buckets_of_different_subscriptions_are_not_merged() -> None:
     """States of different plans have nothing to do with each other."""
     states = []
     for name in ("pairs", "absence"):
-        kernel = Kernel(lateness=0)
+        kernel = Processor(lateness=0)
         kernel.advance(log(2, 1, {name: KEYED[name]}))
-        states.append(kernel.saved())
+        states.append(kernel.snapshot())
     with pytest.raises(EngineError, match="different subscriptions"):
         merge(states)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from motet.engine.detect.columns import NO_OFFSET
 from motet.engine.detect.occurrences import Occurrences, member_array
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.engine.state.format import VERSION
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows, with_common_terms
 from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
@@ -35,8 +35,8 @@ def cases(seed: int) -> Iterator[Case]:
     return islice(random_cases(seed, EVERYTHING), CASES)
 
 
-def kernel_of(case: Case, records: pa.RecordBatch) -> Kernel:
-    return Kernel(lateness=case.lateness, history=lambda stop: [before(records, stop)])
+def kernel_of(case: Case, records: pa.RecordBatch) -> Processor:
+    return Processor(lateness=case.lateness, earlier_records=lambda stop: [before(records, stop)])
 
 
 def before(records: pa.RecordBatch, stop: int) -> pa.RecordBatch:
@@ -56,11 +56,11 @@ def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]]
     records, places = log_of(case)
     kernel = kernel_of(case, records)
     found: list[tuple[int, str]] = []
-    saved = [kernel.saved()]
+    saved = [kernel.snapshot()]
     for piece in pieces(records, Random(seed)):
         found += [(places[offset], one.to_line()) for one, offset in notification_rows(kernel.advance(piece))]
-        kernel = Kernel.load(kernel.dump(), history=lambda stop: [before(records, stop)])
-        saved += [kernel.saved()] if states else []
+        kernel = Processor.load(kernel.dump(), earlier_records=lambda stop: [before(records, stop)])
+        saved += [kernel.snapshot()] if states else []
     return sorted(found), saved
 
 
@@ -86,7 +86,7 @@ def test_loading_changes_nothing(seed: int) -> None:
     """What is loaded is dumped as it was: equal states are equal bytes."""
     for number, case in enumerate(cases(seed + 200)):
         for state in told(case, True, number)[1]:
-            assert Kernel.load(state.data).dump() == state.data
+            assert Processor.load(state.data).dump() == state.data
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -97,12 +97,12 @@ def test_what_was_built_for_an_older_kernel_serves_a_newer_state(seed: int) -> N
         records, places = log_of(case)
         older, kernel = None, kernel_of(case, records)
         found: list[tuple[int, str]] = []
-        saved = [kernel.saved()]
+        saved = [kernel.snapshot()]
         for piece in pieces(records, Random(number)):
             found += [(places[offset], one.to_line()) for one, offset in notification_rows(kernel.advance(piece))]
-            saved.append(kernel.saved())
+            saved.append(kernel.snapshot())
             history = lambda stop, records=records: [before(records, stop)]  # noqa: E731
-            older, kernel = kernel, Kernel.resumed(saved[-1], history=history, like=older)
+            older, kernel = kernel, Processor.restore(saved[-1], earlier_records=history, prototype=older)
         expected, states = told(case, True, number)
         assert (sorted(found), [one.data for one in saved]) == (expected, [one.data for one in states])
 
@@ -139,8 +139,8 @@ def _triple(subject: str, predicate: str, value: str) -> dict[str, str]:
     return {"subject": subject, "predicate": predicate, "object": value}
 
 
-def with_open(count: int) -> Kernel:
-    kernel = Kernel(lateness=0)
+def with_open(count: int) -> Processor:
+    kernel = Processor(lateness=0)
     kernel.advance(subscribe(OPEN))
     kernel.advance(events(range(1, count + 1)))
     return kernel
@@ -151,9 +151,9 @@ def test_a_delta_is_as_large_as_the_change_not_as_the_state() -> None:
     sizes, bases = [], []
     for count in (100, 10_000):
         kernel = with_open(count)
-        state = kernel.saved()
+        state = kernel.snapshot()
         kernel.advance(events(range(count + 1, count + 11)))
-        sizes.append(len(make_delta(state, kernel.saved())))
+        sizes.append(len(make_delta(state, kernel.snapshot())))
         bases.append(len(state.data))
     assert sizes[1] < 1.2 * sizes[0]
     assert bases[1] > 50 * bases[0]
@@ -162,11 +162,11 @@ def test_a_delta_is_as_large_as_the_change_not_as_the_state() -> None:
 def test_a_delta_belongs_to_its_base() -> None:
     """A delta that was made to another state, or left out, is noticed."""
     kernel = with_open(3)
-    first = kernel.saved()
+    first = kernel.snapshot()
     kernel.advance(events(range(4, 6)))
-    second = kernel.saved()
+    second = kernel.snapshot()
     kernel.advance(events(range(6, 8)))
-    later = make_delta(second, kernel.saved())
+    later = make_delta(second, kernel.snapshot())
     with pytest.raises(EngineError, match="does not follow"):
         apply_deltas(first, [later])
     assert apply_deltas(first, [make_delta(first, second), later]).data == kernel.dump()
@@ -180,7 +180,7 @@ def test_damaged_state_is_refused() -> None:
         damaged[place] ^= 0x20
         for wrong in (bytes(damaged), data[:place]):
             with pytest.raises(EngineError, match="replay the subscriptions from the log"):
-                Kernel.load(wrong)
+                Processor.load(wrong)
 
 
 def test_state_of_another_version_is_refused() -> None:
@@ -188,26 +188,26 @@ def test_state_of_another_version_is_refused() -> None:
     data = bytearray(with_open(1).dump())
     data[12] += 1
     with pytest.raises(EngineError, match=f"has version {VERSION + 1}, this program reads version {VERSION}"):
-        Kernel.load(bytes(data))
+        Processor.load(bytes(data))
 
 
 def test_a_delta_is_no_base() -> None:
     """The two are told apart."""
-    state = with_open(1).saved()
+    state = with_open(1).snapshot()
     with pytest.raises(EngineError, match="is a delta where a base is needed"):
-        Kernel.load(make_delta(state, state))
+        Processor.load(make_delta(state, state))
 
 
 def test_state_does_not_depend_on_what_was_planned_before() -> None:
     """An operand's side is decided by what it is, not by when it was first seen."""
     text = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN {} WITHIN 1 d CONTEXT chronicle"
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     kernel.advance(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
     kernel.advance(subscribe(text.format("second", "a AND b"), 1, "second"))
     gone = {"offset": 2, "kind": "unsubscribe", "id": "first", "late": False, "triples": []}
     kernel.advance(pa.RecordBatch.from_pylist([gone], RECORDS))
     kernel.advance(events(range(3, 4)))
-    found = Kernel.load(kernel.dump()).advance(events(range(4, 6), class_="urn:B"))
+    found = Processor.load(kernel.dump()).advance(events(range(4, 6), class_="urn:B"))
     assert found.column("events").to_pylist() == [["urn:e:3", "urn:e:4"]]
 
 

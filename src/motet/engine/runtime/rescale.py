@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from motet.engine.buckets import bucket_of
 from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences, map_values
 from motet.engine.detect.table_kernels import first_equal
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
@@ -130,7 +130,7 @@ def _deduplicate(table: Occurrences) -> Occurrences:
 
 def split(state: StateSnapshot, count: int, bucket_hash: BucketHash = bucket_of) -> list[StateSnapshot]:
     """One state as those of several buckets, each of which continues with the events of its keys."""
-    assignment = _BucketAssignment.of(Kernel.resumed(state), count, bucket_hash)
+    assignment = _BucketAssignment.of(Processor.restore(state), count, bucket_hash)
     buckets: list[dict[str, Occurrences]] = [{} for _ in range(count)]
     for name, table in state.rows.tables.items():
         assigned = assignment.buckets(name, table)
@@ -149,9 +149,9 @@ class _BucketAssignment:
     bucket_of_key: Callable[[Sequence[str]], int]
 
     @classmethod
-    def of(cls, kernel: Kernel, count: int, bucket_hash: BucketHash) -> _BucketAssignment:
+    def of(cls, kernel: Processor, count: int, bucket_hash: BucketHash) -> _BucketAssignment:
         plan, digests = kernel.plan(), kernel.digests
-        keys, labels = _keys_and_labels(plan, digests, kernel.fed())
+        keys, labels = _keys_and_labels(plan, digests, kernel.derivation_linked())
         key_columns: dict[str, Sequence[int]] = {}
         single_buckets: dict[str, int] = {}
         for name, node_id, variables in kernel.variables_by_table():
@@ -161,7 +161,7 @@ class _BucketAssignment:
                 key_columns[name] = [variables.index(key) for key in keys[node_id]]
             else:
                 single_buckets[name] = _EVERY_BUCKET
-        return cls(kernel.names, key_columns, single_buckets, lambda strings: bucket_hash(strings, count))
+        return cls(kernel.dictionary, key_columns, single_buckets, lambda strings: bucket_hash(strings, count))
 
     def buckets(self, name: str, table: Occurrences) -> Ints:
         """The bucket of each row."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from motet.engine.detect.output import root_output
-from motet.engine.kernel import Kernel
 from motet.engine.match.single_events import is_single_event
+from motet.engine.runtime.processor import Processor
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
 from motet.model.control import entailment_of
@@ -52,9 +52,9 @@ class JobPlan:
         return entailment_of(self.background, self.entailment)
 
     @cached_property
-    def prototype(self) -> Kernel:
+    def prototype(self) -> Processor:
         """A processor without subscriptions, from which others are made: the background is closed once."""
-        return Kernel(lateness=None, background=self.background, entailment=self.entailment)
+        return Processor(lateness=None, background=self.background, entailment=self.entailment)
 
     def __reduce__(self) -> tuple[type[JobPlan], tuple[object, ...]]:
         return JobPlan, (self.single_event, self.groups, self.background, self.entailment)
@@ -81,7 +81,7 @@ def plan_job(subscriptions: Sequence[Subscription], background: frozenset[Triple
     ungrouped = JobPlan(single_event, (), background, entailment)
     if not by_name:
         return ungrouped
-    plan = ungrouped.prototype.anew(list(by_name.values())).plan()
+    plan = ungrouped.prototype.spawn(list(by_name.values())).plan()
     connected = _connected([*(component.subscriptions for component in components(plan)), *edges])
     groups = [_group([by_name[name] for name in names], ungrouped.prototype, linked) for names in connected]
     return JobPlan(single_event, tuple(groups), background, entailment)
@@ -105,9 +105,9 @@ def _connected(edges: Iterable[Sequence[str]]) -> list[list[str]]:
     return list({id(component): component for component in component_of.values()}.values())
 
 
-def _group(subscriptions: Sequence[Subscription], prototype: Kernel, linked: set[str]) -> DetectionGroup:
+def _group(subscriptions: Sequence[Subscription], prototype: Processor, linked: set[str]) -> DetectionGroup:
     members = tuple(subscriptions)
-    plan = prototype.anew(members).plan()
+    plan = prototype.spawn(members).plan()
     plan_components = components(plan)
     if len(plan_components) == 1 and not linked.intersection(subscription.name for subscription in members):
         (component,) = plan_components

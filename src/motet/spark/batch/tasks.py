@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.jobs.replay import ReplayControls
 from motet.model.batches import (
     EVENTS,
@@ -200,16 +200,16 @@ class GroupProcessors:
     """Makes the processors of a job plan; the first one of a group is the prototype of its buckets."""
 
     plan: JobPlan
-    _prototypes: dict[int, Kernel] = field(default_factory=dict)
+    _prototypes: dict[int, Processor] = field(default_factory=dict)
 
-    def processor(self, index: int, bucket: int) -> Kernel:
+    def processor(self, index: int, bucket: int) -> Processor:
         """A processor for a bucket of a group, in its initial state."""
         group = self.plan.groups[index]
         if index not in self._prototypes:
-            self._prototypes[index] = self.plan.prototype.anew(group.subscriptions)
+            self._prototypes[index] = self.plan.prototype.spawn(group.subscriptions)
         prototype = self._prototypes[index]
         leaf_filter = BucketFilter(group, prototype.plan(), bucket) if group.route_kind is RouteKind.KEY else None
-        return prototype.anew(group.subscriptions, leaf_filter)
+        return prototype.spawn(group.subscriptions, leaf_filter)
 
 
 @dataclass(frozen=True)

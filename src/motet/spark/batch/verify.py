@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
+from motet.engine.runtime.active_subscription import parse_stored
 from motet.jobs.verify import LINK_OFFSETS, Comparison, TableRow, compare, digest, link_count, recompute, table_rows
 from motet.lake import Lake, Snapshot
 from motet.lake.segments import read_rows
@@ -142,7 +142,7 @@ def _registered(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], fro
     """All subscriptions that were ever registered in the log, and the background before the first."""
     records = list(snapshot.control_records(Subscribe, BackgroundChange, stop=snapshot.notified_to))
     registered = [
-        (record.name, parsed(record.text, f"subscription {record.name!r} in the log")[0])
+        (record.name, parse_stored(record.text, f"subscription {record.name!r} in the log")[0])
         for record in records
         if isinstance(record, Subscribe)
     ]

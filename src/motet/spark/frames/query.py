@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from urllib.parse import quote, unquote
 
-from motet.engine.buckets import routes
+from motet.engine.runtime.routing import leaf_routes
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Event, Events, Select, Subscription
 from motet.language.visibility import visible_variables
@@ -196,7 +196,7 @@ def _with_roles(subscription: Subscription) -> Subscription:
 
 def _roles(subscription: Subscription) -> Iterator[Role]:
     """Rows are spread by columns if every EVENT reads the whole key from columns; else all meet in one place."""
-    found = routes(subscription)
+    found = leaf_routes(subscription)
     if all(route.kind is RouteKind.EVENT for route in found.values()):
         yield from (Role(subscription.name, event.name, None) for event in subscription.events)
         return

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.language.printer import to_text
 from motet.model.batches import RECORDS, TRIPLE, event_records, tick_record
 from motet.model.batches import TIME as TIME_TYPE
@@ -58,10 +58,10 @@ class TaskSpec:
         columns = map(" ".join, zip(self.query.columns, self.datatypes, strict=True))
         return "\n".join([*map(to_text, self.query.subscriptions), *columns])
 
-    def kernel(self, lateness: int | None) -> Kernel:
+    def kernel(self, lateness: int | None) -> Processor:
         """One that has read nothing."""
-        kernel = Kernel(lateness=lateness)
-        kernel.begin(self.query.subscriptions)
+        kernel = Processor(lateness=lateness)
+        kernel.activate(self.query.subscriptions)
         return kernel
 
     def records(self, rows: pa.RecordBatch, offset: int) -> pa.RecordBatch:
@@ -221,7 +221,7 @@ class DetectArriving(StatefulProcessor):
         place = self._keeping.header()
         if not place.base_bytes:
             kernel = self._work.kernel(lateness=None)
-            return CachedProcessor(place, kernel, kernel.saved())
+            return CachedProcessor(place, kernel, kernel.snapshot())
         if place.mark.split()[0] != self._asked:
             raise EngineError(
                 "the checkpoint of this query belongs to another pattern, other columns or other buckets",
@@ -232,7 +232,7 @@ class DetectArriving(StatefulProcessor):
 
     def _loaded(self, place: StateHeader) -> CachedProcessor:
         saved = self._keeping.saved(place)
-        return CachedProcessor(place, Kernel.resumed(saved), saved)
+        return CachedProcessor(place, Processor.restore(saved), saved)
 
 
 def detect_arriving(rows: DataFrame, work: TaskSpec, buckets: int) -> DataFrame:

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.buckets import Buckets
-from motet.engine.kernel import Kernel
-from motet.engine.reading import FilteredRecords
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.record_slices import FilteredRecords
+from motet.engine.runtime.routing import BucketLayout
 from motet.language.syntax import Subscription
 from motet.model.batches import RECORDS
 from motet.model.records import EVENT, BackgroundChange
@@ -31,15 +31,15 @@ class BucketBackfill:
     def __init__(
         self,
         subscription: Subscription,
-        buckets: Buckets,
+        buckets: BucketLayout,
         history: Iterable[pa.RecordBatch],
         lateness: int | None,
     ) -> None:
         self.buckets = buckets
         self._scratch = tempfile.TemporaryDirectory(prefix="motet-past-")
         self._timelines: list[FrontierTimeline] = []
-        router = Kernel(lateness=lateness, buckets=buckets)
-        router.begin([replace(subscription, since=None)])
+        router = Processor(lateness=lateness, layout=buckets)
+        router.activate([replace(subscription, since=None)])
         self._spread(router, history, lateness)
 
     def read_bucket(self, bucket: int) -> Iterator[FilteredRecords]:
@@ -48,7 +48,7 @@ class BucketBackfill:
             for timeline, records in zip(self._timelines, reader, strict=True):
                 yield FilteredRecords(records, timeline)
 
-    def _spread(self, router: Kernel, history: Iterable[pa.RecordBatch], lateness: int | None) -> None:
+    def _spread(self, router: Processor, history: Iterable[pa.RecordBatch], lateness: int | None) -> None:
         with ExitStack() as stack:
             writers = [
                 stack.enter_context(pa.ipc.new_stream(str(self._path(bucket)), RECORDS))
@@ -58,7 +58,7 @@ class BucketBackfill:
                 timeline = FrontierTimeline.from_records(records, lateness)
                 self._timelines.append(timeline)
                 kinds = pc.is_in(records.column("kind"), pa.array([EVENT, BackgroundChange.kind]))
-                _, places = router.spread(records.filter(kinds))
+                _, places = router.route(records.filter(kinds))
                 for bucket, writer in enumerate(writers):
                     mine = np.isin(timeline.offsets, places[places[:, 0] == bucket, 1]) | timeline.is_boundary
                     writer.write_batch(records.filter(pa.array(mine)).cast(RECORDS))

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from motet.engine.buckets import Buckets
 from motet.engine.detect.output import merge_notifications
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.routing import BucketLayout
 from motet.spark.encoding import pack, unpack
 from motet.spark.stream.lake_view import LakeView, concat_records, lake_view
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
@@ -113,31 +113,31 @@ class DetectStage(StatefulProcessor):
         cache(key, running)
         return running, told
 
-    def _current(self, key: Key, view: LakeView, buckets: Buckets) -> CachedProcessor:
+    def _current(self, key: Key, view: LakeView, buckets: BucketLayout) -> CachedProcessor:
         """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
         place = self._keeping.header()
         running = take_cached(key)
         if running is None or running.header != place:
             running = self._loaded(key, view, place, running)
         before = _fed(place)
-        if before != buckets.fed:
-            if (buckets.fed - before) & view.subscribed(place.processed_to):
+        if before != buckets.derivation_linked:
+            if (buckets.derivation_linked - before) & view.subscribed(place.processed_to):
                 running.kernel = _anew(key, view, buckets, place.processed_to)
-            running.kernel.reroute(buckets)
+            running.kernel.set_layout(buckets)
         return running
 
     def _loaded(self, key: Key, view: LakeView, place: StateHeader, before: CachedProcessor | None) -> CachedProcessor:
-        buckets = Buckets(self._count, _fed(place))
+        buckets = BucketLayout(self._count, _fed(place))
         if not place.base_bytes:
             kernel = _anew(key, view, buckets, 0)
-            return CachedProcessor(place, kernel, kernel.saved())
+            return CachedProcessor(place, kernel, kernel.snapshot())
         saved = self._keeping.saved(place)
-        kernel = Kernel.resumed(
+        kernel = Processor.restore(
             saved,
-            history=partial(view.past, key[1]),
-            buckets=buckets,
+            earlier_records=partial(view.past, key[1]),
+            layout=buckets,
             bucket=key[1],
-            like=before.kernel if before else None,
+            prototype=before.kernel if before else None,
         )
         return CachedProcessor(place, kernel, saved)
 
@@ -147,18 +147,20 @@ def _size(running: CachedProcessor) -> tuple[int, int]:
     return running.kernel.statistics()["rows"], running.header.base_bytes + running.header.delta_bytes
 
 
-def _mark(kernel: Kernel) -> str:
+def _mark(kernel: Processor) -> str:
     """As JSON: the subscriptions that are taken for feeding each other."""
-    return json.dumps(sorted(kernel.buckets.fed if kernel.buckets else ()))
+    return json.dumps(sorted(kernel.layout.derivation_linked if kernel.layout else ()))
 
 
 def _fed(place: StateHeader) -> frozenset[str]:
     return frozenset(json.loads(place.mark or "[]"))
 
 
-def _anew(key: Key, view: LakeView, buckets: Buckets, stop: int) -> Kernel:
+def _anew(key: Key, view: LakeView, buckets: BucketLayout, stop: int) -> Processor:
     """A kernel that has read the log up to an offset by itself: what it would have told, others have."""
-    kernel = Kernel(lateness=view.lateness, history=partial(view.past, key[1]), buckets=buckets, bucket=key[1])
+    kernel = Processor(
+        lateness=view.lateness, earlier_records=partial(view.past, key[1]), layout=buckets, bucket=key[1]
+    )
     for batch in view.history(stop):
         kernel.advance(batch)
     return kernel

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.buckets import Buckets, feeding_each_other
-from motet.engine.kernel import Kernel
-from motet.engine.lives import parsed
-from motet.engine.reading import FilteredRecords
+from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.record_slices import FilteredRecords
+from motet.engine.runtime.routing import BucketLayout, derivation_linked
 from motet.lake import DataFile, Lake, Snapshot
 from motet.model.batches import RECORDS
 from motet.model.records import Subscribe, control_records
@@ -41,10 +41,10 @@ class LakeView:
         self._timeline: tuple[int, int, FrontierTimeline] | None = None
         self._controls = _empty()
         self._read_to = 0
-        self._router: tuple[Buckets, int, Kernel] | None = None
+        self._router: tuple[BucketLayout, int, Processor] | None = None
         self._routed = 0  # control records that the router has read
         self._fed: tuple[int, frozenset[str]] = (0, frozenset())  # of so many control records
-        self._buckets: Buckets | None = None
+        self._buckets: BucketLayout | None = None
         self._past: tuple[int, BucketBackfill] | None = None
 
     @property
@@ -74,12 +74,12 @@ class LakeView:
             self._timeline = first, stop, FrontierTimeline.from_records(whole[0], self.lateness)
         return self._timeline[2].between(first, stop)
 
-    def buckets(self, count: int, stop: int) -> Buckets:
+    def buckets(self, count: int, stop: int) -> BucketLayout:
         """How the subscriptions that are known at the end of a batch are spread."""
         controls = self.controls(0, stop)
         if self._fed[0] != len(controls):
-            self._fed = len(controls), feeding_each_other(controls)
-        self._buckets = Buckets(count, self._fed[1])
+            self._fed = len(controls), derivation_linked(controls)
+        self._buckets = BucketLayout(count, self._fed[1])
         return self._buckets
 
     def subscribed(self, stop: int) -> frozenset[str]:
@@ -94,8 +94,8 @@ class LakeView:
         """What a bucket shows the subscription that begins at an offset; it is spread like those of the last batch."""
         assert self._buckets is not None
         (record,) = control_records(self.controls(stop, stop + 1), Subscribe)
-        (subscription,) = parsed(record.text, f"subscription {record.name!r} in the log")
-        if self._buckets.is_at_home(subscription):
+        (subscription,) = parse_stored(record.text, f"subscription {record.name!r} in the log")
+        if self._buckets.is_single_bucket(subscription):
             return self.history(stop)
         if self._past is None or (self._past[0], self._past[1].buckets) != (stop, self._buckets):
             self._past = stop, BucketBackfill(subscription, self._buckets, self.history(stop), self.lateness)
@@ -109,14 +109,14 @@ class LakeView:
         """Write notifications for a commit."""
         return self._lake.write_notifications(notifications)
 
-    def router(self, buckets: Buckets, offset: int) -> Kernel:
+    def router(self, buckets: BucketLayout, offset: int) -> Processor:
         """What says where events at this offset go; it has read the control records before them."""
         known = self._router
         if known is None or known[0] != buckets or (known[1] > offset and len(self.controls(offset, known[1]))):
-            known = buckets, 0, Kernel(lateness=self.lateness, buckets=buckets)
+            known = buckets, 0, Processor(lateness=self.lateness, layout=buckets)
         _, reached, kernel = known
         if reached < offset and len(controls := self.controls(reached, offset)):
-            kernel.spread(controls)
+            kernel.route(controls)
         self._router = buckets, max(reached, offset), kernel
         return kernel
 

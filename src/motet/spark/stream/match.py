@@ -57,7 +57,7 @@ class MatchStage:
         view, begun, read, late = lake_view(lake), process_time_ns(), 0, 0
         router = view.router(view.buckets(self.count, stop), low)
         for records in _together(view.snapshot().records(low, high)):
-            told, places = router.spread(records)
+            told, places = router.route(records)
             read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
             late += records.column("late").true_count
             for bucket, events in _by_bucket(records, places):

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 
 PLACE = "reached long, base long, deltas long, changed long, mark string"
@@ -35,7 +35,7 @@ class CachedProcessor:
     """A kernel in this process, and what of it is in the state."""
 
     header: StateHeader
-    kernel: Kernel
+    kernel: Processor
     saved: StateSnapshot
 
 
@@ -57,7 +57,7 @@ class StateStore:
 
     def persist(self, running: CachedProcessor, reached: int, mark: str) -> CachedProcessor:
         """Write what has changed; everything, when the changes have become more than what they change."""
-        saved, before = running.kernel.saved(), running.header
+        saved, before = running.kernel.snapshot(), running.header
         change = make_delta(running.saved, saved) if before.base_bytes else b""
         if not before.base_bytes or before.deltas >= DELTAS or before.delta_bytes + len(change) > before.base_bytes:
             place = StateHeader(reached, len(saved.data), 0, 0, mark)

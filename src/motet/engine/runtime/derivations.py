@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from motet.engine.lives import Life
+from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.language.syntax import Construct, Subscription
 from motet.ontology.entailment import Reasoner
 from motet.plan.builder import PlanBuilder
@@ -13,28 +13,34 @@ from motet.plan.graph import PlanNode
 from motet.plan.leaves import normalise
 
 
-class Feeding:
+class ActiveDerivations:
     """The feeding edges of the lives in force. Only while somebody derives events are all of them looked at."""
 
     def __init__(self, builder: PlanBuilder) -> None:
         self._builder = builder
         self._edges = DerivationGraph()
-        self._producers: dict[int, set[int]] = {}  # by leaf: the nodes whose occurrences become events that it sees
+        self._upstream_nodes: dict[
+            int, set[int]
+        ] = {}  # by leaf: the nodes whose occurrences become events that it sees
 
     @property
-    def is_somebody_fed(self) -> bool:
+    def has_edges(self) -> bool:
         return any(self._edges.edges.values())
 
-    def of(self, producer: str, clause: int) -> Mapping[str, Sequence[int]]:
+    def downstream(self, producer: str, clause: int) -> Mapping[str, Sequence[int]]:
         """Whom the events of a clause feed, and by which leaves they see them; these are nodes, if they have a root."""
         return dict(sorted(self._edges.edges[producer, clause].items()))
 
-    def subscriptions(self) -> set[str]:
+    def linked_names(self) -> set[str]:
         """Those that derive events for others, and those others."""
         return {name for edge in self._edges.pairs() for name in edge}
 
-    def change(
-        self, come: Collection[Life], gone: Iterable[Life], lives: Mapping[str, Life], reasoner: Reasoner | None
+    def update(
+        self,
+        come: Collection[ActiveSubscription],
+        gone: Iterable[ActiveSubscription],
+        lives: Mapping[str, ActiveSubscription],
+        reasoner: Reasoner | None,
     ) -> bool:
         """Let some come and others go, so that these lives are left; whether others are fed than before.
 
@@ -48,10 +54,10 @@ class Feeding:
             self._edges = DerivationGraph()
         if any(changes):
             self._edges.refuse_cycles()
-            self._producers = self._found_producers(lives)
+            self._upstream_nodes = self._found_producers(lives)
         return any(changes)
 
-    def _add(self, life: Life, reasoner: Reasoner | None) -> bool:
+    def _add(self, life: ActiveSubscription, reasoner: Reasoner | None) -> bool:
         assert reasoner is not None, "it is decided with the first subscription"
         subscription, leaves = life.subscription, self._builder.leaves
         if life.root is None:
@@ -61,7 +67,7 @@ class Feeding:
         needed = {id_: required_triples(leaf.predicates) for id_, leaf in own.items()}
         return self._edges.add(subscription.name, template_triples(subscription, reasoner), needed)
 
-    def _found_producers(self, lives: Mapping[str, Life]) -> dict[int, set[int]]:
+    def _found_producers(self, lives: Mapping[str, ActiveSubscription]) -> dict[int, set[int]]:
         found: dict[int, set[int]] = {}
         for (producer, _), fed in self._edges.edges.items():
             root = lives[producer].root
@@ -71,7 +77,7 @@ class Feeding:
                     found.setdefault(leaf, set()).add(root.node)
         return found
 
-    def check(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
+    def refuse_cycles(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
         """Refuse subscriptions that would feed each other in a cycle, with those in force."""
         new = {one.name: one for one in subscriptions}
         if not self._edges.templates and not any(isinstance(one.delivery, Construct) for one in new.values()):
@@ -83,7 +89,7 @@ class Feeding:
             edges.add(name, template_triples(one, reasoner), _needs(one))
         edges.refuse_cycles()
 
-    def ordered(self, ids: set[int]) -> list[PlanNode]:
+    def run_order(self, ids: set[int]) -> list[PlanNode]:
         """Nodes after their operands, and leaves after those that feed them."""
         order: dict[int, PlanNode] = {}
         nodes = self._builder.nodes
@@ -91,7 +97,7 @@ class Feeding:
         def visit(id_: int) -> None:
             if id_ not in order:
                 operands = [edge.child for edge in nodes[id_].children]
-                for before in [*operands, *sorted(self._producers.get(id_, ()))]:
+                for before in [*operands, *sorted(self._upstream_nodes.get(id_, ()))]:
                     visit(before)
                 order[id_] = nodes[id_]
 
@@ -101,7 +107,7 @@ class Feeding:
 
     def leaf_lag(self, leaf: PlanNode, known: Mapping[int, int]) -> int:
         """How long a leaf waits for derived events, given how long their producers' nodes do."""
-        return max((known[root] for root in self._producers.get(leaf.id, ())), default=0)
+        return max((known[root] for root in self._upstream_nodes.get(leaf.id, ())), default=0)
 
 
 def _needs(subscription: Subscription) -> dict[int, RequiredTriples]:

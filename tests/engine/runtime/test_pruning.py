@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.model.batches import RECORDS
 
 WINDOW = 20  # events
@@ -62,7 +62,7 @@ STREAM = stream(1, 1000 * WINDOW)
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_state_stays_as_large_as_its_window(pattern: str) -> None:
     """After a thousand windows there is no more to remember than after ten."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     kernel.advance(subscribe(pattern))
     sizes = []
     for begin, end in ((0, 10), (10, 500), (500, 1000)):
@@ -79,7 +79,7 @@ def told(found: pa.RecordBatch) -> list[str]:
 def test_a_long_past_is_told_in_full() -> None:
     """What a SINCE finds survives that strings are tidied up while it is still looking."""
     pattern = "a BEFORE b WITHIN 9 s CONTEXT chronicle SELECT ?a ?r"
-    at_once, later = Kernel(lateness=0), Kernel(lateness=0, history=lambda _: [STREAM])
+    at_once, later = Processor(lateness=0), Processor(lateness=0, earlier_records=lambda _: [STREAM])
     at_once.advance(subscribe(pattern))
     expected = at_once.advance(STREAM)
     later.advance(subscribe(pattern))

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
-from motet.engine.buckets import Buckets
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.routing import BucketLayout
 from motet.jit.compiled import is_cached
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
@@ -30,13 +30,13 @@ def warm_up() -> None:
     """Let the kernels do a little of everything."""
     records = event_records(event_batch(map(_event, range(40))), 0)
     subscriptions = list(_subscriptions())
-    kernel = Kernel(lateness=0)
-    kernel.begin(subscriptions)
+    kernel = Processor(lateness=0)
+    kernel.activate(subscriptions)
     kernel.advance(records)
-    Kernel.load(kernel.dump())
-    router = Kernel(lateness=0, buckets=Buckets(2))
-    router.begin(subscriptions)
-    router.spread(records)
+    Processor.load(kernel.dump())
+    router = Processor(lateness=0, layout=BucketLayout(2))
+    router.activate(subscriptions)
+    router.route(records)
 
 
 def _event(second: int) -> EventRow:

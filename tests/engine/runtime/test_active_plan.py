@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.engine.detect.detector import ReadyQueue
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.batches import RECORDS
@@ -36,39 +36,41 @@ def record(kind: str, offset: int, name: str, text: str | None = None) -> pa.Rec
     return pa.RecordBatch.from_pylist([row], RECORDS)
 
 
-def subscribe(kernel: Kernel, number: int, offset: int) -> None:
+def subscribe(kernel: Processor, number: int, offset: int) -> None:
     kernel.advance(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
 
 
-def at_work(kernel: Kernel) -> dict[str, object]:
+def at_work(kernel: Processor) -> dict[str, object]:
     """What is done, by what does not depend on the numbers of nodes."""
-    kernel.saved()  # puts changes to work
-    work, detector, digests = kernel._work, kernel._memory.detector, kernel._shared.builder.digests
+    kernel.snapshot()  # puts changes to work
+    work, detector, digests = kernel._plan, kernel._state.detector, kernel._shared.builder.digests
     return {
         "planned": sorted(digests.values()),
         "running": {
             digests[id_]: (one.lag, one.lags, one.deduplicator is not None)
             for id_, one in detector.operator_nodes.items()
         },
-        "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaves._leaves.values()},
-        "waiting": {digests[id_]: list(lives) for id_, lives in work.waiting.at.items()},
+        "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaf_matcher._leaves.values()},
+        "waiting": {digests[id_]: list(lives) for id_, lives in work.root_subscribers.by_node.items()},
         "matched": sorted(one.name for one in work.matcher.leaves) if work.matcher else [],
-        "fed": kernel.fed(),
+        "fed": kernel.derivation_linked(),
     }
 
 
-def is_in_order(kernel: Kernel) -> bool:
+def is_in_order(kernel: Processor) -> bool:
     """Whether nodes have their turn after their operands, and leaves after those who feed them."""
-    feeding, nodes = kernel._work.feeding, kernel._shared.builder.nodes
-    turns = {id_: turn for turn, id_ in enumerate(ReadyQueue(kernel._memory.detector._order, kernel._work._uses))}
-    before = {id_: {edge.child for edge in nodes[id_].children} | feeding._producers.get(id_, set()) for id_ in turns}
+    feeding, nodes = kernel._plan.derivations, kernel._shared.builder.nodes
+    turns = {id_: turn for turn, id_ in enumerate(ReadyQueue(kernel._state.detector._order, kernel._plan._references))}
+    before = {
+        id_: {edge.child for edge in nodes[id_].children} | feeding._upstream_nodes.get(id_, set()) for id_ in turns
+    }
     return all(turns[one] < turns[id_] for id_, others in before.items() for one in others)
 
 
 @given(st.lists(st.tuples(st.integers(0, len(TEXTS) - 1), st.booleans()), max_size=25))
 def test_what_is_done_follows_from_who_is_there(asked: list[tuple[int, bool]]) -> None:
     """Whoever came and went, one by one or together, the kernel does what it does for those in force alone."""
-    kernel, there = Kernel(lateness=0), set[int]()
+    kernel, there = Processor(lateness=0), set[int]()
     for offset, (number, is_seen) in enumerate(asked):
         if number in there:
             there.remove(number)
@@ -79,9 +81,9 @@ def test_what_is_done_follows_from_who_is_there(asked: list[tuple[int, bool]]) -
         if is_seen:
             at_work(kernel)
             assert is_in_order(kernel)
-    fresh = Kernel(lateness=0)
-    for life in kernel._memory.lives.values():
-        fresh.skip_to(life.start.offset + 1)
+    fresh = Processor(lateness=0)
+    for life in kernel._state.active.values():
+        fresh.seek(life.start.offset + 1)
         subscribe(fresh, int(life.subscription.name[1:]), life.offset)
     assert at_work(kernel) == at_work(fresh)
     assert is_in_order(kernel)
@@ -103,9 +105,9 @@ def calls(do: Callable[[], object]) -> int:
     return count
 
 
-def living(count: int, *, is_somebody_fed: bool) -> Kernel:
+def living(count: int, *, is_somebody_fed: bool) -> Processor:
     """One with so many subscriptions of distinct parts, all at work."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     if is_somebody_fed:
         for number in (5, 4):
             subscribe(kernel, number, 900 + number)
@@ -123,9 +125,9 @@ def test_a_change_costs_the_same_among_few_and_many(is_somebody_fed: bool) -> No
     for each other, but not for this one.
     """
 
-    def change(kernel: Kernel, offset: int) -> None:
+    def change(kernel: Processor, offset: int) -> None:
         subscribe(kernel, 1, offset)
-        kernel._put_to_work()
+        kernel._apply_changes()
         kernel.advance(record("unsubscribe", offset + 1, "s1"))
 
     few, many = (living(count, is_somebody_fed=is_somebody_fed) for count in (20, 200))
@@ -146,9 +148,9 @@ def test_what_was_compiled_for_others_is_not_taken_for_ones_own() -> None:
         times = {"start": offset, "end": offset}
         return {"offset": offset, "kind": "event", "id": f"urn:{offset}", "late": False, "triples": [said], **times}
 
-    first = Kernel(lateness=0)
-    first.begin(asked("p", "x"))
-    second = first.anew(asked("r", "z"))
+    first = Processor(lateness=0)
+    first.activate(asked("p", "x"))
+    second = first.spawn(asked("r", "z"))
     events = pa.RecordBatch.from_pylist([event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none")], RECORDS)
     assert [kernel.advance(events).column("events").to_pylist() for kernel in (first, second)] == [
         [["urn:0", "urn:2"]],

@@ -20,9 +20,9 @@ from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import root_output
-from motet.engine.lives import parsed
 from motet.engine.match.closing import background_of
 from motet.engine.match.single_events import is_single_event
+from motet.engine.runtime.active_subscription import parse_stored
 from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState
 from motet.model.records import BackgroundChange, Subscribe, control_records
@@ -46,33 +46,33 @@ def bucket_of(strings: Sequence[str], count: int) -> int:
 
 
 @dataclass(frozen=True)
-class Buckets:
+class BucketLayout:
     """``fed`` are the subscriptions that derive events for others, and those others."""
 
     count: int
-    fed: frozenset[str] = frozenset()
+    derivation_linked: frozenset[str] = frozenset()
 
     @property
-    def home(self) -> int:
+    def derivation_bucket(self) -> int:
         """Where derived events are."""
         return bucket_of([_FED], self.count)
 
     def routes(self, subscription: Subscription) -> Mapping[str, Route]:
         """Of each EVENT of a subscription."""
-        if subscription.name in self.fed:
+        if subscription.name in self.derivation_linked:
             return dict.fromkeys((event.name for event in subscription.events), Route(RouteKind.SINGLE, (_FED,)))
-        return routes(subscription)
+        return leaf_routes(subscription)
 
-    def is_at_home(self, subscription: Subscription) -> bool:
+    def is_single_bucket(self, subscription: Subscription) -> bool:
         """Whether all occurrences of a subscription are in one bucket."""
         return any(route.kind is RouteKind.SINGLE for route in self.routes(subscription).values())
 
-    def has(self, bucket: int, subscription: Subscription) -> bool:
+    def may_hold(self, bucket: int, subscription: Subscription) -> bool:
         """Whether occurrences of a subscription may be in a bucket; silence speaks only at home."""
         labels = {route.key for route in self.routes(subscription).values() if route.kind is RouteKind.SINGLE}
         return not labels or any(bucket_of(label, self.count) == bucket for label in labels)
 
-    def of(self, node: PlanNode, table: Occurrences, names: Dictionary) -> Ints:
+    def buckets_of(self, node: PlanNode, table: Occurrences, names: Dictionary) -> Ints:
         """The bucket of each occurrence of a leaf."""
         route = node.route
         if route is None or route.kind is RouteKind.SINGLE:
@@ -86,7 +86,7 @@ class Buckets:
         return np.array([bucket_of(key, self.count) for key in keys], np.int64)[places.ravel()]
 
 
-def feeding_each_other(controls: pa.RecordBatch) -> frozenset[str]:
+def derivation_linked(controls: pa.RecordBatch) -> frozenset[str]:
     """The subscriptions of some control records, from the beginning of the log on, that derive events for others, and
     those others, were they all in force at once. Records of other kinds are passed over.
     """
@@ -95,7 +95,7 @@ def feeding_each_other(controls: pa.RecordBatch) -> frozenset[str]:
         subscription
         for record in records
         if isinstance(record, Subscribe)
-        for subscription in parsed(record.text, f"subscription {record.name!r} in the log")
+        for subscription in parse_stored(record.text, f"subscription {record.name!r} in the log")
     ]
     if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return frozenset()
@@ -106,7 +106,7 @@ def feeding_each_other(controls: pa.RecordBatch) -> frozenset[str]:
 
 
 @lru_cache(maxsize=_ROUTES)
-def routes(subscription: Subscription) -> Mapping[str, Route]:
+def leaf_routes(subscription: Subscription) -> Mapping[str, Route]:
     """Of each EVENT of a subscription that nobody feeds.
 
     >>> from motet.language.parse import parse

@@ -7,7 +7,7 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
-from motet.engine.kernel import Kernel
+from motet.engine.runtime.processor import Processor
 from motet.fuzz.cases import random_cases
 from motet.fuzz.compare import compare
 from motet.fuzz.processor_engines import KernelEngine
@@ -44,7 +44,7 @@ def batch(*rows: dict[str, object]) -> pa.RecordBatch:
 
 def test_a_condition_is_asked_of_events_of_one_instant() -> None:
     """Who of two completes later is decided by their ids, not by the side they stand on."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     pattern = "a AND b FILTER(?a != ?b) WITHIN 9 s CONTEXT chronicle"
     text = f"SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN {pattern} SELECT ?a"
     asked = control(0, "subscribe", "s", text)
@@ -54,7 +54,7 @@ def test_a_condition_is_asked_of_events_of_one_instant() -> None:
 
 def test_a_subscription_sees_no_pair_that_began_before_it() -> None:
     """An unrestricted pair is computed once for all, and kept from those who came after one of its events."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     rows = [
         control(0, "subscribe", "one", PAIR.format("one", "unrestricted")),
         event(1, "x", 1, "A"),
@@ -73,7 +73,7 @@ def test_a_subscription_sees_no_pair_that_began_before_it() -> None:
 
 def test_who_leaves_takes_the_state_along() -> None:
     """With its last user a node and what it remembers are gone; others go on undisturbed."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     kernel.advance(
         batch(
             control(0, "subscribe", "one", PAIR.format("one", "chronicle")),
@@ -106,7 +106,7 @@ COMING_AND_GOING = (
 def test_who_came_and_went_leaves_nothing_behind() -> None:
     """Neither nodes of the plan nor state, also of those who were shown the past or fed by those who stay."""
     past: list[pa.RecordBatch] = []
-    kernel = Kernel(lateness=0, history=lambda _: past)
+    kernel = Processor(lateness=0, earlier_records=lambda _: past)
     derives = "SUBSCRIPTION derives EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 9 s CONTEXT chronicle"
     stays = control(1000, "subscribe", "derives", f"{derives} CONSTRUCT {{ ?this a <urn:C> }}")
     past.append(batch(stays, event(1001, "x", 1, "A"), event(1002, "y", 2, "B"), event(1003, "z", 3, "A")))
@@ -123,12 +123,12 @@ def test_who_came_and_went_leaves_nothing_behind() -> None:
 
 def test_a_circle_is_refused_before_it_is_registered() -> None:
     """Two subscriptions whose derived events would feed each other are refused by name."""
-    kernel = Kernel(lateness=0)
+    kernel = Processor(lateness=0)
     one = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> }"
     two = "SUBSCRIPTION two EVENT b : <urn:B> WHEN b CONSTRUCT { ?this a <urn:A> }"
     kernel.advance(batch(control(0, "subscribe", "one", one)))
     with pytest.raises(UsageError, match="one, two feed each other in a cycle"):
-        kernel.check(parse(two))
+        kernel.refuse_cycles(parse(two))
 
 
 def test_what_comes_together_is_told_in_one_order() -> None:
@@ -137,8 +137,8 @@ def test_what_comes_together_is_told_in_one_order() -> None:
         control(0, "subscribe", "s", PAIR.format("s", "unrestricted")),
         *(event(number, f"e{number}", number, "AB"[number % 2]) for number in range(1, 30)),
     ]
-    whole = Kernel(lateness=0).advance(batch(*rows)).column("events").to_pylist()
-    kernel = Kernel(lateness=0)
+    whole = Processor(lateness=0).advance(batch(*rows)).column("events").to_pylist()
+    kernel = Processor(lateness=0)
     apart = [events for row in rows for events in kernel.advance(batch(row)).column("events").to_pylist()]
     assert apart == whole
 
@@ -156,7 +156,7 @@ def test_those_told_alike_hear_what_each_would_hear_alone() -> None:
     asked = {
         name: control(at, "subscribe", name, f"SUBSCRIPTION {name} {t}") for at, (name, t) in enumerate(texts.items())
     }
-    together = Kernel(lateness=0).advance(batch(*asked.values(), *events)).to_pylist()
+    together = Processor(lateness=0).advance(batch(*asked.values(), *events)).to_pylist()
     for name, one in asked.items():
-        alone = Kernel(lateness=0).advance(batch(one, *events)).to_pylist()
+        alone = Processor(lateness=0).advance(batch(one, *events)).to_pylist()
         assert len(alone) > 10 and [row for row in together if row["subscription"] == name] == alone

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from motet.engine import warm_up as readiness
+from motet.engine.runtime import warm_up as readiness
 from motet.jit import compiled
 
 ALL = """
 from itertools import islice
 from motet.jit import compiled
-from motet.engine.warm_up import warm_up
+from motet.engine.runtime.warm_up import warm_up
 from motet.fuzz.cases import random_cases
 from motet.fuzz.processor_engines import KernelEngine
 from motet.fuzz.subscriptions import Abilities

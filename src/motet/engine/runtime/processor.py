@@ -1,0 +1,478 @@
+"""The processor: reads records of a log in batches of any size and returns the notifications they make final.
+
+Single-event subscriptions are matched without state; all others are detected, with state. A control record takes effect
+at its offset. The same class serves the embedded host and Spark. It does no I/O: the records that a backfill needs come
+from the callback `earlier_records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from motet.engine.detect.columns import FIRST_OFFSET, Ints
+from motet.engine.detect.construct import ConstructTemplates
+from motet.engine.detect.detector import Detector
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.frontier import Frontier
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
+from motet.engine.detect.output import merge_notifications, root_output
+from motet.engine.match.single_events import is_single_event, notify, notify_small
+from motet.engine.runtime.active_plan import ActivePlan
+from motet.engine.runtime.active_subscription import ActiveSubscription, Backfill, parse_stored
+from motet.engine.runtime.backgrounds import Backgrounds
+from motet.engine.runtime.emission import Emitter, add_occurrences
+from motet.engine.runtime.processor_state import (
+    ProcessorState,
+    SharedPlan,
+    capture,
+    restore_header,
+    restored_subscriptions,
+)
+from motet.engine.runtime.record_slices import FilteredRecords, RecordSlice, slice_at_controls
+from motet.engine.runtime.routing import BucketLayout
+from motet.engine.state.snapshot import StateSnapshot
+from motet.language.syntax import Construct, Events, Subscription
+from motet.model.batches import RecordRow, Triple
+from motet.model.control import ControlState
+from motet.model.notifications import Notification
+from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe
+from motet.model.timeline import FrontierTimeline, frontier_after
+from motet.plan.derivation_edges import feeds_itself
+from motet.plan.graph import Kind, Plan, Start
+
+EarlierRecords = Callable[[int], Iterable[pa.RecordBatch | FilteredRecords]]  # all records before an offset
+LeafFilter = Callable[[int, Occurrences, Dictionary], Occurrences]  # from a leaf's node and occurrences to those to use
+
+
+class Processor:
+    """
+    >>> from motet.model.batches import RECORDS
+    >>> processor = Processor(lateness=0)
+    >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
+    >>> subscribe = {"offset": 0, "kind": "subscribe", "id": "s", "late": False, "text": text, "triples": []}
+    >>> events = [
+    ...     {"offset": i, "kind": "event", "id": f"urn:{i}", "start": i, "end": i, "late": False, "triples": []}
+    ...     for i in (1, 2, 3)
+    ... ]
+    >>> notifications = processor.advance(pa.RecordBatch.from_pylist([subscribe, *events], RECORDS))
+    >>> notifications.column("events").to_pylist(), notifications.column("offset").to_pylist()
+    ([['urn:1', 'urn:2']], [3])
+    """
+
+    def __init__(
+        self,
+        *,
+        lateness: int | None,
+        background: frozenset[Triple] = frozenset(),
+        entailment: str | None = None,
+        earlier_records: EarlierRecords | None = None,
+        leaf_filter: LeafFilter | None = None,
+        layout: BucketLayout | None = None,
+        bucket: int | None = None,
+        shared_plan: SharedPlan | None = None,
+    ) -> None:
+        """With a ``layout`` detection is partitioned: a processor with a ``bucket`` detects in that bucket, one without
+        matches single-event subscriptions and routes events to buckets.
+        """
+        self._lateness = lateness
+        self._earlier_records = earlier_records
+        self._leaf_filter = leaf_filter
+        self._layout = layout
+        self._bucket = bucket
+        self._shared = shared_plan or SharedPlan()
+        self._state = ProcessorState(Detector(self._shared.dictionary), ControlState(background, entailment))
+        self._backgrounds = Backgrounds(self._state.controls)
+        self._shared.states.append(self._state)
+        # Active CONSTRUCT subscriptions with SINCE: an event they derive can be late for one downstream subscription
+        # and on time for another.
+        self._backfilled_upstreams: set[str] = set()
+        self._backfilled: list[ActiveSubscription] = []  # those whose backfill result is still to be emitted
+        self._included: set[int] | None = None  # in a backfill: the offsets of the subscriptions that take part
+        self._changed: dict[str, None] = {}  # names of added or removed subscriptions, the latest last
+        self._has_changes = False  # changes that the active plan does not have yet
+        self._plan = ActivePlan(self._backgrounds, self._shared)
+
+    def activate(self, subscriptions: Iterable[Subscription]) -> None:
+        """Add subscriptions that are active before the first record."""
+        for subscription in subscriptions:
+            self._subscribe(subscription, -1)
+
+    def seek(self, offset: int) -> None:
+        """Continue at an offset; the events before it are not read, but may exist."""
+        self._state.last_offset = max(self._state.last_offset, offset - 1)
+        self._state.has_events = self._state.has_events or offset > 0
+
+    def advance(self, records: pa.RecordBatch, timeline: FrontierTimeline | None = None) -> pa.RecordBatch:
+        """The notifications that the next records of the log make final, with their emission offsets.
+
+        With a ``timeline``, the records are those of its range that concern this bucket, all control records among
+        them.
+        """
+        notifications: list[pa.RecordBatch] = []
+        for record_slice in slice_at_controls(records, self._lateness, timeline):
+            if record_slice.control is not None:
+                self._apply_control(record_slice.control)
+            notifications += self._process_slice(record_slice)
+        return merge_notifications(notifications)
+
+    def advance_small(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]] | None:
+        """As `advance`, for a small batch of events in Python values.
+
+        None, and nothing is done, if there is a composite subscription, a change or a backfill result to process.
+        """
+        only_matches = not (self._plan.root_subscribers.by_node or self._backfilled or self._has_changes)
+        if not only_matches or self._bucket is not None or any(record.kind != EVENT for record in records):
+            return None
+        self._state.frontier = max(self._state.frontier, frontier_after(records, self._lateness))
+        visible = [record for record in records if not record.late]
+        self._state.has_events = self._state.has_events or bool(visible)
+        self._state.last_offset = records[-1].offset
+        return notify_small(self._plan.matcher, visible) if visible and self._plan.matcher else []
+
+    def route(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+        """The notifications of single-event subscriptions for the next records; and, for composite ones, rows (bucket,
+        offset) of the events that each bucket needs, sorted.
+        """
+        assert self._layout is not None
+        notifications: list[pa.RecordBatch] = []
+        routes = [np.empty((0, 2), np.int64)]
+        for record_slice in slice_at_controls(records, self._lateness):
+            if record_slice.control is not None:
+                self._apply_control(record_slice.control)
+            if not len(record_slice.events):
+                continue
+            self._apply_changes()
+            if self._plan.matcher:
+                notifications.append(notify(self._plan.matcher, record_slice.events))
+            for leaf, table in self._plan.leaf_matcher.occurrences(record_slice.events, self.dictionary).items():
+                buckets = self._buckets_of(self._layout, leaf, table)
+                routes.append(np.stack([buckets, table.columns[FIRST_OFFSET]], axis=1))
+            self.dictionary.compact(())
+        return merge_notifications(notifications), np.unique(np.concatenate(routes), axis=0)
+
+    def _apply_control(self, record: ControlRecord) -> None:
+        self._has_changes = True
+        match record:
+            case Subscribe(name, text, offset):
+                if self._included is not None and (offset not in self._included or self._is_backfilling(name)):
+                    return
+                (subscription,) = parse_stored(text, f"subscription {name!r} in the log")
+                self._subscribe(subscription, offset)
+                return
+            case Unsubscribe(name):
+                if not self._is_backfilling(name):
+                    self._state.active.pop(name, None)
+                    self._mark_changed(name)
+                    self._backfilled_upstreams.discard(name)
+            case _:
+                self._state.controls.apply(record)
+        self._state.last_offset = record.offset
+
+    def _is_backfilling(self, name: str) -> bool:
+        """Whether this processor runs the backfill of a subscription of that name: earlier ones are ignored."""
+        return self._state.backfill is not None and self._state.backfill.active.subscription.name == name
+
+    def _subscribe(self, subscription: Subscription, offset: int) -> None:
+        reasoner = self._backgrounds.fix_edge_background()
+        needs_backfill = subscription.since is not None and self._state.has_events and self._earlier_records is not None
+        derives = isinstance(subscription.delivery, Construct)
+        if self._is_in_other_bucket(subscription, needs_backfill=needs_backfill):
+            return
+        feeds_self = derives and feeds_itself(subscription, reasoner)
+        is_unshared = needs_backfill or feeds_self or bool(self._backfilled_upstreams)
+        start = Start(offset if needs_backfill else self._state.last_offset, subscription.since)
+        active = ActiveSubscription(subscription, offset, start, is_unshared, self._state.frontier)
+        if derives:
+            self._state.construct_offsets.add(offset)
+        self._add(active)
+        if isinstance(subscription.delivery, Events) and (needs_backfill or active.root is not None):
+            self._shared.dictionary.events.with_triples = True
+        if needs_backfill:
+            self._backfill(active)
+            self._state.last_offset = offset
+
+    def _is_in_other_bucket(self, subscription: Subscription, *, needs_backfill: bool) -> bool:
+        """Whether no event of this bucket concerns a subscription.
+
+        Single-event subscriptions are matched before events are routed; buckets have only their backfills and those
+        that derived events feed.
+        """
+        if self._layout is None or self._bucket is None:
+            return False
+        is_linked = subscription.name in self._layout.derivation_linked
+        if is_single_event(subscription) and not needs_backfill and not is_linked:
+            return True
+        return not self._layout.may_hold(self._bucket, subscription)
+
+    def _add(self, active: ActiveSubscription) -> None:
+        self._put(active)
+        if isinstance(active.subscription.delivery, Construct):
+            active.templates = ConstructTemplates(active.subscription.delivery.templates)
+            if active.subscription.since is not None:
+                self._backfilled_upstreams.add(active.subscription.name)
+        if not is_single_event(active.subscription):
+            self._build_root(active)
+
+    def _put(self, active: ActiveSubscription) -> None:
+        """Make a subscription the last of the active ones."""
+        name = active.subscription.name
+        self._state.active.pop(name, None)
+        self._state.active[name] = active
+        self._mark_changed(name)
+
+    def _mark_changed(self, name: str) -> None:
+        self._changed.pop(name, None)
+        self._changed[name] = None
+        self._has_changes = True
+
+    def _build_root(self, active: ActiveSubscription) -> None:
+        active.root = self._shared.root(active, self._layout)
+        active.output = root_output(active.root, self._shared.builder.nodes[active.root.node], active.offset)
+
+    def _backfill(self, active: ActiveSubscription) -> None:
+        """Process the earlier records for a subscription in a second processor, and take over its nodes.
+
+        The result is emitted with the subscribe record.
+        """
+        assert self._earlier_records is not None
+        is_rootless = active.root is None
+        if is_rootless:
+            self._build_root(active)
+        processor = Processor(
+            lateness=self._lateness,
+            background=self._backgrounds.initial,
+            entailment=self._backgrounds.requested_entailment,
+            earlier_records=self._earlier_records,
+            layout=self._layout,
+            bucket=self._bucket,
+            shared_plan=self._shared,
+        )
+        processor._backgrounds.take_edges(self._backgrounds)
+        processor._included = self._state.construct_offsets
+        earlier, retractions = self._earlier_records(active.offset), self._state.controls.retractions
+        active.backfill_result = processor._run_backfill(active, earlier, retractions)
+        self._backfilled.append(active)
+        self._shared.states.remove(processor._state)
+        if is_rootless:
+            active.root = None
+        else:
+            self._state.detector.operator_nodes.update(processor._state.detector.operator_nodes)
+
+    def _run_backfill(
+        self,
+        active: ActiveSubscription,
+        earlier_records: Iterable[pa.RecordBatch | FilteredRecords],
+        retractions: dict[str, int],
+    ) -> Occurrences:
+        """The occurrences of a subscription in earlier records; only its nodes are left in this processor."""
+        assert active.subscription.since is not None and active.root is not None and active.output is not None
+        node_ids = self._shared.builder.reachable([active.root])
+        self._state.backfill = Backfill(active, active.subscription.since, retractions, node_ids)
+        self._put(active)
+        for batch in earlier_records:
+            self.advance(*((batch.records, batch.timeline) if isinstance(batch, FilteredRecords) else (batch,)))
+        operator_nodes = self._state.detector.operator_nodes
+        self._state.detector.operator_nodes = {
+            node_id: operator_node for node_id, operator_node in operator_nodes.items() if node_id in node_ids
+        }
+        return concatenate([empty_table(len(active.output.projected)), *self._state.backfill.results])
+
+    def _process_slice(self, record_slice: RecordSlice) -> list[pa.RecordBatch]:
+        """The notifications of a slice, whose control record has been applied."""
+        state, previous = self._state, self._state.frontier
+        state.frontier = max(previous, int(record_slice.frontiers.max()))
+        backfilled, self._backfilled = self._backfilled, []
+        if record_slice.is_subscription and not backfilled:
+            return []
+        self._apply_changes()
+        matches = self._bucket is None and len(record_slice.events) > 0
+        notifications = [notify(self._plan.matcher, record_slice.events)] if matches and self._plan.matcher else []
+        if self._plan.root_subscribers.by_node or backfilled:
+            frontier = Frontier.from_records(record_slice.offsets, record_slice.frontiers, previous)
+            state.frontier = frontier.current
+            notifications += self._detect(record_slice.events, frontier, backfilled)
+        if not record_slice.is_subscription:
+            state.last_offset = int(record_slice.offsets[-1])
+        state.has_events = state.has_events or record_slice.has_events
+        if state.construct_offsets and not state.backfill:
+            state.prune_consumed_derived()
+        return notifications
+
+    def _apply_changes(self) -> None:
+        """Update the active plan by the subscriptions that were added and removed, and by the background."""
+        if self._has_changes:
+            changed, self._changed, self._has_changes = self._changed, {}, False
+            self._plan.update(changed, self._state, self._shared, self._backgrounds)
+
+    def _detect(
+        self, events: pa.RecordBatch, frontier: Frontier, backfilled: Sequence[ActiveSubscription]
+    ) -> list[pa.RecordBatch]:
+        if self.dictionary.should_compact:
+            self._prune(frontier)
+        emitter = Emitter(self._state, self._shared, self._plan, frontier)
+        leaves = self._leaf_occurrences(events)
+        for active in backfilled:
+            assert active.backfill_result is not None
+            add_occurrences(leaves, emitter.emit(active, active.backfill_result))
+            active.backfill_result = None
+        self._state.detector.advance(leaves, frontier, emitter.emit_node)
+        return emitter.notifications()
+
+    def _leaf_occurrences(self, events: pa.RecordBatch) -> dict[int, Occurrences]:
+        """The occurrences of leaves that are detected here."""
+        dictionary, backfill, layout = self.dictionary, self._state.backfill, self._layout
+        leaves = self._plan.leaf_matcher.occurrences(events, dictionary)
+        if self._leaf_filter:
+            leaves = {leaf: self._leaf_filter(leaf, table, dictionary) for leaf, table in leaves.items()}
+        if layout:
+            leaves = {
+                leaf: table.take(self._buckets_of(layout, leaf, table) == self._bucket)
+                for leaf, table in leaves.items()
+            }
+        if backfill:
+            leaves = {leaf: backfill.visible(leaf, table, dictionary) for leaf, table in leaves.items()}
+        return leaves
+
+    def _buckets_of(self, layout: BucketLayout, leaf: int, table: Occurrences) -> Ints:
+        return layout.buckets_of(self._shared.builder.nodes[leaf], table, self.dictionary)
+
+    def _prune(self, frontier: Frontier) -> None:
+        """Drop state that can no longer contribute, and compact the dictionary."""
+        previous = Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.previous, frontier.first_offset)
+        self._state.detector.prune(previous)
+        self._shared.compact_dictionary()
+
+    def dump(self) -> bytes:
+        """The whole state as bytes; a processor that loads it continues exactly from here."""
+        return self.snapshot().data
+
+    @classmethod
+    def load(cls, data: bytes, *, earlier_records: EarlierRecords | None = None) -> Processor:
+        """A processor that continues from the bytes of `dump`; bytes that cannot be used are refused."""
+        return cls.restore(StateSnapshot.from_bytes(data), earlier_records=earlier_records)
+
+    def snapshot(self) -> StateSnapshot:
+        """The whole state."""
+        self._apply_changes()
+        return capture(self._state, self._shared, self._backgrounds, self._lateness)
+
+    @classmethod
+    def restore(
+        cls,
+        snapshot: StateSnapshot,
+        *,
+        earlier_records: EarlierRecords | None = None,
+        layout: BucketLayout | None = None,
+        bucket: int | None = None,
+        prototype: Processor | None = None,
+    ) -> Processor:
+        """A processor that continues from a state snapshot; it reuses what is planned and compiled for a prototype."""
+        processor = cls(
+            lateness=snapshot.header["lateness"],
+            background=snapshot.graphs["given"],
+            entailment=snapshot.header["entailment"],
+            earlier_records=earlier_records,
+            layout=layout,
+            bucket=bucket,
+            shared_plan=prototype._shared.copy_plan() if prototype else None,
+        )
+        if prototype:
+            processor._plan.reuse_compiled(prototype._plan)
+        processor._backgrounds.restore(snapshot.graphs)
+        restore_header(snapshot, processor._state, processor._shared)
+        for active in restored_subscriptions(snapshot):
+            processor._add(active)
+        processor._has_changes = True
+        processor._apply_changes()
+        digests = processor._shared.builder.digests
+        processor._state.restore_tables(snapshot.rows.tables, digests, processor.dictionary)
+        return processor
+
+    def spawn(self, subscriptions: Iterable[Subscription], leaf_filter: LeafFilter | None = None) -> Processor:
+        """A processor with these subscriptions and the same background that has read nothing; it reuses what is
+        compiled.
+
+        With a ``leaf_filter`` it is one of several that share the work, and detects the occurrences the filter returns.
+        """
+        self._apply_changes()
+        entailment = self._backgrounds.requested_entailment
+        processor = Processor(
+            lateness=self._lateness, background=self.background, entailment=entailment, leaf_filter=leaf_filter
+        )
+        self._backgrounds.fix_edge_background()
+        processor._backgrounds.take_edges(self._backgrounds)
+        processor._plan.reuse_compiled(self._plan)
+        processor.activate(subscriptions)
+        return processor
+
+    def refuse_cycles(self, subscriptions: Iterable[Subscription]) -> None:
+        """Refuse subscriptions whose derived events would feed each other in a cycle, with the active ones."""
+        self._apply_changes()
+        self._plan.derivations.refuse_cycles(subscriptions, self._backgrounds.likely_edge_reasoner)
+
+    @property
+    def background(self) -> frozenset[Triple]:
+        """The current background graph."""
+        return self._backgrounds.current
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether an active subscription is composite."""
+        return any(active.root is not None for active in self._state.active.values())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether moving the frontier cannot cause a notification: there is no state, and no NO operator."""
+        has_no = any(each.node.kind is Kind.NO for each in self._state.detector.operator_nodes.values())
+        return not has_no and not any(map(len, self._tables().values()))
+
+    def statistics(self) -> dict[str, int]:
+        """The numbers of active subscriptions, plan nodes, operator nodes, rows of state, terms and events."""
+        return {
+            "subscriptions": len(self._state.active),
+            "planned": len(self._shared.builder.nodes),
+            "nodes": len(self._state.detector.operator_nodes),
+            "rows": sum(map(len, self._tables().values())),
+            "terms": len(self.dictionary.terms),
+            "events": len(self.dictionary.events),
+        }
+
+    def _tables(self) -> dict[str, Occurrences]:
+        return self._state.tables(self._shared.builder.digests)
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The strings behind the values of all tables."""
+        return self._shared.dictionary
+
+    @property
+    def layout(self) -> BucketLayout | None:
+        """How detection is partitioned."""
+        return self._layout
+
+    def set_layout(self, layout: BucketLayout) -> None:
+        """Partition future subscriptions by another layout; it must be the same for the active ones."""
+        self._layout = layout
+
+    def plan(self) -> Plan:
+        """The plan of the active composite subscriptions."""
+        roots = (active.root for active in self._state.active.values() if active.root is not None)
+        return self._shared.builder.plan(roots)
+
+    @property
+    def digests(self) -> Sequence[str]:
+        """The digests of the plan's nodes."""
+        return [self._shared.builder.digests[node_id] for node_id in self.plan().builder_ids]
+
+    def variables_by_table(self) -> Iterator[tuple[str, int, Sequence[str]]]:
+        """The name of each state table, its node in the plan, and the node's variables in its columns."""
+        indexes = {node_id: index for index, node_id in enumerate(self.plan().builder_ids)}
+        for table, node_id, variables in self._state.variables_by_table(self._shared.builder.digests):
+            yield table, indexes[node_id], variables
+
+    def derivation_linked(self) -> set[str]:
+        """The active subscriptions at either end of a derivation edge."""
+        return self._plan.derivations.linked_names()
