@@ -24,8 +24,7 @@ from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud, Listener
-    from motet.lake import Appended as Receipt
-    from motet.lake import Lake
+    from motet.lake import Lake, Receipt
     from motet.language.builder import PatternText, event, no, subscription
     from motet.language.parse import parse
     from motet.language.printer import to_text
@@ -64,7 +63,7 @@ _LAZY = {  # imported when they are first used: Arrow and Numba take a second
     "Lake": "motet.lake:Lake",
     "Listener": "motet.embedded.cloud:Listener",
     "PatternText": "motet.language.builder:PatternText",
-    "Receipt": "motet.lake:Appended",
+    "Receipt": "motet.lake:Receipt",
     "Subscription": "motet.language.syntax:Subscription",
     "event": "motet.language.builder:event",
     "no": "motet.language.builder:no",

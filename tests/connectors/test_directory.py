@@ -120,7 +120,7 @@ def test_large_files_are_committed_in_parts(inbox: Inbox, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "place", ["motet.lake:Lake.append", "motet.lake.store:Store.put_if_absent", "motet.lake.sources:Taken.add"]
+    "place", ["motet.lake:Lake.append", "motet.lake.store:Store.put_if_absent", "motet.lake.progress:IngestedFiles.add"]
 )
 def test_a_killed_process_neither_loses_nor_doubles(inbox: Inbox, place: str) -> None:
     """Killed before the commit, inside it, or before it is noted: the next process ends with every event once."""

@@ -178,7 +178,7 @@ def lines(lake: Lake) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("place", "count"), [("motet.lake:Lake.advance", 2), ("nats.js.client:JetStreamContext.publish_async", 700)]
+    ("place", "count"), [("motet.lake:Lake.advance_cursor", 2), ("nats.js.client:JetStreamContext.publish_async", 700)]
 )
 def test_killed_while_delivering(place: str, count: int, nats_url: str, with_jetstream: With, notified: Lake) -> None:
     """Every notification is in the stream once, in the order of the log, although the first process was killed."""

@@ -16,7 +16,7 @@ from motet.embedded.backend import InProcessBackend, RecentRecords
 from motet.embedded.cloud import Cloud
 from motet.embedded.group_commit import GroupCommitter
 from motet.embedded.worker import Worker
-from motet.lake import Committed, Lake
+from motet.lake import CommitResult, Lake
 from motet.model.batches import notification_rows
 from motet.model.errors import LakeError, UsageError
 from motet.model.notifications import Notification
@@ -130,12 +130,12 @@ def test_a_slow_disk_is_shared(tmp_path: Path) -> None:
     started, may_go = threading.Event(), threading.Event()
 
     class Slow(Lake):
-        def append_together(self, offers: object) -> Committed:
+        def append_group(self, offers: object) -> CommitResult:
             groups.append(len(offers))  # type: ignore[arg-type]
             if len(groups) == 1:
                 started.set()
                 assert may_go.wait(30)
-            return super().append_together(offers)  # type: ignore[arg-type]
+            return super().append_group(offers)  # type: ignore[arg-type]
 
     slow = Slow(lake.store, lake.lateness)
     intake = GroupCommitter(slow, lambda _: None)
@@ -269,7 +269,7 @@ def test_derived_elsewhere(tmp_path: Path) -> None:
 
     def derive() -> None:
         snapshot, here = lake.snapshot(), InProcessBackend(lake)
-        first, stop = snapshot.notified_to, snapshot.next_offset
+        first, stop = snapshot.notifications_end, snapshot.next_offset
         asked.append((first, stop))
         here.restore(snapshot, first)
         found = here.advance(lake, snapshot, stop, RecentRecords())

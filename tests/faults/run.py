@@ -147,7 +147,7 @@ def _kill_executors(storm: Storm, cluster: Cluster, how: tuple[str, ...], kills:
                 os.kill(storm.random.choice(executors), signal.SIGKILL)
             _say(f"executor {number} of {kills}")
         storm.author.end()
-        _wait_until(lambda: storm.lake.snapshot().notified_to == storm.lake.snapshot().next_offset, process)
+        _wait_until(lambda: storm.lake.snapshot().notifications_end == storm.lake.snapshot().next_offset, process)
 
 
 FAULTS: dict[str, Callable[[Storm, int], None]] = {"kill": killed, "checkpoint": torn, "executors": bereft}

@@ -126,7 +126,9 @@ def _is_there(fact: f.Stated, own: frozenset[Triple], reasoner: Reasoner) -> boo
         case "background":
             return fact.triple in reasoner.background and fact.triple not in own
         case "reasoning":
-            return fact.triple in reasoner.close(own) and fact.triple not in own and bool(fact.axioms)
+            needs_axioms = fact.triple not in Reasoner((), reasoner.mode).close(own)
+            is_inferred = fact.triple in reasoner.close(own) and fact.triple not in own
+            return is_inferred and bool(fact.axioms) == needs_axioms
     return fact.source == "path"
 
 

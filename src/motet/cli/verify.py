@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     comparison = _compare(args.engine, lake, snapshot)
     fields: dict[str, object] = {
         "records": snapshot.next_offset,
-        "derived_to": snapshot.notified_to,
+        "derived_to": snapshot.notifications_end,
         "notifications": sum(table.rows for table in snapshot.tables),
         "links": comparison.links,
         "agreed_to": comparison.agreed_to,
@@ -58,12 +58,12 @@ def _compare(engine: str, lake: Lake, snapshot: Snapshot) -> Comparison:
         return verify_spark(lake, snapshot)
     from motet.jobs.verify import verify_embedded
 
-    with output.record_progress("verifying", snapshot.notified_to) as on_progress:
+    with output.record_progress("verifying", snapshot.notifications_end) as on_progress:
         return verify_embedded(lake, snapshot, on_progress)
 
 
 def _print_difference(difference: TableDifference | None, snapshot: Snapshot) -> None:
-    behind = snapshot.next_offset - snapshot.notified_to
+    behind = snapshot.next_offset - snapshot.notifications_end
     if behind:
         output.warn(
             f"the last {behind} records are not processed yet: the table ends before the log, which is no error"
@@ -71,7 +71,7 @@ def _print_difference(difference: TableDifference | None, snapshot: Snapshot) ->
     if difference is None:
         print(
             "the notification table agrees with the log"
-            if snapshot.notified_to
+            if snapshot.notifications_end
             else "there are no notifications to compare"
         )
         return

@@ -20,7 +20,7 @@ from motet.codec.events import NO_EVENTS, Decoded
 from motet.codec.formats import SUFFIXES, format_of_path
 from motet.connectors.ingestion import IngestResult, OnCommit, OnRejected, ingest_decoded
 from motet.lake import Lake
-from motet.lake.sources import Look, Taken
+from motet.lake.progress import FileStamp, IngestedFiles
 from motet.model.errors import DecodeError, MotetError, UsageError
 
 COMMIT_BYTES = 32 << 20  # of events in memory; small files are committed together
@@ -29,7 +29,7 @@ FILE_GROUP_BYTES = 4 << 20
 STABLE_SECONDS = 1.0
 POLL_SECONDS = 0.5
 
-File = tuple[str, Look]  # path relative to the directory, size and modification time
+File = tuple[str, FileStamp]  # path relative to the directory, size and modification time
 
 
 def watch_directory(
@@ -65,8 +65,8 @@ class DirectorySource:
         self._lake = lake
         self._on_rejected = on_rejected
         self._stable_seconds = stable_seconds
-        self._ingested = Taken(lake.store, str(self._root))
-        self._changing: dict[str, tuple[Look, float]] = {}  # files that may be incomplete: their stamp, and since when
+        self._ingested = IngestedFiles(lake.store, str(self._root))
+        self._changing: dict[str, tuple[FileStamp, float]] = {}  # perhaps incomplete: their stamp, and since when
         self._unreadable: set[str] = set()
 
     @property
@@ -77,7 +77,7 @@ class DirectorySource:
     def ingest(self, now: float) -> Iterator[IngestResult]:
         """Append the events of new files, commit by commit; ``now`` is the time of any clock in seconds."""
         batches: list[Decoded] = []
-        files: dict[str, Look] = {}
+        files: dict[str, FileStamp] = {}
         size = 0
         for group in _groups(self._complete_files(now)):
             for decoded, finished in self._decode(group):
@@ -90,15 +90,15 @@ class DirectorySource:
         if batches:
             yield self._commit(batches, files)
 
-    def _commit(self, batches: list[Decoded], files: dict[str, Look]) -> IngestResult:
+    def _commit(self, batches: list[Decoded], files: dict[str, FileStamp]) -> IngestResult:
         result = ingest_decoded(self._lake, batches, self._on_rejected, inputs=len(files))
         if files:
             self._ingested.add(files)
         return result
 
-    def _decode(self, group: list[File]) -> Iterator[tuple[Decoded, dict[str, Look]]]:
+    def _decode(self, group: list[File]) -> Iterator[tuple[Decoded, dict[str, FileStamp]]]:
         """The content of files, batch by batch, with the files that each batch finishes."""
-        readable: dict[str, Look] = {}
+        readable: dict[str, FileStamp] = {}
         for name, stamp in group:
             if os.access(self._root / name, os.R_OK):
                 self._unreadable.discard(name)
@@ -139,14 +139,14 @@ class DirectorySource:
     def _complete_files(self, now: float) -> list[File]:
         """The files that are new or changed and complete, the oldest first."""
         stamps = dict(self._list())
-        self._ingested.keep_only(stamps.keys())
+        self._ingested.retain(stamps.keys())
         new = [(name, stamp) for name, stamp in stamps.items() if not self._ingested.holds(name, stamp)]
         since = {name: self._unchanged_since(name, stamp, now) for name, stamp in new}
         complete = [file for file in new if now - since[file[0]] >= self._stable_seconds]
         self._changing = {name: (stamp, since[name]) for name, stamp in new if now - since[name] < self._stable_seconds}
         return sorted(complete, key=lambda file: (file[1][1], file[0]))
 
-    def _unchanged_since(self, name: str, stamp: Look, now: float) -> float:
+    def _unchanged_since(self, name: str, stamp: FileStamp, now: float) -> float:
         last_stamp, since = self._changing.get(name, (None, now))
         return since if last_stamp == stamp else now
 
@@ -178,7 +178,7 @@ def _groups(files: list[File]) -> Iterator[list[File]]:
         yield group
 
 
-def _is_small(name: str, stamp: Look) -> bool:
+def _is_small(name: str, stamp: FileStamp) -> bool:
     return stamp[0] <= SMALL_FILE_BYTES and name.lower().endswith(tuple(SUFFIXES))
 
 

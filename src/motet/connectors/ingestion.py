@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from motet.codec.decode import decode_file
 from motet.codec.events import Decoded
-from motet.lake import Appended, Lake
+from motet.lake import Lake, Receipt
 from motet.model.batches import EVENTS
 from motet.model.errors import DecodeError
 
@@ -26,7 +26,7 @@ class IngestResult:
     """The outcome of one commit."""
 
     inputs: int  # files or messages that end with this commit
-    receipt: Appended
+    receipt: Receipt
     rejected: int  # events
 
 

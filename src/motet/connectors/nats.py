@@ -304,12 +304,12 @@ async def _deliver(
             for chunk in _chunks(_undelivered(last_stored, snapshot, cursor)):
                 await _publish(jetstream, sink, chunk)
                 on_delivered(len(chunk))
-                lake.advance(sink.consumer, chunk[-1][1])  # the next chunk may begin with the same offset
+                lake.advance_cursor(sink.consumer, chunk[-1][1])  # the next chunk may begin with the same offset
                 if stop_requested.is_set():
                     return
-            if snapshot.notified_to > cursor:
-                cursor = snapshot.notified_to
-                lake.advance(sink.consumer, cursor)
+            if snapshot.notifications_end > cursor:
+                cursor = snapshot.notifications_end
+                lake.advance_cursor(sink.consumer, cursor)
             if once:
                 return
             await asyncio.sleep(POLL_SECONDS)

@@ -19,7 +19,7 @@ from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.routing import BucketLayout
 from motet.engine.runtime.warm_up import ensure_compiled
-from motet.lake import Committed, Lake, Records, Snapshot, batches_of
+from motet.lake import CommitResult, CommittedRecords, Lake, Snapshot, record_batches
 from motet.language.syntax import Subscription
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import registrations
@@ -69,14 +69,14 @@ class Backend(Protocol):
 
 
 class RecentRecords:
-    """Records that were appended a moment ago, by offset, up to some size."""
+    """CommittedRecords that were appended a moment ago, by offset, up to some size."""
 
     def __init__(self) -> None:
-        self._commits: deque[tuple[int, int, int, Records]] = deque()  # first, stop, bytes, records
+        self._commits: deque[tuple[int, int, int, CommittedRecords]] = deque()  # first, stop, bytes, records
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def add(self, committed: Committed) -> None:
+    def add(self, committed: CommitResult) -> None:
         if committed.snapshot is None:
             return
         added = committed.snapshot.segments[-1]
@@ -101,7 +101,7 @@ class RecentRecords:
             if end > first and begin < stop:
                 if begin > first:
                     return None
-                found += batches_of(records)
+                found += record_batches(records)
                 first = end
         return found if first >= stop else None
 
@@ -145,12 +145,12 @@ class InProcessBackend:
 
     def save_state(self) -> None:
         if self._offset > self._saved_to and self._kernel.is_stateful:
-            self._lake.keep_state(self._offset, self._kernel.dump())
+            self._lake.put_state(self._offset, self._kernel.dump())
             self._saved_to = self._offset
 
     def _restore_snapshot(self, stop: int) -> int | None:
         """Where the newest state stands that can be read; None when there is none."""
-        for offset, data in self._lake.states(stop):
+        for offset, data in self._lake.state_snapshots(stop):
             try:
                 self._kernel = Processor.load(data, earlier_records=self._earlier_records)
             except EngineError:
@@ -211,7 +211,7 @@ class PipelineBackend:
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         begin = self._offset
-        while snapshot.notified_to < stop:
+        while snapshot.notifications_end < stop:
             self._process_available()
             snapshot = lake.snapshot()
         self.restore(snapshot, stop)

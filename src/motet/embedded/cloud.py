@@ -33,7 +33,7 @@ from motet.embedded.background import Background
 from motet.embedded.dispatcher import Dispatcher, Listener
 from motet.embedded.group_commit import GroupCommitter
 from motet.embedded.worker import Worker
-from motet.lake import Appended, Events, Lake, Snapshot
+from motet.lake import EventInput, Lake, Receipt, Snapshot
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
@@ -103,14 +103,14 @@ class Cloud:
         content_type: str = "application/n-quads",
         event_id: str | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Appended:
+    ) -> Receipt:
         """Append the events of one request, all or none; on disk when this returns, unless the lake is not durable.
 
         A DecodeError names what is wrong with the first event that cannot be taken; then none was.
         """
         body = data.encode() if isinstance(data, str) else data
         plain = event_id is None and not headers
-        events: Events | None = decode_small(body, content_type) if plain else None
+        events: EventInput | None = decode_small(body, content_type) if plain else None
         if events is None:
             events = _accepted_events(decode_bytes(body, content_type, event_id=event_id, headers=headers))
         self._wait_for_room()
@@ -219,7 +219,9 @@ class Cloud:
     def _wait_for_room(self) -> None:
         """Wait until the worker is less than a backlog behind."""
         if self._worker:
-            self._worker.wait_for(lambda: self.lake.known().next_offset - (self._processed_to or 0) < self._max_backlog)
+            self._worker.wait_for(
+                lambda: self.lake.cached_snapshot().next_offset - (self._processed_to or 0) < self._max_backlog
+            )
 
     def _process_new(self) -> None:
         if self._worker:
@@ -234,7 +236,7 @@ class Cloud:
                 return
             self._is_advancing = True
             try:
-                while self._step(self.lake.known()):
+                while self._step(self.lake.cached_snapshot()):
                     pass
             finally:
                 self._is_advancing = False
@@ -268,8 +270,8 @@ class Cloud:
     def _current_offset(self, snapshot: Snapshot) -> int:
         """Where this cloud has got; at first, where the notification table ends."""
         if self._processed_to is None:
-            self._backend.restore(snapshot, snapshot.notified_to)
-            self._processed_to = self._persisted_to = self._state_saved_to = snapshot.notified_to
+            self._backend.restore(snapshot, snapshot.notifications_end)
+            self._processed_to = self._persisted_to = self._state_saved_to = snapshot.notifications_end
         return self._processed_to
 
     def _schedule_persist(self) -> None:
@@ -295,7 +297,7 @@ class Cloud:
             reached = self._processed_to
             if reached is None or reached == self._persisted_to:
                 return
-            while (first := self.lake.snapshot().notified_to) < reached:  # of several processes, one writes a range
+            while (first := self.lake.snapshot().notifications_end) < reached:  # one process writes a range
                 self.lake.commit_notifications(_to_table(self._unpersisted, first, reached), first, reached)
             self._persisted_to = reached
             if reached - self._state_saved_to >= STATE_RECORDS:
@@ -311,7 +313,7 @@ class Cloud:
 
     def _advance_cursors(self, told: set[str], reached: int) -> None:
         try:
-            self.lake.advance_all(dict.fromkeys(told, reached))
+            self.lake.advance_cursors(dict.fromkeys(told, reached))
         except MotetError:
             self._dispatcher.requeue(told)
             raise

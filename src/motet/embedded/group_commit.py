@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from motet.lake import Appended, Committed, Events, Lake, Offer
+from motet.lake import AppendRequest, CommitResult, EventInput, Lake, Receipt
 
 MAX_GROUP_EVENTS = 65_536  # of one commit
 
@@ -17,9 +17,9 @@ MAX_GROUP_EVENTS = 65_536  # of one commit
 class QueuedAppend:
     """An append request and its result."""
 
-    def __init__(self, request: Offer) -> None:
+    def __init__(self, request: AppendRequest) -> None:
         self.request = request
-        self.receipt: Appended | None = None
+        self.receipt: Receipt | None = None
         self.failure: BaseException | None = None
 
     @property
@@ -30,16 +30,16 @@ class QueuedAppend:
 class GroupCommitter:
     """Appends to a lake; ``on_commit`` gets every commit, in log order."""
 
-    def __init__(self, lake: Lake, on_commit: Callable[[Committed], object]) -> None:
+    def __init__(self, lake: Lake, on_commit: Callable[[CommitResult], object]) -> None:
         self._lake = lake
         self._on_commit = on_commit
         self._queue: list[QueuedAppend] = []
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.RLock()
 
-    def append(self, events: Events, now: int) -> Appended:
+    def append(self, events: EventInput, now: int) -> Receipt:
         """Append events, all or none; durable when it returns, if the lake is."""
-        append = QueuedAppend(Offer(events, now))
+        append = QueuedAppend(AppendRequest(events, now))
         with self._queue_lock:
             self._queue.append(append)
         with self._commit_lock:
@@ -62,7 +62,7 @@ class GroupCommitter:
 
     def _commit(self, group: list[QueuedAppend]) -> None:
         try:
-            committed = self._lake.append_together([append.request for append in group])
+            committed = self._lake.append_group([append.request for append in group])
         except BaseException as failure:  # noqa: BLE001  (raised again in every waiting publisher)
             for append in group:
                 append.failure = failure

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from motet.fuzz.case import Case
 from motet.fuzz.oracle import lines_of
-from motet.lake.records import DRAFT, place
+from motet.lake.accept import UNCOMMITTED_RECORDS, assign_offsets
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.model.batches import RecordRow, Triple, notification_rows, record_batch
@@ -129,8 +129,8 @@ def log_of(case: Case) -> tuple[pa.RecordBatch, list[int]]:
         for row in _rows(record):
             rows.append(row)
             places.append(record.offset)
-    draft = pa.Table.from_batches([record_batch(rows)]).select(DRAFT.names)
-    placed, _ = place(draft, 0, None, case.lateness)
+    draft = pa.Table.from_batches([record_batch(rows)]).select(UNCOMMITTED_RECORDS.names)
+    placed, _ = assign_offsets(draft, 0, None, case.lateness)
     (batch,) = placed.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=placed.schema)]
     return batch, places
 

@@ -154,7 +154,7 @@ def _stands_for(stored: TableRow, derived: TableRow) -> bool:
 
 def verify_embedded(lake: Lake, snapshot: Snapshot, on_progress: OnProgress = lambda _: None) -> Comparison:
     """The records that notifications were derived from, against these notifications."""
-    stop = snapshot.notified_to
+    stop = snapshot.notifications_end
     derived = recompute(snapshot, lake.lateness, on_progress=on_progress)
     return compare(StreamedTable(derived), StreamedTable(stored_rows(snapshot)), stop)
 
@@ -173,7 +173,7 @@ def recompute(
 
     ensure_compiled()
     kernel = Processor(lateness=lateness, earlier_records=records)
-    for batch in records(snapshot.notified_to):
+    for batch in records(snapshot.notifications_end):
         yield from table_rows(kernel.advance(batch))
         on_progress(len(batch))
 

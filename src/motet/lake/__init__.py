@@ -1,23 +1,22 @@
 """The append-only log: segments, manifest, uniqueness of event IRIs, compaction, notification tables, cursors."""
 
-from motet.lake.compaction import Compacted
-from motet.lake.few import Records, batches_of
-from motet.lake.files import DataFile
-from motet.lake.log import UNLIMITED, Appended, Committed, Events, Lake, Offer
-from motet.lake.snapshot import Snapshot
+from motet.lake.accept import CommittedRecords, record_batches
+from motet.lake.log import UNLIMITED, AppendRequest, CommitResult, EventInput, Lake, Receipt
+from motet.lake.maintenance import CompactionResult
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 
 __all__ = [
     "UNLIMITED",
-    "Appended",
-    "Committed",
-    "Compacted",
+    "AppendRequest",
+    "CommitResult",
+    "CommittedRecords",
+    "CompactionResult",
     "DataFile",
-    "Events",
+    "EventInput",
     "Lake",
-    "Offer",
-    "Records",
+    "Receipt",
     "Snapshot",
     "Store",
-    "batches_of",
+    "record_batches",
 ]

@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.lake.files import DataFile
 from motet.lake.segments import read_rows
-from motet.lake.snapshot import Snapshot
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import LakeError
 
@@ -30,7 +29,7 @@ _HASH = np.dtype("<u8")
 TAIL_IDS = 65_536  # ids kept in memory before they become a run
 TAIL_SEGMENTS = 1_024  # segments a newly opened lake may have to read before its first append
 NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
-LARGEST_MERGE = 1 << 24  # ids; larger runs are left alone, so that a merge stays below a few seconds
+MAX_MERGED_IDS = 1 << 24  # ids; larger runs are left alone, so that a merge stays below a few seconds
 
 
 def hash_ids(ids: list[str]) -> Hashes:
@@ -40,7 +39,7 @@ def hash_ids(ids: list[str]) -> Hashes:
 
 
 @dataclass(frozen=True)
-class Run:
+class HashRun:
     """The ids of the events with offsets in ``[first, stop)``, sorted by hash, then by offset."""
 
     first: int
@@ -54,7 +53,7 @@ class Run:
         found = [self.hashes.item(place) for place in places if place < len(self.hashes)]
         return not set(found).isdisjoint(hashes.tolist())
 
-    def suspects(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
+    def possible_duplicates(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
         """For each hash that occurs here: its position in ``hashes``, and an offset; one pair per entry."""
         low = np.searchsorted(self.hashes, hashes)
         hits = np.flatnonzero(low < len(self.hashes))
@@ -79,7 +78,7 @@ class _Tail:
     count: int = 0
 
 
-class Ids:
+class EventIds:
     """The event IRIs of one lake, as far as this process has followed it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -97,34 +96,34 @@ class Ids:
                 self._tail.segments += 1
                 self._read(segment)
             self._tail.stop = segment.stop
-            self._settle()
+            self._flush_tail()
 
     def _read(self, segment: DataFile) -> None:
         for batch in read_rows(self._store, segment.name, self._tail.stop, segment.stop, ["offset", "kind", "id"]):
             events = batch.filter(pc.equal(batch.column("kind"), "event"))
             ids = events.column("id").to_pylist()
-            self._take(ids, hash_ids(ids), events.column("offset").to_numpy())
+            self._add(ids, hash_ids(ids), events.column("offset").to_numpy())
             self._tail.stop = batch.column("offset")[-1].as_py() + 1
-            self._settle()
+            self._flush_tail()
 
-    def note(self, ids: list[str], hashes: Hashes, first: int) -> None:
+    def add(self, ids: list[str], hashes: Hashes, first: int) -> None:
         """Take in events this process has just committed at offsets from ``first`` on."""
-        self._take(ids, hashes, np.arange(first, first + len(ids)))
+        self._add(ids, hashes, np.arange(first, first + len(ids)))
         self._tail.stop = first + len(ids)
         self._tail.segments += 1
-        self._settle()
+        self._flush_tail()
 
     def holds_none(self, ids: list[str], hashes: Hashes) -> bool:
         """Whether a few ids are new for certain; ``follow`` must have seen the snapshot they shall follow."""
         return self._tail.ids.isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
 
-    def known(self, ids: list[str], hashes: Hashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
+    def existing(self, ids: list[str], hashes: Hashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
         """Which of the ids the log holds; ``follow`` must have seen the snapshot."""
         tail = self._tail.ids
         found = np.fromiter((iri in tail for iri in ids), bool, len(ids))
         order = np.argsort(hashes)  # neighbours in a run are then asked for together
         for run in self._runs:
-            suspects, offsets = run.suspects(hashes[order])
+            suspects, offsets = run.possible_duplicates(hashes[order])
             if not len(offsets):
                 continue
             by_offset = np.argsort(offsets)
@@ -134,21 +133,21 @@ class Ids:
             found[suspects[pc.equal(held, asked).to_numpy(zero_copy_only=False)]] = True
         return found
 
-    def _take(self, ids: list[str], hashes: Hashes, offsets: Offsets) -> None:
+    def _add(self, ids: list[str], hashes: Hashes, offsets: Offsets) -> None:
         if len(ids) < TAIL_IDS:
             self._tail.ids.update(ids)  # a larger batch becomes a run at once, so its set would be thrown away
         self._tail.count += len(hashes)
         self._tail.hashes.append(hashes)
         self._tail.offsets.append(offsets)
 
-    def _settle(self) -> None:
+    def _flush_tail(self) -> None:
         """Turn a tail that has grown into a run, merged with the earlier runs that are not much larger."""
         tail = self._tail
         if tail.count < TAIL_IDS and tail.segments < TAIL_SEGMENTS:
             return
         merged = _sorted_run(tail.first, tail.stop, [NO_HASHES, *tail.hashes], [NO_OFFSETS, *tail.offsets])
         old = []
-        while self._runs and len(self._runs[-1].hashes) <= min(2 * len(merged.hashes), LARGEST_MERGE):
+        while self._runs and len(self._runs[-1].hashes) <= min(2 * len(merged.hashes), MAX_MERGED_IDS):
             old.append(self._runs.pop())
             merged = _merge(old[-1], merged)
         self._runs.append(merged)
@@ -164,9 +163,9 @@ def run_name(first: int, stop: int) -> str:
     return f"ids/{first:020}-{stop:020}.run"
 
 
-def load_runs(store: Store, next_offset: int) -> list[Run]:
+def load_runs(store: Store, next_offset: int) -> list[HashRun]:
     """Runs on disk that follow one another from offset 0, the longest first where there is a choice."""
-    runs: list[Run] = []
+    runs: list[HashRun] = []
     spans = [span for name in store.names("ids") if (span := _span(name))]
     for first, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
         if first == (runs[-1].stop if runs else 0) and stop <= next_offset:
@@ -181,7 +180,7 @@ def _span(name: str) -> tuple[int, int] | None:
     return (int(first), int(stop)) if first.isdigit() and stop.isdigit() else None
 
 
-def _load(store: Store, first: int, stop: int) -> Run | None:
+def _load(store: Store, first: int, stop: int) -> HashRun | None:
     """The run of this name, or None when it has just been merged into another or is damaged."""
     try:
         words = np.memmap(store.path(run_name(first, stop)), dtype="<u8", mode="r")
@@ -191,19 +190,19 @@ def _load(store: Store, first: int, stop: int) -> Run | None:
         return None
     count = int(words[1])
     plain = np.asarray(words)  # still mapped; its slices cost less than those of a memmap
-    return Run(first, stop, plain[2 : 2 + count], plain[2 + count :].view("<i8"))
+    return HashRun(first, stop, plain[2 : 2 + count], plain[2 + count :].view("<i8"))
 
 
-def _to_bytes(run: Run) -> bytes:
+def _to_bytes(run: HashRun) -> bytes:
     count = np.array([len(run.hashes)], "<u8")
     return b"".join([MAGIC, count.tobytes(), run.hashes.astype("<u8").tobytes(), run.offsets.astype("<i8").tobytes()])
 
 
-def _merge(left: Run, right: Run) -> Run:
+def _merge(left: HashRun, right: HashRun) -> HashRun:
     return _sorted_run(left.first, right.stop, [left.hashes, right.hashes], [left.offsets, right.offsets])
 
 
-def _sorted_run(first: int, stop: int, hashes: list[Hashes], offsets: list[Offsets]) -> Run:
+def _sorted_run(first: int, stop: int, hashes: list[Hashes], offsets: list[Offsets]) -> HashRun:
     together = np.concatenate(hashes)
     order = np.argsort(together, kind="stable")
-    return Run(first, stop, together[order], np.concatenate(offsets)[order])
+    return HashRun(first, stop, together[order], np.concatenate(offsets)[order])

@@ -17,16 +17,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.lake import checks, compaction, consumers, notifications
-from motet.lake.compaction import TARGET_BYTES, TARGET_ROWS, Compacted
-from motet.lake.few import FEW, Placed, Records, batches_of, few_events, place_few
-from motet.lake.files import DataFile, describe
-from motet.lake.ids import Hashes, Ids, hash_ids
+from motet.lake import maintenance, notifications, progress
+from motet.lake.accept import (
+    SMALL_BATCH,
+    CommittedRecords,
+    PlacedRecords,
+    as_small_batch,
+    assign_offsets,
+    place_small,
+    record_batches,
+    uncommitted_controls,
+    uncommitted_events,
+)
+from motet.lake.ids import EventIds, Hashes, hash_ids
+from motet.lake.maintenance import TARGET_BYTES, TARGET_ROWS, CompactionResult
 from motet.lake.manifest import Commit, Manifest, commit_name
-from motet.lake.records import draft_controls, draft_events, place
+from motet.lake.progress import read_states, write_state
 from motet.lake.segments import INLINE_BYTES, inline_rows, new_name, write_rows
-from motet.lake.snapshot import Snapshot
-from motet.lake.states import read_states, write_state
+from motet.lake.snapshot import DataFile, Snapshot, describe_segment
 from motet.lake.store import Store
 from motet.model.batches import RECORDS, EventRow, Triple, event_batch
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
@@ -38,15 +46,15 @@ SETTINGS = "lake.json"
 UNLIMITED: Final = None
 DEFAULT_LATENESS = 60_000_000
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
-SHOWN_DUPLICATES = 10
+MAX_LISTED_DUPLICATES = 10
 INLINE_ROWS = 4_096  # so that nobody measures or copies a large batch to find out that it is large
 FOLDERS = {
     "manifest", "segments", "ids", "notifications", "consumers", "sources", "dead-letter", "tmp", "commit.lock",
 }  # fmt: skip
 
 
-Events: TypeAlias = pa.RecordBatch | pa.Table | Sequence[EventRow]
-Positions = Sequence[int] | npt.NDArray[np.int64]
+EventInput: TypeAlias = pa.RecordBatch | pa.Table | Sequence[EventRow]
+Indexes = Sequence[int] | npt.NDArray[np.int64]
 
 
 class Lateness(Enum):
@@ -55,7 +63,7 @@ class Lateness(Enum):
     AS_IS = "as is"
 
 
-class Appended(NamedTuple):
+class Receipt(NamedTuple):
     """What became of a batch of events."""
 
     first: int | None  # offset of the first one accepted; None when there was none
@@ -66,25 +74,25 @@ class Appended(NamedTuple):
     duplicate_ids: tuple[str, ...] = ()  # the first few
 
 
-class Offer:
+class AppendRequest:
     """The events of one request, checked."""
 
-    def __init__(self, events: Events, now: int) -> None:
-        self.few = few_events(events, now)
+    def __init__(self, events: EventInput, now: int) -> None:
+        self.small = as_small_batch(events, now)
         self._events, self._now = events, now
-        self.ids: list[str] = self.draft["id"].to_pylist() if self.few is None else self.few.ids
+        self.ids: list[str] = self.uncommitted["id"].to_pylist() if self.small is None else self.small.ids
 
     @cached_property
-    def draft(self) -> pa.Table:
+    def uncommitted(self) -> pa.Table:
         columns = self._events if isinstance(self._events, pa.RecordBatch | pa.Table) else event_batch(self._events)
-        return draft_events(columns, self._now)
+        return uncommitted_events(columns, self._now)
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     """What became of some offers, and the records they are now: none when all events were known."""
 
-    receipts: list[Appended]
-    records: Records
+    receipts: list[Receipt]
+    records: CommittedRecords
     snapshot: Snapshot | None
 
 
@@ -102,8 +110,8 @@ class Lake:
         self.store = store
         self.lateness = lateness
         self._manifest = Manifest(store)
-        self._ids: Ids | None = None
-        self._sheet = consumers.Sheet(store)
+        self._ids: EventIds | None = None
+        self._cursor_file = progress.CursorFile(store)
 
     @classmethod
     def open(
@@ -123,47 +131,47 @@ class Lake:
         settings = store.find(SETTINGS)
         if settings is None:
             settings = _create(store, create, lateness)
-        kept = _kept_lateness(store, settings)
+        kept = _stored_lateness(store, settings)
         if lateness not in (Lateness.AS_IS, kept):
             raise UsageError(
-                f"{store.root} allows a lateness of {_spoken(kept)}, not {_spoken(lateness)}",
+                f"{store.root} allows a lateness of {_lateness_text(kept)}, not {_lateness_text(lateness)}",
                 advice="Lateness is fixed when a lake is made: leave it out, or use another directory.",
             )
         return cls(store, kept)
 
-    def append(self, events: Events, *, now: int) -> Appended:
+    def append(self, events: EventInput, *, now: int) -> Receipt:
         """Append events, all or none; durable when it returns. IRIs the log already holds are left out.
 
         ``now``, in microseconds, becomes the time of events that have none.
         """
-        return self.append_together([Offer(events, now)]).receipts[0]
+        return self.append_group([AppendRequest(events, now)]).receipts[0]
 
-    def append_together(self, offers: Sequence[Offer]) -> Committed:
+    def append_group(self, requests: Sequence[AppendRequest]) -> CommitResult:
         """Append the events of several requests in one commit; each gets a receipt as if it had come alone."""
-        ids = offers[0].ids if len(offers) == 1 else [id_ for offer in offers for id_ in offer.ids]
+        ids = requests[0].ids if len(requests) == 1 else [id_ for offer in requests for id_ in offer.ids]
         hashes = hash_ids(ids)
-        fresh: Positions = ()
-        placed: Placed | None = None
+        fresh: Indexes = ()
+        placed: PlacedRecords | None = None
 
         def propose(newest: Snapshot) -> Commit | None:
             nonlocal fresh, placed
-            fresh = _fresh(self._following(newest), ids, hashes, newest)
-            placed = self._placed(offers, fresh, newest) if len(fresh) else None
-            return self._appending(newest, placed) if placed else None
+            fresh = _new_indexes(self._current_ids(newest), ids, hashes, newest)
+            placed = self._place_requests(requests, fresh, newest) if len(fresh) else None
+            return self._append_commit(newest, placed) if placed else None
 
         with self._manifest.writing:  # no other thread may follow the log between the commit and the note of it
-            hopeful = all(offer.few is not None for offer in offers)
-            after = self._manifest.commit(propose, hopeful=hopeful) if ids else None
+            hopeful = all(offer.small is not None for offer in requests)
+            after = self._manifest.commit(propose, optimistic=hopeful) if ids else None
             if after is not None and self._ids is not None:
                 whole = len(fresh) == len(ids)
                 new, codes = (ids, hashes) if whole else ([ids[place] for place in fresh], hashes[np.asarray(fresh)])
-                self._ids.note(new, codes, after.segments[-1].first)
-        return Committed(_receipts(offers, fresh, placed), placed.records if placed else [], after)
+                self._ids.add(new, codes, after.segments[-1].first)
+        return CommitResult(_receipts(requests, fresh, placed), placed.records if placed else [], after)
 
     def append_controls(self, records: Sequence[ControlRecord]) -> int:
         """Append control records, at least one, in one commit; returns the offset of the first."""
-        draft = draft_controls(records)
-        after = self._manifest.commit(lambda newest: self._appending(newest, self._place(draft, newest)))
+        draft = uncommitted_controls(records)
+        after = self._manifest.commit(lambda newest: self._append_commit(newest, self._place(draft, newest)))
         return self._offset_of(after, draft.num_rows)
 
     def tick(self, instant: int) -> int:
@@ -190,12 +198,12 @@ class Lake:
 
     def retract(self, event_id: str) -> int:
         """Hide an event from queries and later subscriptions. Its IRI stays taken."""
-        draft = draft_controls([Retraction(event_id)])
+        draft = uncommitted_controls([Retraction(event_id)])
 
         def propose(newest: Snapshot) -> Commit:
-            if not self._following(newest).known([event_id], hash_ids([event_id]), newest).any():
+            if not self._current_ids(newest).existing([event_id], hash_ids([event_id]), newest).any():
                 raise UsageError(f"no event <{event_id}> is in {self.store.root}", advice="Check the event's IRI.")
-            return self._appending(newest, self._place(draft, newest))
+            return self._append_commit(newest, self._place(draft, newest))
 
         return self._offset_of(self._manifest.commit(propose), 1)
 
@@ -203,19 +211,19 @@ class Lake:
         """The newest version; cheap when nothing has changed."""
         return self._manifest.snapshot()
 
-    def known(self) -> Snapshot:
+    def cached_snapshot(self) -> Snapshot:
         """The newest version this process has heard of, without looking for newer ones."""
-        return self._manifest.known
+        return self._manifest.cached_snapshot
 
     def compact(
         self, *, target_rows: int = TARGET_ROWS, target_bytes: int = TARGET_BYTES, now: int | None = None
-    ) -> Compacted:
+    ) -> CompactionResult:
         """Merge small neighbouring files, up to these sizes."""
-        return compaction.compact(self.store, self._manifest, target_rows, target_bytes, _wall(now))
+        return maintenance.compact(self.store, self._manifest, target_rows, target_bytes, _now(now))
 
     def vacuum(self, older_than: int = GRACE, *, now: int | None = None) -> list[str]:
         """Delete files that have been replaced or orphaned for ``older_than`` microseconds; returns their names."""
-        return compaction.vacuum(self.store, self._manifest, older_than, _wall(now))
+        return maintenance.vacuum(self.store, self._manifest, older_than, _now(now))
 
     def commit_notifications(self, batch: pa.RecordBatch | pa.Table, first: int, stop: int) -> bool:
         """Commit the notifications of the records ``[first, stop)``; False when another has done that range."""
@@ -236,27 +244,27 @@ class Lake:
 
     def cursor(self, consumer: str) -> int:
         """The offset up to which the consumer has everything."""
-        return consumers.read_cursor(self.store, consumer)
+        return progress.read_cursor(self.store, consumer)
 
-    def keep_state(self, offset: int, data: bytes) -> None:
+    def put_state(self, offset: int, data: bytes) -> None:
         """Keep what an engine remembers that has read all records below an offset."""
         write_state(self.store, offset, data)
 
-    def states(self, stop: int) -> Iterator[tuple[int, bytes]]:
+    def state_snapshots(self, stop: int) -> Iterator[tuple[int, bytes]]:
         """What engines remembered at or below an offset, the newest first."""
         return read_states(self.store, stop)
 
     def cursors(self, names: Iterable[str]) -> dict[str, int]:
         """The cursors of several consumers."""
-        return consumers.read_cursors(self.store, names)
+        return progress.read_cursors(self.store, names)
 
-    def advance(self, consumer: str, offset: int) -> None:
+    def advance_cursor(self, consumer: str, offset: int) -> None:
         """Remember that the consumer has everything below this offset."""
-        consumers.advance_cursor(self.store, consumer, offset)
+        progress.advance_cursor(self.store, consumer, offset)
 
-    def advance_all(self, offsets: Mapping[str, int]) -> None:
+    def advance_cursors(self, offsets: Mapping[str, int]) -> None:
         """Remember as much about several consumers, in one write; a cursor that is farther stays."""
-        self._sheet.advance(offsets)
+        self._cursor_file.advance(offsets)
 
     def statistics(self) -> dict[str, object]:
         """Counts and extents, for people."""
@@ -264,43 +272,43 @@ class Lake:
 
     def check(self) -> list[str]:
         """Read everything, and say what contradicts what; empty when the lake is sound."""
-        return checks.problems(self.snapshot(), self.lateness)
+        return maintenance.find_problems(self.snapshot(), self.lateness)
 
-    def _following(self, newest: Snapshot) -> Ids:
+    def _current_ids(self, newest: Snapshot) -> EventIds:
         known, self._ids = self._ids, None  # one that fails halfway is of no use any more
-        known = Ids(newest) if known is None else known
+        known = EventIds(newest) if known is None else known
         known.follow(newest)
         self._ids = known
         return known
 
-    def _placed(self, offers: Sequence[Offer], fresh: Positions, newest: Snapshot) -> Placed:
+    def _place_requests(self, offers: Sequence[AppendRequest], fresh: Indexes, newest: Snapshot) -> PlacedRecords:
         whole = len(fresh) == sum(len(offer.ids) for offer in offers)
-        if len(offers) == 1 and offers[0].few is not None and whole:
-            return place_few(offers[0].few, newest.next_offset, newest.frontier, self.lateness)
-        drafts = pa.concat_tables([offer.draft for offer in offers])
+        if len(offers) == 1 and offers[0].small is not None and whole:
+            return place_small(offers[0].small, newest.next_offset, newest.frontier, self.lateness)
+        drafts = pa.concat_tables([offer.uncommitted for offer in offers])
         return self._place(drafts if whole else drafts.take(pa.array(fresh)), newest)
 
-    def _place(self, draft: pa.Table, newest: Snapshot) -> Placed:
-        records, frontier = place(draft, newest.next_offset, newest.frontier, self.lateness)
-        return Placed(records, frontier, describe("", 0, records))
+    def _place(self, draft: pa.Table, newest: Snapshot) -> PlacedRecords:
+        records, frontier = assign_offsets(draft, newest.next_offset, newest.frontier, self.lateness)
+        return PlacedRecords(records, frontier, describe_segment("", 0, records))
 
-    def _appending(self, newest: Snapshot, placed: Placed) -> Commit:
+    def _append_commit(self, newest: Snapshot, placed: PlacedRecords) -> Commit:
         """The commit that appends these records to the newest version; many are in a durable segment already."""
         records, frontier, described = placed
         body = _inline(records)
         if body is not None:
             named = described._replace(name=commit_name(newest.version + 1), size=len(body))
-            return Commit(frontier, newest.notified_to, add=(named,), records=body)
+            return Commit(frontier, newest.notifications_end, add=(named,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
-        size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(batches_of(records), RECORDS)])
-        return Commit(frontier, newest.notified_to, add=(described._replace(name=name, size=size),))
+        size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(record_batches(records), RECORDS)])
+        return Commit(frontier, newest.notifications_end, add=(described._replace(name=name, size=size),))
 
     def _offset_of(self, after: Snapshot | None, rows: int) -> int:
         assert after is not None, "a control record is always proposed"
         return after.next_offset - rows
 
 
-def _inline(records: Records) -> bytes | memoryview | None:
+def _inline(records: CommittedRecords) -> bytes | memoryview | None:
     """The bytes of records that are few enough to stand in their commit."""
     if isinstance(records, pa.Table):
         if records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
@@ -312,12 +320,12 @@ def _inline(records: Records) -> bytes | memoryview | None:
     return body if len(body) <= INLINE_BYTES else None
 
 
-def _fresh(known: Ids, ids: list[str], hashes: Hashes, newest: Snapshot) -> Positions:
+def _new_indexes(known: EventIds, ids: list[str], hashes: Hashes, newest: Snapshot) -> Indexes:
     """The places of the ids that neither the log holds nor stand earlier in the list."""
     distinct = len(set(ids)) == len(ids)
-    if distinct and len(ids) <= FEW and known.holds_none(ids, hashes):
+    if distinct and len(ids) <= SMALL_BATCH and known.holds_none(ids, hashes):
         return range(len(ids))
-    fresh = ~known.known(ids, hashes, newest)
+    fresh = ~known.existing(ids, hashes, newest)
     return np.flatnonzero(fresh if distinct else fresh & first_of_each(ids))
 
 
@@ -334,31 +342,33 @@ def first_of_each(ids: list[str]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _receipts(offers: Sequence[Offer], fresh: Positions, placed: Placed | None) -> list[Appended]:
+def _receipts(offers: Sequence[AppendRequest], fresh: Indexes, placed: PlacedRecords | None) -> list[Receipt]:
     """What became of each offer; the records are the fresh events of all of them, in order."""
     if len(offers) == 1:
-        first, late = (placed.described.first, placed.described.late) if placed else (0, 0)
+        first, late = (placed.file.first, placed.file.late) if placed else (0, 0)
         return [_receipt(offers[0], fresh, first, late)]
     places = np.asarray(fresh, np.int64)
     flags = (
-        [flag for batch in batches_of(placed.records) for flag in batch.column("late").to_pylist()] if placed else []
+        [flag for batch in record_batches(placed.records) for flag in batch.column("late").to_pylist()]
+        if placed
+        else []
     )
     found, begin, taken = [], 0, 0
     for offer in offers:
         stop = int(np.searchsorted(places, begin + len(offer.ids)))
-        first = placed.described.first + taken if placed else 0
+        first = placed.file.first + taken if placed else 0
         found.append(_receipt(offer, places[taken:stop] - begin, first, sum(flags[taken:stop])))
         begin, taken = begin + len(offer.ids), stop
     return found
 
 
-def _receipt(offer: Offer, fresh: Positions, first: int, late: int) -> Appended:
+def _receipt(offer: AppendRequest, fresh: Indexes, first: int, late: int) -> Receipt:
     whole = len(fresh) == len(offer.ids)
     dropped = [] if whole else [offer.ids[place] for place in np.setdiff1d(range(len(offer.ids)), fresh)]
-    shown = tuple(dropped[:SHOWN_DUPLICATES])
+    shown = tuple(dropped[:MAX_LISTED_DUPLICATES])
     if not len(fresh):
-        return Appended(None, None, 0, len(dropped), 0, shown)
-    return Appended(first, first + len(fresh) - 1, len(fresh), len(dropped), late, shown)
+        return Receipt(None, None, 0, len(dropped), 0, shown)
+    return Receipt(first, first + len(fresh) - 1, len(fresh), len(dropped), late, shown)
 
 
 def _create(store: Store, create: bool, lateness: int | Lateness | None) -> bytes:
@@ -377,7 +387,7 @@ def _create(store: Store, create: bool, lateness: int | Lateness | None) -> byte
     return store.find(SETTINGS) or settings  # another process may have come first
 
 
-def _kept_lateness(store: Store, settings: bytes) -> int | None:
+def _stored_lateness(store: Store, settings: bytes) -> int | None:
     place = store.path(SETTINGS)
     try:
         kept = json.loads(settings)
@@ -389,9 +399,9 @@ def _kept_lateness(store: Store, settings: bytes) -> int | None:
     return None if lateness is None else int(lateness)
 
 
-def _spoken(lateness: int | Lateness | None) -> str:
+def _lateness_text(lateness: int | Lateness | None) -> str:
     return format_duration(lateness) if isinstance(lateness, int) else "no limit"
 
 
-def _wall(now: int | None) -> int:
+def _now(now: int | None) -> int:
     return time.time_ns() // 1000 if now is None else now

@@ -15,8 +15,7 @@ from contextlib import suppress
 from functools import reduce
 from typing import Any, NamedTuple
 
-from motet.lake.files import DataFile, Files
-from motet.lake.snapshot import Snapshot
+from motet.lake.snapshot import DataFile, FileList, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
 
@@ -31,28 +30,30 @@ class Commit(NamedTuple):
     """One step from a version to the next."""
 
     frontier: int | None  # after it
-    notified_to: int  # after it
+    notifications_end: int  # after it
     add: tuple[DataFile, ...] = ()
     remove: tuple[str, ...] = ()  # replaced by what is added
     removed_at: int | None = None
-    forget: tuple[str, ...] = ()  # replaced long ago, and deleted now
+    deleted: tuple[str, ...] = ()  # replaced long ago, and deleted now
     records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
 
     def to_bytes(self) -> bytes:
+        files = ",".join([_file_json(file) for file in self.add])
         line = _LINE % (
-            _number(self.frontier), self.notified_to, _names(self.remove), _number(self.removed_at),
-            _names(self.forget), ",".join([_described(file) for file in self.add]),
+            _integer_json(self.frontier), self.notifications_end, _names_json(self.remove),
+            _integer_json(self.removed_at), _names_json(self.deleted), files,
         )  # fmt: skip
         return b"\n".join((line.encode(), self.records)) if self.records else line.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Commit:
-        parts = json.loads(data.partition(b"\n")[0])
-        parts["add"] = [DataFile(**file) for file in parts["add"]]
-        return cls(**parts | {name: tuple(parts[name]) for name in ("add", "remove", "forget")})
+        fields = json.loads(data.partition(b"\n")[0])
+        add = tuple(DataFile(**file) for file in fields["add"])
+        remove, deleted = tuple(fields["remove"]), tuple(fields["forget"])
+        return cls(fields["frontier"], fields["notified_to"], add, remove, fields["removed_at"], deleted)
 
 
-class _Outrun(Exception):  # noqa: N818  (nothing is wrong)
+class CommitConflict(Exception):  # noqa: N818  (nothing is wrong)
     """There is a version after the one a commit was to follow."""
 
 
@@ -62,16 +63,16 @@ class Manifest:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.writing = threading.RLock()
-        self.known = replay_from_checkpoint(store)
+        self.cached_snapshot = replay_from_checkpoint(store)
 
     def snapshot(self) -> Snapshot:
         """The newest version: looks for the next commit numbers only."""
-        newest = catch_up(self.known)
-        if newest.version > self.known.version:
-            self.known = newest
+        newest = catch_up(self.cached_snapshot)
+        if newest.version > self.cached_snapshot.version:
+            self.cached_snapshot = newest
         return newest
 
-    def commit(self, propose: Callable[[Snapshot], Commit | None], *, hopeful: bool = False) -> Snapshot | None:
+    def commit(self, propose: Callable[[Snapshot], Commit | None], *, optimistic: bool = False) -> Snapshot | None:
         """Make the next version from what ``propose`` says about the newest one; it is asked again when another
         writer came first. None when it proposes nothing. A proposal that lost leaves files that a vacuum removes.
 
@@ -79,12 +80,12 @@ class Manifest:
         that cost little and say nothing wrong of a version that is not the newest. If files of that are gone, it looks.
         """
         with self.writing:
-            if hopeful:
-                with suppress(_Outrun):
-                    return self._attempt(propose, self.known)
+            if optimistic:
+                with suppress(CommitConflict):
+                    return self._attempt(propose, self.cached_snapshot)
             with self._store.lock():
                 while True:
-                    with suppress(_Outrun):
+                    with suppress(CommitConflict):
                         return self._attempt(propose, self.snapshot())
 
     def _attempt(self, propose: Callable[[Snapshot], Commit | None], before: Snapshot) -> Snapshot | None:
@@ -93,13 +94,13 @@ class Manifest:
         except LakeError:
             if self.snapshot().version == before.version:
                 raise
-            raise _Outrun from None
+            raise CommitConflict from None
         if commit is None:
             return None
         after = _after(before, commit)
         if not self._store.put_if_absent(commit_name(after.version), commit.to_bytes()):
-            raise _Outrun
-        self.known = after
+            raise CommitConflict
+        self.cached_snapshot = after
         self._checkpoint(after)
         return after
 
@@ -153,8 +154,8 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
         _check_next(before.store, version, before.tables, tables[0], contiguous=False)
     if commit.remove:
         replaced = (*replaced, *((name, commit.removed_at or 0) for name in commit.remove))
-    if commit.forget:
-        forgotten = set(commit.forget)
+    if commit.deleted:
+        forgotten = set(commit.deleted)
         replaced = tuple((name, at) for name, at in replaced if name not in forgotten)
     return Snapshot(
         before.store,
@@ -162,7 +163,7 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
         _changed(before.segments, segments, commit.remove),
         _changed(before.tables, tables, commit.remove),
         commit.frontier,
-        commit.notified_to,
+        commit.notifications_end,
         replaced,
     )
 
@@ -170,10 +171,12 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
 def _changed(files: Sequence[DataFile], added: list[DataFile], removed: tuple[str, ...]) -> Sequence[DataFile]:
     if removed:
         gone = set(removed)
-        return Files(sorted([*(file for file in files if file.name not in gone), *added], key=lambda file: file.first))
+        return FileList(
+            sorted([*(file for file in files if file.name not in gone), *added], key=lambda file: file.first)
+        )
     if not added:
         return files
-    return files.plus(added) if isinstance(files, Files) else Files([*files, *added])
+    return files.extended(added) if isinstance(files, FileList) else FileList([*files, *added])
 
 
 def _check_next(store: Store, version: int, files: Sequence[DataFile], file: DataFile, *, contiguous: bool) -> None:
@@ -191,28 +194,28 @@ def _to_checkpoint(snapshot: Snapshot) -> bytes:
         "segments": snapshot.segments[:],
         "tables": snapshot.tables[:],
         "frontier": snapshot.frontier,
-        "notified_to": snapshot.notified_to,
+        "notified_to": snapshot.notifications_end,
         "replaced": snapshot.replaced,
     }
     return json.dumps(state, separators=(",", ":")).encode()
 
 
-def _described(file: DataFile) -> str:
+def _file_json(file: DataFile) -> str:
     name, first, stop, rows, size, kinds, late, start, end = file
     counts = ",".join([f'"{kind}":{count}' for kind, count in kinds.items()])
-    return _FILE % (name, first, stop, rows, size, counts, late, _number(start), _number(end))
+    return _FILE % (name, first, stop, rows, size, counts, late, _integer_json(start), _integer_json(end))
 
 
-def _number(value: int | None) -> int | str:
+def _integer_json(value: int | None) -> int | str:
     return "null" if value is None else value
 
 
-def _names(names: Sequence[str]) -> str:
+def _names_json(names: Sequence[str]) -> str:
     return json.dumps(names) if names else "[]"
 
 
 def _from_checkpoint(store: Store, data: bytes) -> Snapshot:
     state: dict[str, Any] = json.loads(data)
-    files = {name: Files(DataFile(*row) for row in state[name]) for name in ("segments", "tables")}
+    segments, tables = (FileList(DataFile(*row) for row in state[name]) for name in ("segments", "tables"))
     replaced = tuple((name, at) for name, at in state["replaced"])
-    return Snapshot(store, **state | files | {"replaced": replaced})
+    return Snapshot(store, state["version"], segments, tables, state["frontier"], state["notified_to"], replaced)

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from motet.lake.files import DataFile
 from motet.lake.manifest import Commit, Manifest
 from motet.lake.segments import new_name, write_rows
-from motet.lake.snapshot import Snapshot
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.batches import NOTIFICATIONS
 from motet.model.errors import UsageError
@@ -39,7 +38,7 @@ def commit_tables(store: Store, manifest: Manifest, tables: Sequence[DataFile], 
         nonlocal current
         if stop > newest.next_offset:
             raise UsageError(f"the log ends at offset {newest.next_offset}, before {stop}")
-        if newest.notified_to != first:
+        if newest.notifications_end != first:
             return None
         named = [_named_for(store, table, newest.version + 1) for table in current]
         current = [table for table in named if table is not None]

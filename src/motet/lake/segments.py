@@ -20,7 +20,7 @@ from motet.model.batches import RECORDS, RecordRow, record_batch
 from motet.model.errors import CorruptLakeError, LakeError
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
-FEW_ROWS = 1_000  # handing so few to other threads takes longer than reading them
+SINGLE_THREAD_ROWS = 1_000  # handing so few to other threads takes longer than reading them
 INLINE_BYTES = 65_536  # records up to this size stand inline
 INLINE_FOLDER = "manifest/"
 _JSON = json.JSONEncoder(separators=(",", ":"))
@@ -91,7 +91,7 @@ def read_rows(
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
             groups = [n for n in range(file.num_row_groups) if _touches(file, n, first, stop, controls_only)]
-            threads = file.metadata.num_rows > FEW_ROWS
+            threads = file.metadata.num_rows > SINGLE_THREAD_ROWS
             for batch in file.iter_batches(row_groups=groups, columns=wanted, use_threads=threads) if groups else ():
                 cut = _cut(batch, first, stop)
                 if cut.num_rows:

@@ -6,19 +6,19 @@ newer versions: that is the manifest's work.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.lake.files import DataFile
 from motet.lake.segments import is_inline, read_rows
 from motet.lake.store import Store
 from motet.model.control import ControlState
@@ -34,7 +34,7 @@ class Snapshot(NamedTuple):
     segments: Sequence[DataFile] = ()  # contiguous, by offset
     tables: Sequence[DataFile] = ()  # of notifications, by offset
     frontier: int | None = None  # in force for the next record
-    notified_to: int = 0  # notifications are derived up to this offset
+    notifications_end: int = 0  # notifications are derived up to this offset
     replaced: tuple[
         tuple[str, int], ...
     ] = ()  # files a compaction replaced, and when; old snapshots may still read them
@@ -128,7 +128,7 @@ class Snapshot(NamedTuple):
             "subscriptions": sorted(self.subscriptions()),
             "notifications": sum(table.rows for table in self.tables),
             "notification_files": len(self.tables),
-            "notified_to": self.notified_to,
+            "notified_to": self.notifications_end,
         }
 
     def overlapping(self, first: int, stop: int) -> Sequence[DataFile]:
@@ -139,3 +139,117 @@ class Snapshot(NamedTuple):
         while end < len(self.segments) and self.segments[end].first < stop:
             end += 1
         return self.segments[low:end]
+
+
+class DataFile(NamedTuple):
+    """One file of records or notifications, covering the log offsets ``[first, stop)``."""
+
+    name: str
+    first: int
+    stop: int
+    rows: int
+    size: int  # bytes
+    kinds: Mapping[str, int] = {}  # records by kind
+    late: int = 0
+    start: int | None = None  # earliest start of its events
+    end: int | None = None  # latest end of its events
+
+
+class FileList(Sequence[DataFile]):
+    """An immutable list of files. Lists that grew from one another share their elements, so growing costs little.
+
+    >>> one = Files([DataFile("a", 0, 1, 1, 9)])
+    >>> two = one.plus([DataFile("b", 1, 2, 1, 9)])
+    >>> len(one), len(two), two[1].name
+    (1, 2, 'b')
+    """
+
+    __slots__ = ("_shared", "_size")
+
+    def __init__(self, files: Iterable[DataFile] = ()) -> None:
+        self._shared = _Shared(list(files))
+        self._size = len(self._shared.files)
+
+    def extended(self, more: Sequence[DataFile]) -> FileList:
+        """The list with more files behind it."""
+        found = FileList.__new__(FileList)
+        found._shared = self._shared.grown(self._size, more)
+        found._size = self._size + len(more)
+        return found
+
+    @overload
+    def __getitem__(self, place: int) -> DataFile: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[DataFile, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> DataFile | tuple[DataFile, ...]:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(self._size)
+            return tuple(self._shared.files[start : max(start, stop) : step])
+        return self._shared.files[range(self._size)[place]]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # the files have dictionaries in them
+
+    def __reduce__(self) -> tuple[type[FileList], tuple[tuple[DataFile, ...]]]:
+        return FileList, (self[:],)
+
+
+class _Shared:
+    """The elements of several lists, the longest of which may put more behind them."""
+
+    def __init__(self, files: list[DataFile]) -> None:
+        self.files = files
+        self._growing = threading.Lock()
+
+    def grown(self, size: int, more: Sequence[DataFile]) -> _Shared:
+        """Elements of which the first ``size`` are the same, and then come these."""
+        with self._growing:
+            if size == len(self.files):
+                self.files.extend(more)
+                return self
+            return _Shared([*self.files[:size], *more])
+
+
+def describe_segment(name: str, size: int, records: pa.Table) -> DataFile:
+    """The manifest's words about a segment that holds these records."""
+    offsets = records["offset"].to_numpy()
+    kinds = records["kind"].value_counts()
+    counts = {count["values"].as_py(): count["counts"].as_py() for count in kinds}
+    events = pc.equal(records["kind"], "event").to_numpy()
+    starts, ends = (pc.fill_null(records[name].cast(pa.int64()), 0).to_numpy()[events] for name in ("start", "end"))
+    return DataFile(
+        name=name,
+        first=int(offsets[0]),
+        stop=int(offsets[-1]) + 1,
+        rows=records.num_rows,
+        size=size,
+        kinds=dict(sorted(counts.items())),
+        late=int(np.count_nonzero(records["late"].to_numpy())),
+        start=int(starts.min()) if len(starts) else None,
+        end=int(ends.max()) if len(ends) else None,
+    )
+
+
+def describe_merged(name: str, size: int, files: Sequence[DataFile]) -> DataFile:
+    """The manifest's words about a file that holds what these files held."""
+    kinds: Counter[str] = Counter()
+    for file in files:
+        kinds.update(file.kinds)
+    return DataFile(
+        name=name,
+        first=files[0].first,
+        stop=files[-1].stop,
+        rows=sum(file.rows for file in files),
+        size=size,
+        kinds=dict(sorted(kinds.items())),
+        late=sum(file.late for file in files),
+        start=min((file.start for file in files if file.start is not None), default=None),
+        end=max((file.end for file in files if file.end is not None), default=None),
+    )

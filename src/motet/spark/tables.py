@@ -126,7 +126,7 @@ def notifications(
 def stored_notifications(spark: SparkSession, lake: str | Path, first: int = 0, stop: int | None = None) -> DataFrame:
     """The notifications made final at offsets in ``[first, stop)``; without ``stop``, those there are now."""
     snapshot = Lake.open(lake, create=False).snapshot()
-    end = snapshot.notified_to if stop is None else min(stop, snapshot.notified_to)
+    end = snapshot.notifications_end if stop is None else min(stop, snapshot.notifications_end)
     register_notification_source(spark)
     reader = spark.read.format(NOTIFICATION_FORMAT).option("first", first).option("stop", end)
     return reader.load(str(Path(lake).absolute()))
@@ -174,7 +174,9 @@ class NotificationReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         snapshot = Lake.open(self.path, create=False).snapshot()
         return list(
-            _plan_notification_files(snapshot, self.first, snapshot.notified_to if self.stop is None else self.stop)
+            _plan_notification_files(
+                snapshot, self.first, snapshot.notifications_end if self.stop is None else self.stop
+            )
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -197,16 +199,16 @@ class NotificationStreamReader(DataSourceStreamReader, SupportsTriggerAvailableN
         return ReadAllAvailable() if self.limit is None else ReadMaxRows(self.limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self.until = self._snapshot().notified_to
+        self.until = self._snapshot().notifications_end
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        end = self._snapshot().notified_to if self.until is None else self.until
+        end = self._snapshot().notifications_end if self.until is None else self.until
         if isinstance(limit, ReadMaxRows):
             end = min(end, start["offset"] + limit.max_rows)
         return {"offset": max(end, start["offset"])}
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        return {"offset": self._snapshot().notified_to}
+        return {"offset": self._snapshot().notifications_end}
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         return list(_plan_notification_files(self._snapshot(), start["offset"], end["offset"]))

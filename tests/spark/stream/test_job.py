@@ -44,7 +44,7 @@ def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
     with monkeypatch.context() as patched:
         patched.setattr(stream, "progress_view", _impatient)
         assert main([*call, "--buckets", "4"]) == 0
-    assert lake.snapshot().notified_to >= 40
+    assert lake.snapshot().notifications_end >= 40
 
     assert main([*call, "--once"]) == 0
     assert doors.lines(lake.notifications()) == doors.expected(lake)

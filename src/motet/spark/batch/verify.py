@@ -59,7 +59,7 @@ def verify_spark(lake: Lake, snapshot: Snapshot) -> Comparison:
             DistributedTable(spark, stack, recompute, len(packs)),
             DistributedTable(spark, stack, read_table, len(snapshot.tables)),
         )
-        return compare(*tables, snapshot.notified_to)
+        return compare(*tables, snapshot.notifications_end)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Recompute:
             computed = recompute(self.snapshot, self.lateness, pack.active)
             if pack.reported != pack.active:
                 computed = (row for row in computed if _subscription(row) in pack.reported)
-            yield from _linked_rows(computed, self.snapshot.notified_to)
+            yield from _linked_rows(computed, self.snapshot.notifications_end)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ReadTable:
             stored = (
                 row for batch in read_rows(self.snapshot.store, file.name, 0, file.stop) for row in table_rows(batch)
             )
-            yield from _linked_rows(stored, self.snapshot.notified_to)
+            yield from _linked_rows(stored, self.snapshot.notifications_end)
 
 
 class DistributedTable:
@@ -140,7 +140,7 @@ def pack_subscriptions(snapshot: Snapshot, max_packs: int) -> list[SubscriptionP
 
 def _registered(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple]]:
     """All subscriptions that were ever registered in the log, and the background before the first."""
-    records = list(snapshot.control_records(Subscribe, BackgroundChange, stop=snapshot.notified_to))
+    records = list(snapshot.control_records(Subscribe, BackgroundChange, stop=snapshot.notifications_end))
     registered = [
         (record.name, parse_stored(record.text, f"subscription {record.name!r} in the log")[0])
         for record in records

@@ -103,7 +103,7 @@ class LakeView:
 
     def is_notified(self, stop: int) -> bool:
         """Whether what the records below an offset mean is in the table already."""
-        return self._lake.snapshot().notified_to >= stop
+        return self._lake.snapshot().notifications_end >= stop
 
     def write(self, notifications: pa.RecordBatch) -> DataFile:
         """Write notifications for a commit."""

@@ -100,7 +100,7 @@ def lake_status(lake: Lake) -> LakeStatus:
     return LakeStatus(
         lake=str(lake.store.root),
         end=snapshot.next_offset,
-        notified=snapshot.notified_to,
+        notified=snapshot.notifications_end,
         late=sum(segment.late for segment in snapshot.segments),
         frontier=snapshot.frontier,
         newest=max(ends, default=None),

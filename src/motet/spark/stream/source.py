@@ -96,8 +96,8 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """A batch is either derived already, all of it, or not at all."""
         snapshot = self._snapshot(lake)
         end = snapshot.next_offset if self._until is None else self._until[lake]
-        if first < snapshot.notified_to:
-            end = min(end, snapshot.notified_to)
+        if first < snapshot.notifications_end:
+            end = min(end, snapshot.notifications_end)
         return end if most is None else min(end, first + most)
 
     def reportLatestOffset(self) -> Offsets:  # noqa: N802

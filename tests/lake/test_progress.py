@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from motet.lake import Lake, sources
-from motet.lake.sources import Taken
+from motet.lake import Lake, progress
+from motet.lake.progress import IngestedFiles
 
 
 @pytest.fixture
@@ -21,33 +21,33 @@ def notes(lake: Lake) -> list[Path]:
 
 def test_another_process_knows_what_was_taken(lake: Lake) -> None:
     """A file is known by its name and looks, in its own source only."""
-    Taken(lake.store, "inbox").add({"a.nq": (5, 7)})
-    again = Taken(lake.store, "inbox")
+    IngestedFiles(lake.store, "inbox").add({"a.nq": (5, 7)})
+    again = IngestedFiles(lake.store, "inbox")
     assert again.holds("a.nq", (5, 7))
     assert not again.holds("a.nq", (6, 7))
     assert not again.holds("b.nq", (5, 7))
-    assert not Taken(lake.store, "outbox").holds("a.nq", (5, 7))
+    assert not IngestedFiles(lake.store, "outbox").holds("a.nq", (5, 7))
 
 
 def test_notes_become_one_and_forget_what_is_gone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a source is followed, its notes stay few, and about files that are there."""
-    monkeypatch.setattr(sources, "_MERGE", 3)
-    taken = Taken(lake.store, "inbox")
+    monkeypatch.setattr(progress, "_MAX_NOTES", 3)
+    taken = IngestedFiles(lake.store, "inbox")
     for number in range(10):
-        taken.keep_only({f"{number - 1}.nq", f"{number}.nq"})
+        taken.retain({f"{number - 1}.nq", f"{number}.nq"})
         taken.add({f"{number}.nq": (1, number)})
         assert len(notes(lake)) <= 3
-    again = Taken(lake.store, "inbox")
+    again = IngestedFiles(lake.store, "inbox")
     assert again.holds("9.nq", (1, 9))
     assert not again.holds("0.nq", (1, 0))
 
 
 def test_a_damaged_note_is_as_good_as_none(lake: Lake) -> None:
     """Its files are read again, which adds nothing; nothing else is lost."""
-    taken = Taken(lake.store, "inbox")
+    taken = IngestedFiles(lake.store, "inbox")
     taken.add({"a.nq": (1, 1)})
     (first,) = notes(lake)
     taken.add({"b.nq": (1, 1)})
     first.write_bytes(b'{"a.nq": [1')
-    again = Taken(lake.store, "inbox")
+    again = IngestedFiles(lake.store, "inbox")
     assert (again.holds("a.nq", (1, 1)), again.holds("b.nq", (1, 1))) == (False, True)

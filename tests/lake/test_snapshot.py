@@ -5,7 +5,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.lake.files import DataFile, Files
+from motet.lake.snapshot import DataFile, FileList
 
 
 def file(number: int) -> DataFile:
@@ -15,13 +15,13 @@ def file(number: int) -> DataFile:
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=30))
 def test_a_list_never_changes(steps: list[tuple[int, int]]) -> None:
     """Whatever is put behind any of the lists made so far, each keeps its own elements."""
-    made: list[tuple[Files, tuple[DataFile, ...]]] = [(Files(), ())]
+    made: list[tuple[FileList, tuple[DataFile, ...]]] = [(FileList(), ())]
     for number, (which, count) in enumerate(steps):
         files, expected = made[which % len(made)]
         more = [file(100 * number + n) for n in range(count)]
-        made.append((files.plus(more), (*expected, *more)))
+        made.append((files.extended(more), (*expected, *more)))
     for files, expected in made:
         assert (tuple(files), len(files), files[:], files[1:-1]) == (expected, len(expected), expected, expected[1:-1])
-        assert files == Files(expected)
+        assert files == FileList(expected)
         assert pickle.loads(pickle.dumps(files)) == files  # noqa: S301  (our own bytes)
         assert not expected or (files[-1], files[0]) == (expected[-1], expected[0])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from motet.lake import Lake, ids
-from motet.lake.ids import Run, hash_ids, load_runs
+from motet.lake.ids import HashRun, hash_ids, load_runs
 
 Events = Callable[..., pa.Table]
 
@@ -22,8 +22,8 @@ def test_hashes_are_stable() -> None:
 
 def test_suspects_lists_every_entry() -> None:
     """A hash that occurs several times gives every offset, one that does not occur gives none."""
-    run = Run(0, 9, np.array([3, 5, 5, 8], np.uint64), np.array([7, 1, 4, 0]))
-    where, offsets = run.suspects(np.array([5, 6, 8, 9], np.uint64))
+    run = HashRun(0, 9, np.array([3, 5, 5, 8], np.uint64), np.array([7, 1, 4, 0]))
+    where, offsets = run.possible_duplicates(np.array([5, 6, 8, 9], np.uint64))
     assert (where.tolist(), offsets.tolist()) == ([0, 0, 2], [1, 4, 0])
 
 

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from motet.lake.files import DataFile, union
-from motet.lake.manifest import Commit, Manifest
+from motet.lake.ids import Hashes, Offsets, hash_ids, load_runs, run_name
+from motet.lake.manifest import Commit, Manifest, catch_up
 from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
-from motet.lake.snapshot import Snapshot
+from motet.lake.snapshot import DataFile, Snapshot, describe_merged, describe_segment
 from motet.lake.store import SCRATCH, Store
 from motet.model.batches import NOTIFICATIONS, RECORDS
-from motet.model.errors import CorruptLakeError
+from motet.model.errors import CorruptLakeError, LakeError
+from motet.model.timeline import NO_FRONTIER, stamp_columns
 
 TARGET_ROWS = 1_000_000
 TARGET_BYTES = 128 << 20
@@ -27,7 +29,7 @@ SCHEMAS = {"segments": RECORDS, "notifications": NOTIFICATIONS}
 
 
 @dataclass(frozen=True)
-class Compacted:
+class CompactionResult:
     """What a compaction did: so many files became so many, holding so many rows."""
 
     before: int = 0
@@ -35,7 +37,7 @@ class Compacted:
     rows: int = 0
 
 
-def compact(store: Store, manifest: Manifest, target_rows: int, target_bytes: int, now: int) -> Compacted:
+def compact(store: Store, manifest: Manifest, target_rows: int, target_bytes: int, now: int) -> CompactionResult:
     """Merge neighbouring small files, one commit per merged file."""
     snapshot = manifest.snapshot()
     before = after = rows = 0
@@ -44,7 +46,7 @@ def compact(store: Store, manifest: Manifest, target_rows: int, target_bytes: in
             merged = _merge(store, folder, group, snapshot.version + 1)
             if _swap(store, manifest, group, merged, now):
                 before, after, rows = before + len(group), after + 1, rows + merged.rows
-    return Compacted(before, after, rows)
+    return CompactionResult(before, after, rows)
 
 
 def plan(files: Sequence[DataFile], target_rows: int, target_bytes: int) -> list[list[DataFile]]:
@@ -86,7 +88,7 @@ def vacuum(store: Store, manifest: Manifest, older_than: int, now: int) -> list[
     for name in deleted:
         _delete(store, name)
     if expired:
-        manifest.commit(lambda newest: _forgetting(newest, expired))
+        manifest.commit(lambda newest: _drop_deleted(newest, expired))
     return deleted
 
 
@@ -101,7 +103,7 @@ def _delete(store: Store, name: str) -> None:
 def _merge(store: Store, folder: str, group: list[DataFile], version: int) -> DataFile:
     name = new_name(folder, group[0].first, version)
     rows = _checked(store, group, contiguous=folder == "segments")
-    return union(name, write_rows(store, name, SCHEMAS[folder], rows), group)
+    return describe_merged(name, write_rows(store, name, SCHEMAS[folder], rows), group)
 
 
 def _checked(store: Store, group: list[DataFile], *, contiguous: bool) -> Iterator[pa.Table]:
@@ -135,7 +137,7 @@ def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataF
         if not store.rename(current.name, name):
             return None
         current = current._replace(name=name)
-        return Commit(newest.frontier, newest.notified_to, add=(current,), remove=names, removed_at=now)
+        return Commit(newest.frontier, newest.notifications_end, add=(current,), remove=names, removed_at=now)
 
     if manifest.commit(propose) is None:
         store.delete(current.name)
@@ -143,9 +145,9 @@ def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataF
     return True
 
 
-def _forgetting(newest: Snapshot, names: set[str]) -> Commit | None:
+def _drop_deleted(newest: Snapshot, names: set[str]) -> Commit | None:
     forget = tuple(name for name, _ in newest.replaced if name in names)
-    return Commit(newest.frontier, newest.notified_to, forget=forget) if forget else None
+    return Commit(newest.frontier, newest.notifications_end, deleted=forget) if forget else None
 
 
 def _orphans(store: Store, snapshot: Snapshot) -> Iterator[str]:
@@ -160,3 +162,92 @@ def _orphans(store: Store, snapshot: Snapshot) -> Iterator[str]:
 
 def _age(store: Store, name: str, now: int) -> int:
     return now - (store.modified(name) or 0)
+
+
+def find_problems(snapshot: Snapshot, lateness: int | None) -> list[str]:
+    """Everything that contradicts something else, in words; empty for a sound lake."""
+    return [*_history(snapshot), *_LogCheck(snapshot, lateness).problems(), *_tables(snapshot)]
+
+
+class _LogCheck:
+    """One pass over the records in offset order."""
+
+    def __init__(self, snapshot: Snapshot, lateness: int | None) -> None:
+        self.snapshot = snapshot
+        self.lateness = lateness
+        self.frontier: int | None = None
+        self.hashes: list[Hashes] = []
+        self.offsets: list[Offsets] = []
+
+    def problems(self) -> Iterator[str]:
+        expected = 0
+        for segment in self.snapshot.segments:
+            if segment.first != expected:
+                yield f"{segment.name}: begins at offset {segment.first}, expected {expected}"
+            expected = segment.stop
+            try:
+                yield from self._segment(segment)
+            except LakeError as error:
+                yield error.message
+        if self.frontier != self.snapshot.frontier:
+            yield f"the manifest's frontier is {self.snapshot.frontier}, the records give {self.frontier}"
+        yield from self._ids()
+
+    def _segment(self, segment: DataFile) -> Iterator[str]:
+        rows = list(read_rows(self.snapshot.store, segment.name, -(2**63), 2**63 - 1))
+        records = pa.Table.from_batches(rows, RECORDS)
+        offsets = records["offset"].to_numpy()
+        if not np.array_equal(offsets, np.arange(segment.first, segment.stop)):
+            yield f"{segment.name}: its offsets are not {segment.first} to {segment.stop - 1}"
+            return
+        if describe_segment(segment.name, segment.size, records) != segment:
+            yield f"{segment.name}: the manifest describes it wrongly"
+        before, late, self.frontier = stamp_columns(records["kind"], records["end"], self.frontier, self.lateness)
+        stored = pc.fill_null(records["frontier"].cast(pa.int64()), NO_FRONTIER).to_numpy()
+        yield from _differences(segment.name, "frontier", offsets[stored != before])
+        yield from _differences(segment.name, "late flag", offsets[records["late"].to_numpy() != late])
+        events = records.filter(pc.equal(records["kind"], "event"))
+        self.hashes.append(hash_ids(events["id"].to_pylist()))
+        self.offsets.append(events["offset"].to_numpy())
+
+    def _ids(self) -> Iterator[str]:
+        hashes = np.concatenate([np.empty(0, np.uint64), *self.hashes])
+        offsets = np.concatenate([np.empty(0, np.int64), *self.offsets])
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+        for position in same:  # equal hashes are nearly always equal ids: few, in a sound lake
+            pair = np.sort(offsets[order[position : position + 2]])
+            first, second = self.snapshot.ids_at(pair).to_pylist()
+            if first == second:
+                yield f"event <{first}> stands at offset {pair[0]} and at {pair[1]}"
+        for run in load_runs(self.snapshot.store, self.snapshot.next_offset):
+            inside = order[(offsets[order] >= run.first) & (offsets[order] < run.stop)]
+            if not (np.array_equal(run.hashes, hashes[inside]) and np.array_equal(run.offsets, offsets[inside])):
+                yield f"{run_name(run.first, run.stop)}: does not agree with the log; delete it to have it built again"
+
+
+def _history(snapshot: Snapshot) -> Iterator[str]:
+    """The checkpoint this snapshot came from must agree with all commits, and no commit may be missing."""
+    replayed = catch_up(Snapshot(snapshot.store))
+    if replayed.version < snapshot.version:
+        yield f"manifest: commit {replayed.version + 1} of {snapshot.version} is missing"
+    elif replayed.version == snapshot.version and replayed != snapshot:
+        yield "manifest/checkpoint.json: does not agree with the commits; delete it to have it made again"
+
+
+def _tables(snapshot: Snapshot) -> Iterator[str]:
+    for table in snapshot.tables:
+        try:
+            rows = pa.Table.from_batches(read_rows(snapshot.store, table.name, table.first, table.stop), NOTIFICATIONS)
+        except LakeError as error:
+            yield error.message
+            continue
+        if rows.num_rows != table.rows:
+            yield f"{table.name}: holds {rows.num_rows} notifications, the manifest says {table.rows}"
+    if snapshot.notifications_end > snapshot.next_offset:
+        yield f"notifications go to offset {snapshot.notifications_end}, the log ends at {snapshot.next_offset}"
+
+
+def _differences(name: str, what: str, offsets: Offsets) -> Iterator[str]:
+    if len(offsets):
+        yield f"{name}: {len(offsets)} records with a wrong {what}, the first at offset {offsets[0]}"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from motet.lake import Lake, checks, ids, log, manifest
+from motet.lake import Lake, ids, log, maintenance, manifest
 from motet.model.errors import UsageError
 from motet.model.records import Subscribe, Unsubscribe
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -121,7 +121,7 @@ def test_the_lake_is_the_model(
         patch.setattr(ids, "TAIL_IDS", 6)
         patch.setattr(ids, "TAIL_SEGMENTS", 3)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 4)
-        for module in (ids, log, checks) if collide else ():
+        for module in (ids, log, maintenance) if collide else ():
             patch.setattr(module, "hash_ids", _colliding)
         lakes = [Lake.open(folder, lateness=lateness) for _ in range(2)]
         model = Model(lateness)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from motet.lake import Lake
-from motet.lake.files import DataFile
 from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, Manifest, commit_name
-from motet.lake.snapshot import Snapshot
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError
 
@@ -24,7 +23,7 @@ def _commits(store: Store, count: int) -> Manifest:
 
 def _one_record(newest: Snapshot) -> Commit:
     at = newest.next_offset
-    return Commit(frontier=at, notified_to=0, add=(DataFile(f"segments/{at}", at, at + 1, 1, 10, {"tick": 1}),))
+    return Commit(frontier=at, notifications_end=0, add=(DataFile(f"segments/{at}", at, at + 1, 1, 10, {"tick": 1}),))
 
 
 def test_commit_survives_json() -> None:
@@ -98,7 +97,7 @@ def test_hopeful_writer_that_came_second_looks_again(tmp_path: Path) -> None:
     """A writer that has not looked for others' commits is asked again on top of them."""
     first, second = Manifest(Store(tmp_path)), Manifest(Store(tmp_path))
     first.commit(_one_record)
-    after = second.commit(_one_record, hopeful=True)
+    after = second.commit(_one_record, optimistic=True)
     assert after == first.snapshot()
     assert [(file.first, file.stop) for file in first.snapshot().segments] == [(0, 1), (1, 2)]
 

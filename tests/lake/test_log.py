@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from motet.lake import UNLIMITED, Appended, Lake
+from motet.lake import UNLIMITED, Lake, Receipt
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 from motet.model.records import Subscribe
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -31,9 +31,9 @@ def test_append_reports_what_happened(tmp_path: Path, events: Events) -> None:
     lake = Lake.open(tmp_path, lateness=10)
     lake.append(events([("urn:a", 100, 100)]), now=0)
     answer = lake.append(events([("urn:b", 0, 89), "urn:a", ("urn:c", 90, 90), "urn:b"]), now=0)
-    assert answer == Appended(1, 2, accepted=2, duplicates=2, late=1, duplicate_ids=("urn:a", "urn:b"))
-    assert lake.append(events(["urn:a"]), now=0) == Appended(None, None, 0, 1, 0, ("urn:a",))
-    assert lake.append(events([]), now=0) == Appended(None, None, 0, 0, 0)
+    assert answer == Receipt(1, 2, accepted=2, duplicates=2, late=1, duplicate_ids=("urn:a", "urn:b"))
+    assert lake.append(events(["urn:a"]), now=0) == Receipt(None, None, 0, 1, 0, ("urn:a",))
+    assert lake.append(events([]), now=0) == Receipt(None, None, 0, 0, 0)
 
 
 def test_first_content_wins(tmp_path: Path, events: Events) -> None:
@@ -223,8 +223,8 @@ def test_two_handles_follow_each_other(tmp_path: Path, events: Events) -> None:
     """What one writer commits, the other one refuses as a duplicate."""
     one, two = Lake.open(tmp_path), Lake.open(tmp_path)
     one.append(events(["urn:a"]), now=0)
-    assert two.append(events(["urn:a", "urn:b"]), now=0) == Appended(1, 1, 1, 1, 0, ("urn:a",))
-    assert one.append(events(["urn:b", "urn:c"]), now=0) == Appended(2, 2, 1, 1, 0, ("urn:b",))
+    assert two.append(events(["urn:a", "urn:b"]), now=0) == Receipt(1, 1, 1, 1, 0, ("urn:a",))
+    assert one.append(events(["urn:b", "urn:c"]), now=0) == Receipt(2, 2, 1, 1, 0, ("urn:b",))
 
 
 def test_threads_may_share_a_lake(tmp_path: Path, events: Events) -> None:

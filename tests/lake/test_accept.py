@@ -8,9 +8,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.lake.few import FEW, batches_of, few_events, place_few
-from motet.lake.files import describe
-from motet.lake.records import draft_events, place
+from motet.lake.accept import (
+    SMALL_BATCH,
+    as_small_batch,
+    assign_offsets,
+    place_small,
+    record_batches,
+    uncommitted_events,
+)
+from motet.lake.snapshot import describe_segment
 
 Events = Callable[..., pa.Table]
 TIMES = st.one_of(
@@ -27,18 +33,24 @@ def test_few_and_many_agree(
     """Records, frontier and description are those of the way for any number of events."""
     times = data.draw(st.lists(TIMES, min_size=1, max_size=5))
     table = events([(f"urn:{n}", start, end) for n, (start, end) in enumerate(times)])
-    few = few_events(table.combine_chunks().to_batches()[0], 7)
+    few = as_small_batch(table.combine_chunks().to_batches()[0], 7)
     assert few is not None
-    records, after, described = place_few(few, first, frontier, lateness)
-    expected, expected_after = place(draft_events(table, 7), first, frontier, lateness)
-    assert pa.Table.from_batches(batches_of(records)).equals(expected)
-    assert (after, described) == (expected_after, describe("", 0, expected))
+    records, after, described = place_small(few, first, frontier, lateness)
+    expected, expected_after = assign_offsets(uncommitted_events(table, 7), first, frontier, lateness)
+    assert pa.Table.from_batches(record_batches(records)).equals(expected)
+    assert (after, described) == (expected_after, describe_segment("", 0, expected))
 
 
 def test_what_is_odd_goes_the_other_way(events: Events) -> None:
     """Repeated ids, times that are no interval, tables and large batches are left to the general way."""
-    odd = [["urn:a", "urn:a"], [("urn:a", 2, 1)], [("urn:a", None, 1)], [f"urn:{n}" for n in range(FEW + 1)], []]
+    odd = [
+        ["urn:a", "urn:a"],
+        [("urn:a", 2, 1)],
+        [("urn:a", None, 1)],
+        [f"urn:{n}" for n in range(SMALL_BATCH + 1)],
+        [],
+    ]
     tables = [events(specs) for specs in odd]
     batches = [pa.RecordBatch.from_pylist(table.to_pylist(), table.schema) for table in tables]
-    assert [few_events(batch, 0) for batch in batches] == [None] * len(odd)
-    assert few_events(events(["urn:a"]), 0) is None
+    assert [as_small_batch(batch, 0) for batch in batches] == [None] * len(odd)
+    assert as_small_batch(events(["urn:a"]), 0) is None

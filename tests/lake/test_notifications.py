@@ -34,7 +34,7 @@ def test_ranges_follow_one_another(tmp_path: Path, notifications: Notifications)
     assert not lake.commit_notifications(notifications([4]), 4, 5)
     assert lake.commit_notifications(notifications([]), 2, 4)
     assert lake.commit_notifications(notifications([4, 4]).to_batches()[0], 4, 5)
-    assert (_offsets(lake), _offsets(lake, 1), lake.snapshot().notified_to) == ([0, 1, 4, 4], [1, 4, 4], 5)
+    assert (_offsets(lake), _offsets(lake, 1), lake.snapshot().notifications_end) == ([0, 1, 4, 4], [1, 4, 4], 5)
     assert (lake.statistics()["notifications"], lake.check()) == (4, [])
 
 
@@ -58,7 +58,7 @@ def test_appending_and_compaction_keep_them(tmp_path: Path, notifications: Notif
     before = pa.Table.from_batches(lake.notifications())
     lake.compact()
     after = pa.Table.from_batches(lake.notifications(), NOTIFICATIONS)
-    assert (after, len(lake.snapshot().tables), lake.snapshot().notified_to) == (before, 1, 4)
+    assert (after, len(lake.snapshot().tables), lake.snapshot().notifications_end) == (before, 1, 4)
     assert (_offsets(lake, 2), lake.check()) == ([2, 2, 3, 3], [])
 
 
@@ -66,11 +66,11 @@ def test_cursors(tmp_path: Path) -> None:
     """A cursor starts at 0, moves forward only, and any text names a consumer."""
     lake = Lake.open(tmp_path)
     assert lake.cursor("../a b") == 0
-    lake.advance("../a b", 5)
-    lake.advance("../a b", 5)
+    lake.advance_cursor("../a b", 5)
+    lake.advance_cursor("../a b", 5)
     assert (Lake.open(tmp_path).cursor("../a b"), lake.cursor("other")) == (5, 0)
     with pytest.raises(UsageError, match="at offset 5 and cannot go back to 4"):
-        lake.advance("../a b", 4)
+        lake.advance_cursor("../a b", 4)
     with pytest.raises(UsageError, match="no name for a consumer"):
         lake.cursor("")
     assert lake.store.names("consumers") == ["consumers/..%2Fa%20b.json"]
@@ -79,12 +79,12 @@ def test_cursors(tmp_path: Path) -> None:
 def test_one_sheet_for_many_cursors(tmp_path: Path) -> None:
     """Cursors written together are found one by one; the farthest counts; a new process takes the sheets over."""
     lake = Lake.open(tmp_path)
-    lake.advance("own", 7)
-    lake.advance_all({"a": 3, "b": 4, "own": 5})
-    lake.advance_all({"a": 2, "b": 6})
+    lake.advance_cursor("own", 7)
+    lake.advance_cursors({"a": 3, "b": 4, "own": 5})
+    lake.advance_cursors({"a": 2, "b": 6})
     other = Lake.open(tmp_path)
     assert other.cursors(["a", "b", "own", "new"]) == {"a": 3, "b": 6, "own": 7, "new": 0}
-    other.advance_all({"a": 9})
+    other.advance_cursors({"a": 9})
     assert len([name for name in lake.store.names("consumers") if "+" in name]) == 1
     assert Lake.open(tmp_path).cursors(["a", "b"]) == {"a": 9, "b": 6}
     lake.store.put(lake.store.names("consumers")[0], b"[]")

@@ -1,0 +1,162 @@
+"""How events and commands become records: checked, stamped, then placed at offsets with frontiers and late flags.
+
+Pure: the same draft placed at the same point of the same log gives the same records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.lake.snapshot import DataFile
+from motet.model.batches import EVENTS, RECORDS, TIME, EventRow, RecordRow, Triple, event_rows, record_batch
+from motet.model.errors import UsageError
+from motet.model.records import EVENT, ControlRecord, Tick
+from motet.model.timeline import NO_FRONTIER, stamp_columns, stamp_rows
+from motet.model.times import END_OF_TIME, START_OF_TIME
+
+_ASSIGNED = ("offset", "frontier", "late")  # what only a commit can know
+UNCOMMITTED_RECORDS = pa.schema([column for column in RECORDS if column.name not in _ASSIGNED])
+
+
+def uncommitted_events(events: pa.RecordBatch | pa.Table, now: int) -> pa.Table:
+    """Events as records without a place. Those without a time of their own are stamped with ``now``."""
+    table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+    try:
+        table = table.select(EVENTS.names).cast(EVENTS)
+    except (KeyError, ValueError) as error:
+        raise UsageError(f"these are not events: {error}", advice="Append batches of the EVENTS schema.") from error
+    stamp = pa.scalar(now, pa.int64()).cast(TIME)
+    start, end = (pc.fill_null(table[column], stamp) for column in ("start", "end"))
+    _check_times(table, start, end)
+    count = table.num_rows
+    text = pa.nulls(count, pa.string())
+    columns = [_repeat(EVENT, count), table["id"], start, end, text, table["triples"]]
+    return pa.table(columns, schema=UNCOMMITTED_RECORDS)
+
+
+def uncommitted_controls(records: Sequence[ControlRecord]) -> pa.Table:
+    """Control records without offset, frontier and late flag."""
+    for record in records:
+        if isinstance(record, Tick) and not START_OF_TIME <= record.instant <= END_OF_TIME:
+            raise UsageError(
+                f"a tick at {record.instant} is outside the years 1 to 9999", advice="Give an instant within them."
+            )
+    return pa.Table.from_batches([record_batch(record.to_row() for record in records)]).select(
+        UNCOMMITTED_RECORDS.names
+    )
+
+
+def assign_offsets(
+    uncommitted: pa.Table, first: int, frontier: int | None, lateness: int | None
+) -> tuple[pa.Table, int | None]:
+    """The records at offsets from ``first`` on, and the frontier after them.
+
+    >>> records, after = assign_offsets(uncommitted_controls([Tick(5)]), first=0, frontier=None, lateness=None)
+    >>> records["offset"].to_pylist(), records["frontier"].to_pylist(), after
+    ([0], [None], 5)
+    """
+    stamps = stamp_columns(uncommitted["kind"], uncommitted["end"], frontier, lateness)
+    assigned = {
+        "offset": pa.array(np.arange(first, first + uncommitted.num_rows)),
+        "frontier": pa.array(stamps.frontiers, mask=stamps.frontiers == NO_FRONTIER).cast(TIME),
+        "late": pa.array(stamps.is_late),
+    }
+    columns = [assigned[name] if name in assigned else uncommitted[name] for name in RECORDS.names]
+    return pa.table(columns, schema=RECORDS), stamps.frontier
+
+
+def _check_times(events: pa.Table, start: pa.ChunkedArray, end: pa.ChunkedArray) -> None:
+    half = pc.xor(pc.is_null(events["start"]), pc.is_null(events["end"]))
+    early, latest = start.cast(pa.int64()).to_numpy(), end.cast(pa.int64()).to_numpy()
+    wrong = half.to_numpy() | (early > latest) | (early < START_OF_TIME) | (latest > END_OF_TIME)
+    if wrong.any():
+        event = events["id"][int(wrong.argmax())].as_py()
+        raise UsageError(
+            f"event <{event}>: its time is not an interval", advice="Give it start <= end, or neither of them."
+        )
+
+
+def _repeat(value: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.string()), count)
+
+
+SMALL_BATCH = 32
+SMALL_BATCH_TRIPLES = 512
+
+
+class SmallBatch(NamedTuple):
+    """Events with times, distinct, sound."""
+
+    ids: list[str]
+    starts: list[int]
+    ends: list[int]
+    triples: list[tuple[Triple, ...]]
+
+
+CommittedRecords: TypeAlias = pa.Table | list[RecordRow]
+
+
+def record_batches(records: CommittedRecords) -> list[pa.RecordBatch]:
+    """Records as batches of RECORDS."""
+    return records.to_batches() if isinstance(records, pa.Table) else [record_batch(records)]
+
+
+class PlacedRecords(NamedTuple):
+    """Records with their place in the log, the frontier after them, and a description of them without name and size."""
+
+    records: CommittedRecords
+    frontier: int | None
+    file: DataFile
+
+
+def as_small_batch(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: int) -> SmallBatch | None:
+    """The events, those without a time stamped with ``now``; None when there are many or something is odd."""
+    rows = _small_rows(events) if isinstance(events, pa.RecordBatch | pa.Table) else events
+    if rows is None or not 0 < len(rows) <= SMALL_BATCH:
+        return None
+    batch = SmallBatch([], [], [], [])
+    for id_, stated_start, stated_end, triples in rows:
+        start, end = (now, now) if stated_start is stated_end is None else (stated_start, stated_end)
+        if id_ in batch.ids or start is None or end is None or not _is_interval(start, end):
+            return None
+        batch.ids.append(id_)
+        batch.starts.append(start)
+        batch.ends.append(end)
+        batch.triples.append(triples)
+    return batch
+
+
+def _small_rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
+    """The events of a small sound batch as Python values."""
+    if not isinstance(events, pa.RecordBatch) or not 0 < events.num_rows <= SMALL_BATCH or events.schema != EVENTS:
+        return None
+    ids, triples = events.column(0), events.column(3)
+    if (
+        ids.null_count
+        or triples.null_count
+        or triples.offsets[-1].as_py() - triples.offsets[0].as_py() > SMALL_BATCH_TRIPLES
+    ):
+        return None
+    return list(event_rows(events))
+
+
+def place_small(batch: SmallBatch, first: int, frontier: int | None, lateness: int | None) -> PlacedRecords:
+    """The records at offsets from ``first`` on."""
+    frontiers, late, after = stamp_rows(batch.ends, frontier, lateness)
+    rows = zip(*batch, frontiers, late, strict=True)
+    records = [
+        RecordRow(offset, EVENT, id_, start, end, before, is_late, None, triples)
+        for offset, (id_, start, end, triples, before, is_late) in enumerate(rows, first)
+    ]
+    count, kinds = len(records), {EVENT: len(records)}
+    described = DataFile("", first, first + count, count, 0, kinds, sum(late), min(batch.starts), max(batch.ends))
+    return PlacedRecords(records, after, described)
+
+
+def _is_interval(start: int, end: int) -> bool:
+    return START_OF_TIME <= start <= end <= END_OF_TIME
