@@ -1,1 +1,1 @@
-"""Motet inside one Python process: batch runs and the live cloud, without Spark."""
+"""The live cloud inside one Python process, without Spark."""

@@ -1,7 +1,7 @@
-"""The way of a live cloud from records to notifications. Nothing else of the cloud knows how they are derived.
+"""How a live cloud computes notifications from records: in this process, or by the streaming pipeline.
 
-A derivation reads the log once, in order: ``resume`` brings it to where others had got, each ``advance`` takes a
-further range of offsets. What was just appended is read from memory.
+A backend reads the log once, in order: ``restore`` brings it to an offset, each ``advance`` processes the next range.
+Records that were just appended are read from memory.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Unsubscribe
 
-#: Has the notifications of all records that are there derived and committed.
+#: Computes and commits the notifications of the records appended so far.
 ProcessAvailable = Callable[[], None]
 
-#: Notifications with the offsets that made them final: many as NOTIFICATIONS, a few as they are.
+#: Notifications with their emission offsets: NOTIFICATIONS columns, or rows of a small batch.
 NotificationBatch: TypeAlias = pa.RecordBatch | list[tuple[Notification, int]]
 
 RECENT_BYTES = 64 << 20
@@ -39,7 +39,7 @@ log = logging.getLogger("motet")
 
 
 class Backend(Protocol):
-    """What the cloud asks for."""
+    """What a cloud needs to turn records into notifications."""
 
     @property
     def writes_table(self) -> bool:
@@ -48,28 +48,28 @@ class Backend(Protocol):
 
     @property
     def background(self) -> frozenset[Triple]:
-        """The background graph after what has been read."""
+        """The background graph after the processed records."""
         ...
 
     def check(self, subscriptions: Sequence[Subscription]) -> None:
-        """Refuse subscriptions that cannot be derived."""
+        """Refuse subscriptions that the engine cannot run."""
         ...
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
-        """Be as if everything below this offset had been derived."""
+        """Bring the backend to the state after the records below an offset."""
         ...
 
     def save_state(self) -> None:
-        """Keep what is remembered, so that `resume` is quick; only where it stands and if it is worth it."""
+        """Store a state snapshot, so that `restore` is quick; does nothing without state."""
         ...
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
-        """The notifications of the records from where this stands up to `stop`, by offset."""
+        """Process the records up to `stop` and return their notifications in offset order."""
         ...
 
 
 class RecentRecords:
-    """CommittedRecords that were appended a moment ago, by offset, up to some size."""
+    """The records of the latest commits, in memory, up to a size."""
 
     def __init__(self) -> None:
         self._commits: deque[tuple[int, int, int, CommittedRecords]] = deque()  # first, stop, bytes, records
@@ -79,34 +79,34 @@ class RecentRecords:
     def add(self, committed: CommitResult) -> None:
         if committed.snapshot is None:
             return
-        added = committed.snapshot.segments[-1]
+        segment = committed.snapshot.segments[-1]
         with self._lock:
-            self._commits.append((added.first, added.stop, added.size, committed.records))
-            self._bytes += added.size
+            self._commits.append((segment.first, segment.stop, segment.size, committed.records))
+            self._bytes += segment.size
             while self._bytes > RECENT_BYTES:
                 self._drop()
 
     def rows(self, first: int, stop: int) -> Sequence[RecordRow] | None:
-        """The records of `[first, stop)` when they are just a few, as Python values."""
+        """The records of `[first, stop)` as Python values, if they are one small commit."""
         with self._lock:
             begin, end, _, records = self._commits[0] if self._commits else (0, 0, 0, [])
         return records if (begin, end) == (first, stop) and isinstance(records, list) else None
 
     def batches(self, first: int, stop: int) -> list[pa.RecordBatch] | None:
-        """The records of `[first, stop)`, perhaps with some around them; None when they are not all here."""
-        found: list[pa.RecordBatch] = []
+        """The records of `[first, stop)`, perhaps with others before and after; None if some are not in memory."""
+        batches: list[pa.RecordBatch] = []
         with self._lock:
-            parts = list(self._commits)
-        for begin, end, _, records in parts:
+            commits = list(self._commits)
+        for begin, end, _, records in commits:
             if end > first and begin < stop:
                 if begin > first:
                     return None
-                found += record_batches(records)
+                batches += record_batches(records)
                 first = end
-        return found if first >= stop else None
+        return batches if first >= stop else None
 
     def prune(self, stop: int) -> None:
-        """Let go what stands before an offset."""
+        """Drop the records before an offset."""
         with self._lock:
             while self._commits and self._commits[0][1] <= stop:
                 self._drop()
@@ -116,81 +116,83 @@ class RecentRecords:
 
 
 class InProcessBackend:
-    """Derives in this process, with a kernel that remembers what may still combine."""
+    """Computes notifications in this process; its processor holds the operator state."""
 
     writes_table = False
 
     def __init__(self, lake: Lake) -> None:
         ensure_compiled()
         self._lake = lake
-        self._kernel = Processor(lateness=lake.lateness, earlier_records=self._earlier_records)
+        self._processor = Processor(lateness=lake.lateness, earlier_records=self._earlier_records)
         self._offset = 0
         self._saved_to = 0
 
     @property
     def background(self) -> frozenset[Triple]:
-        return self._kernel.background
+        return self._processor.background
 
     def check(self, subscriptions: Sequence[Subscription]) -> None:
-        self._kernel.refuse_cycles(subscriptions)
+        self._processor.refuse_cycles(subscriptions)
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
-        """The state is what the log makes it: a saved one is a shorter way there."""
+        """Restore the newest state snapshot, or start from the control records, and process the records after it."""
         first = self._restore_snapshot(stop)
         if first is None:
             first = self._restore_from_controls(snapshot, stop)
         for records in snapshot.records(first, stop):
-            self._kernel.advance(records)
+            self._processor.advance(records)
         self._offset = self._saved_to = stop
 
     def save_state(self) -> None:
-        if self._offset > self._saved_to and self._kernel.is_stateful:
-            self._lake.put_state(self._offset, self._kernel.dump())
+        if self._offset > self._saved_to and self._processor.is_stateful:
+            self._lake.put_state(self._offset, self._processor.dump())
             self._saved_to = self._offset
 
     def _restore_snapshot(self, stop: int) -> int | None:
-        """Where the newest state stands that can be read; None when there is none."""
+        """Restore the newest readable state snapshot and return its offset; None if there is none."""
         for offset, data in self._lake.state_snapshots(stop):
             try:
-                self._kernel = Processor.load(data, earlier_records=self._earlier_records)
+                self._processor = Processor.load(data, earlier_records=self._earlier_records)
             except EngineError:
-                log.exception("the state at offset %d is left alone; the log is read instead", offset)
+                log.exception(
+                    "the state snapshot at offset %d cannot be restored; using an older one or the log", offset
+                )
                 continue
             return offset
         return None
 
     def _restore_from_controls(self, snapshot: Snapshot, stop: int) -> int:
-        """Where nobody combines events yet, only control records matter; where events begin to."""
-        needed = _first_relevant_offset(snapshot, stop)
-        for records in snapshot.controls(0, needed):
-            self._kernel.advance(records)
-        self._kernel.seek(needed)
-        return needed
+        """Process only control records up to the first offset whose events matter, and return that offset."""
+        first = _first_relevant_offset(snapshot, stop)
+        for records in snapshot.controls(0, first):
+            self._processor.advance(records)
+        self._processor.seek(first)
+        return first
 
     def _earlier_records(self, stop: int) -> Iterable[pa.RecordBatch]:
         return self._lake.snapshot().records(0, stop)
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         rows = recent.rows(self._offset, stop)
-        told = self._kernel.advance_small(rows) if rows else None
-        if told is not None:
+        notifications = self._processor.advance_small(rows) if rows else None
+        if notifications is not None:
             self._offset = stop
-            return [told] if told else []
+            return [notifications] if notifications else []
         records: Iterable[pa.RecordBatch] | None = recent.batches(self._offset, stop)
         if records is None:
             records = snapshot.records(self._offset, stop)
-        found = [self._kernel.advance(_slice(batch, self._offset, stop)) for batch in records]
+        emitted = [self._processor.advance(_slice(batch, self._offset, stop)) for batch in records]
         self._offset = stop
-        return [batch for batch in found if batch.num_rows]
+        return [batch for batch in emitted if batch.num_rows]
 
 
 class PipelineBackend:
-    """Has others derive and commit, then reads what they wrote. Control records are read here, too."""
+    """Lets the pipeline compute and commit notifications, then reads them; follows the control records itself."""
 
     writes_table = True
 
-    def __init__(self, lake: Lake, derive: ProcessAvailable) -> None:
-        self._process_available = derive
+    def __init__(self, lake: Lake, process_available: ProcessAvailable) -> None:
+        self._process_available = process_available
         self._router = Processor(lateness=lake.lateness, layout=BucketLayout(1))
         self._offset = 0
 
@@ -202,7 +204,7 @@ class PipelineBackend:
         self._router.refuse_cycles(subscriptions)
 
     def save_state(self) -> None:
-        """Those who derive remember."""
+        """Nothing: the state is in the checkpoint of the pipeline."""
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
         for controls in snapshot.controls(self._offset, stop):
@@ -210,28 +212,30 @@ class PipelineBackend:
         self._offset = stop
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
-        begin = self._offset
+        first = self._offset
         while snapshot.notifications_end < stop:
             self._process_available()
             snapshot = lake.snapshot()
         self.restore(snapshot, stop)
-        return [part for batch in snapshot.notifications(begin) if (part := _before(batch, stop)).num_rows]
+        return [rows for batch in snapshot.notifications(first) if (rows := _before(batch, stop)).num_rows]
 
 
 def _first_relevant_offset(snapshot: Snapshot, stop: int) -> int:
-    """The offset from which on events matter: where the oldest subscription began that combines events and was in force
-    at the same time as one that still is, or as one that was so with another.
+    """The first offset whose events can be in the operator state at `stop`.
+
+    That is the oldest subscribe record of a composite subscription whose registration overlaps, directly or through
+    others, that of an active one: overlapping subscriptions may share state.
     """
-    needed = stop
+    relevant = stop
     ranges = [
         (subscribe.offset, stop if end is None else end)
         for subscribe, end in registrations(snapshot.control_records(Subscribe, Unsubscribe, stop=stop))
         if not is_single_event(parse_stored(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
     ]
     for first, end in sorted(ranges, key=lambda range_: -range_[1]):
-        if end == stop or end > needed:
-            needed = min(needed, first)
-    return needed
+        if end == stop or end > relevant:
+            relevant = min(relevant, first)
+    return relevant
 
 
 def _slice(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:

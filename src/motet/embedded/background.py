@@ -1,6 +1,6 @@
-"""The background graph of a live cloud: the ontology and the individuals that every event is read together with.
+"""The background graph of a live cloud: the ontology and individuals that every event is read with.
 
-A change is a record in the log and holds for the events after it.
+A change is a record of the log and applies to the events after it.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from motet.model.errors import UsageError
 from motet.ontology.axioms import owl_axioms
 from motet.ontology.load import parse_ontology
 
-#: RDF in a format that has a content type, or triples of canonical N-Triples terms.
+#: RDF text of some content type, or triples of canonical N-Triples terms.
 RdfData = str | bytes | Iterable[Triple]
 TripleSet = frozenset[Triple]
-#: Given how the graph changes, writes the change to the log.
+#: Takes a function from the old graph to the new one, appends the change to the log, returns its size.
 UpdateGraph = Callable[[Callable[[TripleSet], TripleSet]], int]
 
 
 class Background:
-    """Reached as ``cloud.background``.
+    """The background graph of a cloud, available as ``cloud.background``.
 
-    Blank nodes are named after the text they stand in: adding one text twice adds nothing, and removing that text
+    Blank nodes are named after the text that contains them: adding a text twice adds nothing, and removing the text
     removes what it added.
     """
 
-    def __init__(self, change: UpdateGraph) -> None:
-        self._change = change
+    def __init__(self, update: UpdateGraph) -> None:
+        self._update = update
 
     def add(self, data: RdfData, *, content_type: str = "text/turtle") -> int:
-        """Add what is not there yet; how many triples that was."""
+        """Add triples and return how many of them are new."""
         triples = _read_triples(data, content_type)
-        return self._change(lambda known: _check_axioms(known | triples))
+        return self._update(lambda graph: _check_axioms(graph | triples))
 
     def remove(self, data: RdfData, *, content_type: str = "text/turtle") -> int:
-        """Remove what is there; how many triples that was."""
+        """Remove triples and return how many of them were there."""
         triples = _read_triples(data, content_type)
-        return self._change(lambda known: _check_axioms(known - triples))
+        return self._update(lambda graph: _check_axioms(graph - triples))
 
 
 def _read_triples(data: RdfData, content_type: str) -> TripleSet:
@@ -52,12 +52,12 @@ def _check_triple(triple: Triple) -> Triple:
     if len(triple) != 3 or not all(isinstance(term, str) and term[:1] in '<_"' and term for term in triple):
         raise UsageError(
             f"{triple!r} is not a triple of N-Triples terms",
-            advice='write terms like "<http://example.org/room>" and "\\"5\\"^^<…>", or give RDF text',
+            advice='Write terms like "<http://example.org/room>" and "\\"5\\"^^<…>", or give RDF text',
         )
     return triple
 
 
 def _check_axioms(graph: TripleSet) -> TripleSet:
-    """The graph, if its axioms can be read: what cannot is refused before it is in the log for good."""
+    """The graph itself; raises if its axioms cannot be read, before they are in the log."""
     owl_axioms(graph)
     return graph

@@ -1,9 +1,9 @@
-"""A live event cloud over a lake: publish, subscribe, be told.
+"""The live cloud over a lake: publish events, subscribe, receive notifications.
 
-The log is the truth: subscribing and publishing append records, notifications are derived from them in log order and
-delivered at once. The notification table and the cursors of the listeners follow behind, many at a time: what a crash
-keeps from being written is derived again. A listener that was away (or killed) gets what it missed when it subscribes
-again; delivery is at least once, and a notification's id tells a repetition.
+Publishing and subscribing append records to the log; notifications are computed from them in log order and delivered
+at once. The notification table and the cursors of the listeners are written later, for many notifications at a time:
+after a crash the missing ones are computed again. A listener that was disconnected receives what it missed when it
+subscribes again. Delivery is at least once; a notification that is delivered twice has the same id.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from motet.model.records import Subscribe, Unsubscribe
 __all__ = ["Cloud", "Listener", "ProcessAvailable"]
 
 MAX_BACKLOG = 100_000  # records
-MAX_STEP_RECORDS = 65_536  # records derived together at most
-PERSIST_RECORDS = 10_000
-STATE_RECORDS = 100_000
+MAX_STEP_RECORDS = 65_536  # processed together
+PERSIST_RECORDS = 10_000  # between two writes of the notification table
 PERSIST_SECONDS = 0.25
+STATE_RECORDS = 100_000  # between two state snapshots
 
 log = logging.getLogger("motet")
 
@@ -56,9 +56,9 @@ log = logging.getLogger("motet")
 class Cloud:
     """Made by `motet.open()`. Methods may be called from several threads; listeners are called one at a time, in order.
 
-    On the embedded engine a listener has been called by the time `publish` returns. With `threaded=True` (Spark) a
-    worker thread derives and delivers, together what was published while it was busy; `publish` waits for it when it
-    is more than `backlog` records behind, `flush()` until it has done everything.
+    On the embedded engine the listeners have been called when `publish` returns. With `threaded=True`, and on Spark, a
+    worker thread computes and delivers notifications, in one step for all that was published meanwhile; `publish` waits
+    when the worker is more than `backlog` records behind, `flush()` until it has caught up.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class Cloud:
         self._recent_records = RecentRecords()
         self._committer = GroupCommitter(lake, self._recent_records.add)
         self._published = 0
-        self._processed_to: int | None = None  # derived and delivered up to here; None before the first time
+        self._processed_to: int | None = None  # notifications are delivered up to here; None at first
         self._unpersisted: list[NotificationBatch] = []  # notifications that are not in the table yet
-        self._state_saved_to = 0  # the derivation's state is kept up to about here
+        self._state_saved_to = 0  # offset of the last state snapshot, about
         self._persisted_to = 0  # the table and the cursors are written up to here
-        self._controls = ControlState()  # the subscriptions in force, as far as read
+        self._controls = ControlState()  # of the records read so far, for the active subscriptions
         self._controls_to = 0
         self._lock = threading.RLock()
         self._is_advancing = False
-        self._persist_scheduled = False  # something is to be settled, and the settler knows
+        self._persist_scheduled = False  # the persister has been woken
         self._worker = Worker(self._advance) if threaded else None
         self._persister = Worker(self._try_persist, delay=PERSIST_SECONDS)
 
@@ -106,18 +106,18 @@ class Cloud:
     ) -> Receipt:
         """Append the events of one request, all or none; on disk when this returns, unless the lake is not durable.
 
-        A DecodeError names what is wrong with the first event that cannot be taken; then none was.
+        A `DecodeError` says what is wrong with the first event that is rejected; then no event is appended.
         """
         body = data.encode() if isinstance(data, str) else data
-        plain = event_id is None and not headers
-        events: EventInput | None = decode_small(body, content_type) if plain else None
+        has_only_body = event_id is None and not headers
+        events: EventInput | None = decode_small(body, content_type) if has_only_body else None
         if events is None:
             events = _accepted_events(decode_bytes(body, content_type, event_id=event_id, headers=headers))
         self._wait_for_room()
-        appended = self._committer.append(events, now=time.time_ns() // 1000)
-        self._published += appended.accepted
+        receipt = self._committer.append(events, now=time.time_ns() // 1000)
+        self._published += receipt.accepted
         self._process_new()
-        return appended
+        return receipt
 
     def subscribe(
         self, subscription: str | Subscription, listener: Listener, *, syntax: str = "motet"
@@ -130,47 +130,47 @@ class Cloud:
         subscriptions = parse(subscription, syntax=syntax) if isinstance(subscription, str) else (subscription,)
         with self._lock:
             self._current_offset(self.lake.snapshot())
-            self._backend.check(subscriptions)  # refuses what cannot be run, before anything is written
-            known = self._active()
+            self._backend.check(subscriptions)  # before anything is written
+            active = self._active()
             for requested in subscriptions:
-                _refuse_change(requested, known)
-            new = {one.name: to_text(one) for one in subscriptions if one.name not in known}
-            cursors = self.lake.cursors(one.name for one in subscriptions if one.name in known)
-            reached = self._current_offset(self.lake.snapshot())
+                _refuse_change(requested, active)
+            new = {requested.name: to_text(requested) for requested in subscriptions if requested.name not in active}
+            cursors = self.lake.cursors(requested.name for requested in subscriptions if requested.name in active)
+            processed_to = self._current_offset(self.lake.snapshot())
             first = self.lake.subscribe_all(new) if new else 0
             for name, cursor in cursors.items():
-                self._dispatcher.add(name, listener, max(known[name].offset, cursor), reached)
+                self._dispatcher.add(name, listener, max(active[name].offset, cursor), processed_to)
             for offset, name in enumerate(new, first):
-                self._dispatcher.add(name, listener, offset, reached)
+                self._dispatcher.add(name, listener, offset, processed_to)
         self._process_new()
         return tuple(requested.name for requested in subscriptions)
 
     def unsubscribe(self, name: str) -> None:
-        """End a subscription; nothing is delivered once this has returned."""
+        """End a subscription; nothing is delivered after this has returned."""
         with self._lock:
             if name not in self._active():
-                raise UsageError(f"no subscription {name!r} is in force", advice="`motet inspect` lists them.")
+                raise UsageError(f"there is no active subscription {name!r}", advice="`motet inspect` lists them.")
             self._dispatcher.remove(name)
             self.lake.unsubscribe(name)
         self._process_new()
 
     def tick(self, instant: int) -> None:
-        """Promise that no event which ends before this instant (microseconds) will come any more."""
+        """Advance the frontier to an instant in microseconds: events that end before it are late from now on."""
         self.lake.tick(instant)
         self._process_new()
 
     def statistics(self) -> dict[str, object]:
-        """What this cloud has done since it was opened, and how many records it is behind."""
-        reached = self._persisted_to if self._processed_to is None else self._processed_to
-        counts = {"published": self._published, "derived": reached, "settled": self._persisted_to}
+        """Counts since the cloud was opened, the offsets it has reached, and its backlog in records."""
+        processed_to = self._persisted_to if self._processed_to is None else self._processed_to
+        counts = {"published": self._published, "derived": processed_to, "settled": self._persisted_to}
         return {
             **counts,
-            "backlog": max(self.lake.snapshot().next_offset - reached, 0),
+            "backlog": max(self.lake.snapshot().next_offset - processed_to, 0),
             **self._dispatcher.statistics(),
         }
 
     def flush(self) -> None:
-        """Return when everything published so far has been derived, delivered and written down."""
+        """Return when the notifications of all published events are delivered and stored."""
         self.lake.snapshot()
         if self._worker:
             self._worker.flush()
@@ -179,7 +179,7 @@ class Cloud:
         self._persist()
 
     def close(self) -> None:
-        """Deliver what is left, write everything down and stop. Safe to call twice."""
+        """Deliver and store the remaining notifications, then stop. Safe to call twice."""
         worker, self._worker = self._worker, None
         try:
             if worker:
@@ -198,7 +198,7 @@ class Cloud:
         self.close()
 
     def _change_background(self, change: Callable[[frozenset[Triple]], frozenset[Triple]]) -> int:
-        """Write what a change makes of the background graph, all or nothing; how many triples came or went."""
+        """Append the changes that a function makes to the background graph, and return their number."""
         with self._lock:
             self.lake.snapshot()
             self._advance()
@@ -210,14 +210,14 @@ class Cloud:
         return len(after ^ before)
 
     def _active(self) -> Mapping[str, Subscribe]:
-        """The subscriptions in force, of this and of other processes, by name."""
+        """The active subscriptions by name, also those of other processes."""
         snapshot = self.lake.snapshot()
         self._controls.apply_all(snapshot.control_records(Subscribe, Unsubscribe, first=self._controls_to))
         self._controls_to = snapshot.next_offset
         return dict(self._controls.subscriptions)
 
     def _wait_for_room(self) -> None:
-        """Wait until the worker is less than a backlog behind."""
+        """Wait until the worker is less than the maximal backlog behind."""
         if self._worker:
             self._worker.wait_for(
                 lambda: self.lake.cached_snapshot().next_offset - (self._processed_to or 0) < self._max_backlog
@@ -230,9 +230,9 @@ class Cloud:
             self._advance()
 
     def _advance(self) -> None:
-        """Derive and deliver what is known of the log: after a commit that is all; others first look for newer."""
+        """Process the records of the cached snapshot, which has those of this process's commits, and deliver."""
         with self._lock:
-            if self._is_advancing:  # a listener has published or subscribed: the loop around its call goes on
+            if self._is_advancing:  # called by a listener: the loop that called it continues
                 return
             self._is_advancing = True
             try:
@@ -242,7 +242,7 @@ class Cloud:
                 self._is_advancing = False
 
     def _step(self, snapshot: Snapshot) -> bool:
-        """Derive and deliver a part of a version's log; False when there is nothing left of it."""
+        """Process the next records of a snapshot and deliver their notifications; False when none are left."""
         first = self._current_offset(snapshot)
         if self._dispatcher.is_behind:
             self._persist()
@@ -251,10 +251,10 @@ class Cloud:
         if stop <= first:
             return self._dispatcher.is_behind
         try:
-            found = self._backend.advance(self.lake, snapshot, stop, self._recent_records)
-            self._unpersisted += [] if self._backend.writes_table else found
-            self._dispatcher.deliver(found)
-        except BaseException:  # the derivation is somewhere between the two offsets: the next step begins anew
+            notifications = self._backend.advance(self.lake, snapshot, stop, self._recent_records)
+            self._unpersisted += [] if self._backend.writes_table else notifications
+            self._dispatcher.deliver(notifications)
+        except BaseException:  # the backend may have processed some of the records: restore it
             self._reset()
             raise
         self._recent_records.prune(stop)
@@ -268,14 +268,14 @@ class Cloud:
         self._processed_to, self._unpersisted = None, []
 
     def _current_offset(self, snapshot: Snapshot) -> int:
-        """Where this cloud has got; at first, where the notification table ends."""
+        """The offset up to which records are processed; at first the end of the notification table."""
         if self._processed_to is None:
             self._backend.restore(snapshot, snapshot.notifications_end)
             self._processed_to = self._persisted_to = self._state_saved_to = snapshot.notifications_end
         return self._processed_to
 
     def _schedule_persist(self) -> None:
-        """After a step: see to it that it gets written down."""
+        """Store the notifications of a step: now if there are many records, else after a delay."""
         if self._worker:
             self._worker.notify_progress()
         if (self._processed_to or 0) - self._persisted_to >= PERSIST_RECORDS:
@@ -287,65 +287,65 @@ class Cloud:
     def _try_persist(self) -> None:
         try:
             self._persist()
-        except MotetError:  # nothing is lost: it is tried again, and what is not written is derived again
-            log.exception("the notifications could not be written down")
+        except MotetError:  # nothing is lost: it is tried again, or the notifications are computed again
+            log.exception("the notifications could not be stored")
 
     def _persist(self) -> None:
-        """Write down the notifications that have been delivered, and that they have been."""
+        """Write the delivered notifications to the table, and the cursors of their subscriptions."""
         with self._lock:
             self._persist_scheduled = False
-            reached = self._processed_to
-            if reached is None or reached == self._persisted_to:
+            stop = self._processed_to
+            if stop is None or stop == self._persisted_to:
                 return
-            while (first := self.lake.snapshot().notifications_end) < reached:  # one process writes a range
-                self.lake.commit_notifications(_to_table(self._unpersisted, first, reached), first, reached)
-            self._persisted_to = reached
-            if reached - self._state_saved_to >= STATE_RECORDS:
+            while (first := self.lake.snapshot().notifications_end) < stop:  # of several processes, one writes a range
+                self.lake.commit_notifications(_to_table(self._unpersisted, first, stop), first, stop)
+            self._persisted_to = stop
+            if stop - self._state_saved_to >= STATE_RECORDS:
                 self._save_state()
-            self._unpersisted = [found for found in self._unpersisted if _last_offset(found) >= reached]
-            if told := self._dispatcher.drain_notified():
-                self._advance_cursors(told, reached)
+            self._unpersisted = [batch for batch in self._unpersisted if _last_offset(batch) >= stop]
+            if notified := self._dispatcher.drain_notified():
+                self._advance_cursors(notified, stop)
 
     def _save_state(self) -> None:
-        """Keep what the derivation remembers: the next process need not read the log again."""
+        """Store a state snapshot, so that the next process need not read the whole log."""
         self._backend.save_state()
         self._state_saved_to = self._persisted_to
 
-    def _advance_cursors(self, told: set[str], reached: int) -> None:
+    def _advance_cursors(self, notified: set[str], offset: int) -> None:
         try:
-            self.lake.advance_cursors(dict.fromkeys(told, reached))
+            self.lake.advance_cursors(dict.fromkeys(notified, offset))
         except MotetError:
-            self._dispatcher.requeue(told)
+            self._dispatcher.requeue(notified)
             raise
 
 
-def _accepted_events(parts: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
-    """The events of a request none of which was rejected."""
+def _accepted_events(decoded: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
+    """The events of a request; raises the first rejection."""
     batches = []
-    for part in parts:
-        if part.rejected:
-            raise part.rejected[0]
-        batches.append(part.events)
+    for batch in decoded:
+        if batch.rejected:
+            raise batch.rejected[0]
+        batches.append(batch.events)
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
 
 
-def _last_offset(found: NotificationBatch) -> int:
-    return found[-1][1] if isinstance(found, list) else int(found.column("offset")[-1].as_py())
+def _last_offset(batch: NotificationBatch) -> int:
+    return batch[-1][1] if isinstance(batch, list) else int(batch.column("offset")[-1].as_py())
 
 
-def _to_table(unsettled: Sequence[NotificationBatch], first: int, stop: int) -> pa.Table:
+def _to_table(notifications: Sequence[NotificationBatch], first: int, stop: int) -> pa.Table:
     batches: list[pa.RecordBatch] = []
-    for are_few, group in groupby(unsettled, lambda found: isinstance(found, list)):
-        together = list(group)
-        batches += [notification_batch(chain.from_iterable(together))] if are_few else together
+    for are_rows, group in groupby(notifications, lambda batch: isinstance(batch, list)):
+        consecutive = list(group)
+        batches += [notification_batch(chain.from_iterable(consecutive))] if are_rows else consecutive
     table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
     offsets = table["offset"]
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))
 
 
-def _refuse_change(subscription: Subscription, known: Mapping[str, Subscribe]) -> None:
-    if subscription.name in known and parse(known[subscription.name].text) != (subscription,):
+def _refuse_change(subscription: Subscription, active: Mapping[str, Subscribe]) -> None:
+    if subscription.name in active and parse(active[subscription.name].text) != (subscription,):
         raise UsageError(
-            f"subscription {subscription.name!r} is in force with another text",
+            f"subscription {subscription.name!r} is active with another text",
             advice="Unsubscribe it first, or give the new one another name.",
         )

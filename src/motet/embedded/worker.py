@@ -1,4 +1,4 @@
-"""One thread that does the work it is woken for, and hands its failure to whoever waits for it."""
+"""A background thread that runs one task on request and passes its failure to the threads that wait for it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class Worker:
-    """Calls its work after each `wake`, once for several that come together; with a delay, so many seconds later."""
+    """Runs a task after each `wake`, once for all calls before it starts; with a delay, that many seconds later."""
 
-    def __init__(self, work: Callable[[], None], *, delay: float = 0) -> None:
-        self._work = work
+    def __init__(self, task: Callable[[], None], *, delay: float = 0) -> None:
+        self._task = task
         self._delay = delay
         self._changed = threading.Condition()
         self._requested = 0
@@ -30,16 +30,16 @@ class Worker:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is the work itself."""
+        """Whether the caller runs in the worker's thread."""
         return threading.current_thread() is self._thread
 
     def notify_progress(self) -> None:
-        """Have those who wait look again."""
+        """Make waiting threads check their conditions again."""
         with self._changed:
             self._changed.notify_all()
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds that the work brings about; the work itself cannot wait for itself."""
+        """Wait until a condition holds that the task fulfils; returns at once in the worker's own thread."""
         if self.is_current:
             return
         with self._changed:
@@ -48,14 +48,14 @@ class Worker:
                 raise self._failure
 
     def flush(self) -> None:
-        """Wait until everything asked for so far is done."""
+        """Wait until all requests so far are done, without the delay."""
         target = self._requested
         self._skip_delay = True
         self.notify_progress()
         self.wait_for(lambda: self._done >= target)
 
     def close(self) -> None:
-        """Do what is left, then end."""
+        """Finish all requests, then end the thread."""
         try:
             self.flush()
         finally:
@@ -64,7 +64,7 @@ class Worker:
                 self._thread.join()
 
     def stop(self) -> None:
-        """End after the work that is under way, and do not wait for that: it may need what the caller holds."""
+        """End the thread after the current run, without waiting for it: it may need a lock of the caller."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -76,14 +76,14 @@ class Worker:
                 self._changed.wait_for(lambda: self._closed or self._skip_delay, self._delay)
                 if self._closed:
                     return
-                asked, self._skip_delay = self._requested, False
+                target, self._skip_delay = self._requested, False
             try:
-                self._work()
-            except BaseException as error:  # noqa: BLE001  (handed to the caller of flush or close)
+                self._task()
+            except BaseException as error:  # noqa: BLE001  (raised again by wait_for)
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()
                 return
             with self._changed:
-                self._done = asked
+                self._done = target
                 self._changed.notify_all()

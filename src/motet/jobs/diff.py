@@ -31,7 +31,7 @@ def edit_status(old: Sequence[Subscription], new: Sequence[Subscription]) -> dic
     """What has become of each subscription, by name: edited, added, removed or unchanged.
 
     >>> from motet.language.parse import parse
-    >>> status(parse("SUBSCRIPTION s EVENT a WHEN a"), parse("SUBSCRIPTION t EVENT a WHEN a"))
+    >>> edit_status(parse("SUBSCRIPTION s EVENT a WHEN a"), parse("SUBSCRIPTION t EVENT a WHEN a"))
     {'s': 'removed', 't': 'added'}
     """
     before, after = {one.name: one for one in old}, {one.name: one for one in new}
@@ -57,7 +57,7 @@ def notification_changes(old: Iterable[Notification], new: Iterable[Notification
     """What two sorted lists do not share; neither is kept in memory.
 
     >>> old, new = (Notification(name, 0, 0, (), ()) for name in "ab")
-    >>> [(change.gained, change.notification.subscription) for change in changes([old], [new])]
+    >>> [(change.gained, change.notification.subscription) for change in notification_changes([old], [new])]
     [(False, 'a'), (True, 'b')]
     """
     before, after = iter(old), iter(new)

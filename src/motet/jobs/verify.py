@@ -134,7 +134,7 @@ def first_difference(derived: list[TableRow], stored: list[TableRow]) -> TableDi
     """The first one between the rows of a link.
 
     >>> mine, theirs = (7, '{"id": "1", "subscription": "s"}'), (9, '{"id": "2", "subscription": "s"}')
-    >>> difference([mine], [mine, theirs]).kind, difference([mine], [theirs]).kind
+    >>> first_difference([mine], [mine, theirs]).kind, first_difference([mine], [theirs]).kind
     ('extra', 'missing')
     """
     missing = sorted((Counter(derived) - Counter(stored)).elements())
