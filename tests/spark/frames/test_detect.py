@@ -217,19 +217,19 @@ def test_a_stream_finds_what_a_batch_finds(spark: SparkSession, tmp_path: Path) 
         ("EVENT a { ?a :rom ?r } WHEN a", {}, "no column 'rom'"),
         ("EVENT a { ?a :room ?r } WHEN a", {"start": "when"}, "no column 'when'"),
         ("EVENT a { ?a :room ?r } WHEN a", {"start": "room"}, "'room' is string, not a timestamp"),
-        ("EVENT a { ?a :list ?r } WHEN a", {}, "'list' is array<string>, not a plain value"),
+        ("EVENT a { ?a :list ?r } WHEN a", {}, "'list' is array<string>, not a simple value"),
         ("EVENT a { ?a :room ?r } WHENN a", {}, "line 1, column 25: 'WHENN' cannot stand here"),
-        ("EVENT a { ?a <urn:room> ?r } WHEN a", {}, "asks for <urn:room>, which is no column"),
-        ("EVENT a { ?a ?p ?r } WHEN a", {}, "leaves open which column"),
-        ("EVENT a : :Alarm WHEN a", {}, "asks for a class, and rows have none"),
-        ("EVENT a WHEN a CONSTRUCT { ?this :room 1 }", {}, "delivers something else"),
+        ("EVENT a { ?a <urn:room> ?r } WHEN a", {}, "tests <urn:room>, which is not a column"),
+        ("EVENT a { ?a ?p ?r } WHEN a", {}, "does not name the column it tests"),
+        ("EVENT a : :Alarm WHEN a", {}, "has a class, and rows have none"),
+        ("EVENT a WHEN a CONSTRUCT { ?this :room 1 }", {}, "does not deliver variables"),
         ('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN a', {}, "has SINCE"),
         ("EVENT a { ?a :room ?end } WHEN a", {}, "\\?end cannot be a column of the result"),
         ("EVENT a WHEN a", {"by": "room"}, "`by` belongs to `events`"),
         ("a BEFOR b", {"events": {"a": "n = 1", "b": "n = 2"}}, "line 1, column 3: 'BEFOR' cannot stand here"),
         ("a", {"events": {"a": "n = 1", "b": "n = 2"}}, "'b'"),
-        ("a", {"events": {}}, "no events to combine"),
-        ("a", {"events": {"a": "nn = 1"}}, "condition of event 'a' means nothing to Spark"),
+        ("a", {"events": {}}, "`events` is empty"),
+        ("a", {"events": {"a": "nn = 1"}}, "Spark refuses the condition of event 'a'"),
         ("a", {"events": {"a": "n"}}, "condition of event 'a' is bigint, not boolean"),
         ("a", {"events": {"a": "n = 1"}, "by": "a"}, "'a' cannot be a variable"),
     ],
@@ -245,7 +245,7 @@ def test_a_stream_says_how_late_its_rows_may_be(spark: SparkSession) -> None:
     """Once: as a lateness, or as a watermark on its time."""
     stream = spark.readStream.format("rate").load()
     pattern = "EVENT a { ?a :value 1 } WHEN a"
-    with pytest.raises(UsageError, match="nothing says how late"):
+    with pytest.raises(UsageError, match="neither a lateness nor a watermark"):
         detect(stream, pattern, start="timestamp")
     marked = stream.withWatermark("timestamp", "1 second")
     with pytest.raises(UsageError, match="watermark on 'timestamp' already"):

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from motet.model.errors import EngineError
 from motet.model.terms import XSD
 from motet.spark.frames.query import parse_subscriptions
-from motet.spark.frames.run import DetectArriving, DetectSorted, TaskSpec
+from motet.spark.frames.run import BatchDetect, StreamDetect, TaskSpec
 from motet.spark.stream import state_store as keeping
 
 LEAVES = "EVENT a { ?a :room ?r ; :kind 'a' } EVENT b { ?b :room ?r ; :kind 'b' OPTIONAL { ?b :level ?l } }"
@@ -100,7 +100,7 @@ def day(work_: TaskSpec, count: int) -> Rows:
 
 def in_batch(work_: TaskSpec, rows: Rows) -> Matches:
     table = pa.Table.from_pylist(sorted(rows, key=lambda row: (row["end"], row["id"])))
-    found = DetectSorted(work_)(iter(table.to_batches(max_chunksize=7)))
+    found = BatchDetect(work_)(iter(table.to_batches(max_chunksize=7)))
     return sorted(tuple(map(str, row.values())) for batch in found for row in batch.to_pylist())
 
 
@@ -109,7 +109,7 @@ def as_stream(work_: TaskSpec, rows: Rows, handle: Handle, restart: Callable[[],
     told: list[pd.DataFrame] = []
     watermark = 0
     for begin in range(0, len(rows) + 20, 10):
-        processor = DetectArriving(work_, 4)
+        processor = StreamDetect(work_, 4)
         processor.init(cast(StatefulProcessorHandle, handle))
         part = rows[begin : begin + 10]
         if part:
@@ -129,7 +129,7 @@ def frames(rows: Rows) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame(rows[4:])
 
 
-@pytest.mark.parametrize("restart", [lambda: None, keeping._running.clear], ids=["going on", "from the state"])
+@pytest.mark.parametrize("restart", [lambda: None, keeping._cache.clear], ids=["going on", "from the state"])
 def test_a_stream_means_what_a_batch_means(restart: Callable[[], None]) -> None:
     """In whatever order rows come within the lateness, and whether or not a process still has the kernel."""
     wanted = work()
@@ -145,7 +145,7 @@ def test_state_of_another_question_is_refused() -> None:
     """A checkpoint goes on only with the pattern, columns and buckets it was begun with."""
     wanted, handle = work(), Handle()
     as_stream(wanted, day(wanted, 10), handle, lambda: None)
-    processor = DetectArriving(wanted, 5)
+    processor = StreamDetect(wanted, 5)
     processor.init(cast(StatefulProcessorHandle, handle))
     with pytest.raises(EngineError, match="belongs to another pattern"):
         list(processor.handleExpiredTimer((0,), Now(0), None))

@@ -48,7 +48,7 @@ def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
         (["/lake"], 9, "has 8 buckets, not 9"),
         (["/moved"], None, "belongs to /lake, not to /moved"),
         (["/lake", "/more"], None, "belongs to /lake, not to /lake and /more"),
-        (["/lake"], 0, "0 buckets hold nothing"),
+        (["/lake"], 0, "--buckets must be at least 1, not 0"),
     ],
 )
 def test_a_start_that_does_not_go_with_the_checkpoint_is_refused(
@@ -68,7 +68,7 @@ def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: st
     (tmp_path / METADATA_FILE).write_text(json.dumps(note | {version: 99}))
     with pytest.raises(EngineError, match="another version") as refusal:
         open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
-    assert "derives its state from the log" in str(refusal.value)
+    assert "rebuilds its state from the log" in str(refusal.value)
 
 
 @pytest.mark.parametrize("file", [METADATA_FILE, "offsets/1", "commits/1", "offsets/0", "metadata"])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from motet.engine.state.format import state_error
 from motet.spark.stream.errors import describe_failure
 
 CHECKPOINT = Path("/lake/checkpoint")
 FAILED = "[STREAM_FAILED] Query [id = 1] terminated with exception: {} SQLSTATE: XXKST\n=== Streaming Query ===\n"
-AGAIN = "  Start it again: it goes on where it was. `motet doctor` shows what this machine has."
+AGAIN = "  Start it again: it continues from its checkpoint. `motet doctor` checks this machine."
 WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
 \tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2935)
 Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -69,8 +70,8 @@ def test_what_comes_through_the_gateway_is_named_too() -> None:
         ("Caused by: org.rocksdb.RocksDBException: Bad table magic number", "RocksDBException: Bad table magic"),
         ("Caused by: a.B: cannot parse /lake/checkpoint/metadata", "B: cannot parse /lake/checkpoint/metadata"),
         (
-            WORKER.format("motet.model.errors.EngineError: the saved state of the detector is damaged\n  delete it"),
-            "EngineError: the saved state of the detector is damaged",
+            WORKER.format(f"motet.model.errors.EngineError: {state_error('is damaged')}"),
+            "EngineError: the state snapshot is damaged",
         ),
     ],
 )
@@ -99,4 +100,4 @@ def test_a_second_pipeline_is_told_of_the_first() -> None:
 
 def test_an_error_without_words_is_an_error() -> None:
     """Rather than none."""
-    assert str(describe_failure(RuntimeError(), CHECKPOINT)) == f"the pipeline stopped: Spark does not say why\n{AGAIN}"
+    assert str(describe_failure(RuntimeError(), CHECKPOINT)) == f"the pipeline stopped: Spark gives no reason\n{AGAIN}"

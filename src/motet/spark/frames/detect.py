@@ -1,4 +1,4 @@
-"""``motet.spark.detect``: which rows of a DataFrame, put together, make the pattern?"""
+"""``motet.spark.detect``: finds the matches of a pattern over the rows of a DataFrame, batch or streaming."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from motet.spark.frames.query import (
     parse_subscriptions,
 )
 from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, types_of
-from motet.spark.frames.run import TaskSpec, detect_arriving, detect_sorted
+from motet.spark.frames.run import TaskSpec, detect_batch, detect_stream
 from motet.spark.frames.values import datatype
 
-WATERMARK = "spark.watermarkDelayMs"  # where Spark notes it, in the metadata of the column
-RESULT = ("subscription", "start", "end", "events")
+WATERMARK = "spark.watermarkDelayMs"  # Spark's key in the metadata of the column
+RESULT_COLUMNS = ("subscription", "start", "end", "events")
 
 
-def detect(  # noqa: PLR0913  (each is a choice of its own)
+def detect(  # noqa: PLR0913  (independent options)
     df: DataFrame,
     pattern: str,
     *,
@@ -36,7 +36,7 @@ def detect(  # noqa: PLR0913  (each is a choice of its own)
     by: str | Sequence[str] = (),
     start: str = "start",
     end: str | None = None,
-    id: str | None = None,  # noqa: A002  (the word for it)
+    id: str | None = None,  # noqa: A002  (the usual name)
     lateness: str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
@@ -52,86 +52,85 @@ def detect(  # noqa: PLR0913  (each is a choice of its own)
 
         detect(df, "EVENT a { ?a :room ?r ; :celsius ?c FILTER(?c > 50) } WHEN a{3} WITHIN 1 min SELECT ?r")
 
-    The result has ``start`` and ``end`` of the match, ``events`` (the values of column ``id`` of its rows; made up
+    The result has ``start`` and ``end`` of the match, ``events`` (the values of column ``id`` of its rows, random
     without one) and a column for each selected variable. A stream needs a ``lateness``, or a watermark on its time.
-    ``buckets`` says over how many parts the work is spread; Spark's shuffle partitions are the default.
+    ``buckets`` is the number of hash partitions; the default is Spark's shuffle partitions.
     """
-    question, conditions = _asked(df, pattern, events, [by] if isinstance(by, str) else list(by))
-    reading = EventColumns(start, end, id)
-    check_columns(df, question, reading)
-    _check_results(question)
+    query, conditions = _parse(df, pattern, events, [by] if isinstance(by, str) else list(by))
+    event_columns = EventColumns(start, end, id)
+    check_columns(df, query, event_columns)
+    _check_output(query)
     count = buckets or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     types = types_of(df)
-    work = TaskSpec(question, tuple(datatype(types[name]) or "" for name in question.columns))
-    late = _lateness(df, end or start, lateness) if df.isStreaming else None
-    placed = routed_rows(df, question, reading, conditions, count, late)
-    found = detect_arriving(placed, work, count) if df.isStreaming else detect_sorted(placed, work, count)
-    return _result(found, question, types, id)
+    spec = TaskSpec(query, tuple(datatype(types[name]) or "" for name in query.columns))
+    watermark_delay = _lateness(df, end or start, lateness) if df.isStreaming else None
+    rows = routed_rows(df, query, event_columns, conditions, count, watermark_delay)
+    matches = detect_stream(rows, spec, count) if df.isStreaming else detect_batch(rows, spec, count)
+    return _result(matches, query, types, id)
 
 
-def _asked(
+def _parse(
     df: DataFrame, pattern: str, events: Mapping[str, str | Column] | None, by: Sequence[str]
 ) -> tuple[FrameQuery, Conditions]:
     if events is None:
         if by:
             raise UsageError("`by` belongs to `events`", advice="join by a shared variable: ?a :room ?r … ?b :room ?r")
         return parse_subscriptions(pattern), {}
-    question = parse_pattern(pattern, list(events), by, df.columns)
-    return question, {name: _condition(df, name, condition) for name, condition in events.items()}
+    query = parse_pattern(pattern, list(events), by, df.columns)
+    return query, {name: _condition(df, name, condition) for name, condition in events.items()}
 
 
 def _condition(df: DataFrame, event: str, condition: str | Column) -> Column:
-    """A condition that Spark understands and that is true or false."""
+    """The column of a condition; it must be boolean."""
     try:
         column = f.expr(condition) if isinstance(condition, str) else condition
-        (found,) = df.select(column).schema.fields
+        (field,) = df.select(column).schema.fields
     except PySparkException as error:
         raise UsageError(
-            f"the condition of event {event!r} means nothing to Spark: {error}", advice="use SQL over the columns"
+            f"Spark refuses the condition of event {event!r}: {error}", advice="use SQL over the columns"
         ) from error
-    if found.dataType.simpleString() != "boolean":
-        kind = found.dataType.simpleString()
-        raise UsageError(f"the condition of event {event!r} is {kind}, not boolean", advice="compare it with something")
+    if (type_name := field.dataType.simpleString()) != "boolean":
+        raise UsageError(f"the condition of event {event!r} is {type_name}, not boolean", advice="add a comparison")
     return column
 
 
-def _check_results(question: FrameQuery) -> None:
-    for one in question.output:
-        if one.name in RESULT:
-            advice = f"the result has a column of that name already; SELECT another variable than ?{one.name}"
-            raise UsageError(f"?{one.name} cannot be a column of the result", advice=advice)
+def _check_output(query: FrameQuery) -> None:
+    for variable in query.output:
+        if variable.name in RESULT_COLUMNS:
+            advice = f"the result has a column of that name already; SELECT another variable than ?{variable.name}"
+            raise UsageError(f"?{variable.name} cannot be a column of the result", advice=advice)
 
 
 def _lateness(df: DataFrame, time: str, lateness: str | None) -> str | None:
-    """How late rows may come, unless the DataFrame says it by a watermark on its time; Spark allows only one."""
-    marked = [field.name for field in df.schema.fields if WATERMARK in field.metadata]
-    if marked and (lateness is not None or marked != [time]):
+    """The lateness of a stream; None if its time has a watermark already, of which Spark allows only one."""
+    watermarked = [field.name for field in df.schema.fields if WATERMARK in field.metadata]
+    if watermarked and (lateness is not None or watermarked != [time]):
         advice = f"leave `lateness` out and have the watermark on {time!r}, or leave the watermark out"
-        raise UsageError(f"the DataFrame has a watermark on {', '.join(map(repr, marked))} already", advice=advice)
-    if not marked and lateness is None:
+        raise UsageError(f"the DataFrame has a watermark on {', '.join(map(repr, watermarked))} already", advice=advice)
+    if not watermarked and lateness is None:
         advice = f"give lateness='10 seconds', or call df.withWatermark({time!r}, '10 seconds') before"
-        raise UsageError("nothing says how late rows of this stream may come", advice=advice)
+        raise UsageError("the stream has neither a lateness nor a watermark", advice=advice)
     return lateness
 
 
-def _result(found: DataFrame, question: FrameQuery, types: Mapping[str, DataType], id_: str | None) -> DataFrame:
-    """Rows of MATCHED as users see them."""
+def _result(matches: DataFrame, query: FrameQuery, types: Mapping[str, DataType], id_: str | None) -> DataFrame:
+    """Rows of MATCHES as users see them."""
     id_type = types[id_] if id_ else StringType()
     columns = [f.timestamp_micros(name).alias(name) for name in ("start", "end")]
     columns.append(f.col("events").cast(f"array<{id_type.simpleString()}>").alias("events"))
-    for place, one in enumerate(question.output):
-        type_ = _type(one, types, id_type)
-        columns.append(f.col("values")[place].cast(type_).alias(one.name))
-    return found.select(*([f.col("subscription")] if question.is_named else []), *columns)
+    for index, variable in enumerate(query.output):
+        type_ = _type(variable, types, id_type)
+        columns.append(f.col("values")[index].cast(type_).alias(variable.name))
+    return matches.select(*([f.col("subscription")] if query.is_named else []), *columns)
 
 
-def _type(shown: OutputVariable, types: Mapping[str, DataType], id_type: DataType) -> DataType:
-    """That of the columns a variable is read from; text where they differ, or there is another source."""
-    found = {_source_type(source, types, id_type) for source in shown.sources}
-    return found.pop() if len(found) == 1 else StringType()
+def _type(variable: OutputVariable, types: Mapping[str, DataType], id_type: DataType) -> DataType:
+    """The type of the columns a variable is read from; string if they differ or it has another origin."""
+    origin_types = {_origin_type(origin, types, id_type) for origin in variable.origins}
+    return origin_types.pop() if len(origin_types) == 1 else StringType()
 
 
-def _source_type(source: str, types: Mapping[str, DataType], id_type: DataType) -> DataType:
-    if source.startswith(COLUMN):
-        return types[column_name(source)]
-    return {ROW: id_type, TIME: TimestampType()}.get(source, StringType())
+def _origin_type(origin: str, types: Mapping[str, DataType], id_type: DataType) -> DataType:
+    if origin.startswith(COLUMN):
+        return types[column_name(origin)]
+    return {ROW: id_type, TIME: TimestampType()}.get(origin, StringType())

@@ -1,7 +1,7 @@
-"""A DataFrame as rows that can be spread: which roles each row has, where it goes, when it was, and what it says.
+"""The rows of a DataFrame with their roles, buckets, times and values, computed by Spark before the shuffle.
 
-All of this is Spark's own work, before any shuffle; a row that is in no role goes nowhere. A row whose roles have
-different keys goes to several buckets, and has in each the roles that belong there.
+Rows without a role are dropped. A row whose roles have different keys goes to several buckets, and has in each the
+roles that are routed there.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from motet.spark.frames.values import datatype, row_iri, text
 
 BUCKET, ID, START, END, TIME = "bucket", "id", "start", "end", "time"
 
-_TIME = "__motet_time"  # the end of a row, among the columns of the user
+_TIME = "__motet_time"  # the end of a row, beside the columns of the user
 
 Conditions = Mapping[str, Column]  # by event
 
 
 @dataclass(frozen=True)
 class EventColumns:
-    """Which columns say when a row was, and which row it is."""
+    """The columns with the times and the id of a row."""
 
     start: str
     end: str | None = None  # None: rows are points in time
-    id: str | None = None  # None: rows get ids
+    id: str | None = None  # None: rows get random ids
 
 
-def role_name(number: int) -> str:
-    return f"role{number}"
+def role_name(index: int) -> str:
+    return f"role{index}"
 
 
-def text_name(number: int) -> str:
-    return f"text{number}"
+def text_name(index: int) -> str:
+    return f"text{index}"
 
 
 def column(name: str) -> Column:
-    """By its very name, dots and all."""
+    """The column of a name that may contain dots and backticks."""
     return f.col("`" + name.replace("`", "``") + "`")
 
 
@@ -52,94 +52,99 @@ def types_of(df: DataFrame) -> dict[str, DataType]:
     return {field.name: field.dataType for field in df.schema.fields}
 
 
-def check_columns(df: DataFrame, question: FrameQuery, reading: EventColumns) -> None:
-    """Refuse columns that are not there or cannot be used."""
+def check_columns(df: DataFrame, query: FrameQuery, event_columns: EventColumns) -> None:
+    """Refuse columns that are missing or have an unsuitable type."""
     types = types_of(df)
-    wanted = [reading.start, *([reading.end] if reading.end else []), *([reading.id] if reading.id else [])]
-    for name in (*wanted, *question.columns):
+    for name in (*filter(None, (event_columns.start, event_columns.end, event_columns.id)), *query.columns):
         if name not in types:
             raise UsageError(f"the DataFrame has no column {name!r}", advice=f"it has {', '.join(types)}")
-    for name in filter(None, (reading.start, reading.end)):
+    for name in filter(None, (event_columns.start, event_columns.end)):
         if not isinstance(types[name], TimestampType):
             advice = f"cast it: df.withColumn({name!r}, df[{name!r}].cast('timestamp'))"
             raise UsageError(f"the column {name!r} is {types[name].simpleString()}, not a timestamp", advice=advice)
-    for name in (*question.columns, *([reading.id] if reading.id else [])):
+    for name in (*query.columns, *filter(None, (event_columns.id,))):
         if datatype(types[name]) is None:
             advice = "use a column of strings, numbers, booleans, dates or timestamps"
-            raise UsageError(f"the column {name!r} is {types[name].simpleString()}, not a plain value", advice=advice)
+            raise UsageError(f"the column {name!r} is {types[name].simpleString()}, not a simple value", advice=advice)
 
 
 def routed_rows(
     df: DataFrame,
-    question: FrameQuery,
-    reading: EventColumns,
+    query: FrameQuery,
+    event_columns: EventColumns,
     conditions: Conditions,
     buckets: int,
     lateness: str | None = None,
 ) -> DataFrame:
     """Columns ``bucket``, ``id``, ``start`` and ``end`` in microseconds, ``time``, and one for each role and column.
 
-    With a ``lateness`` time gets a watermark, which moves with all rows of the DataFrame.
+    With a ``lateness`` the time gets a watermark, which all rows of the DataFrame advance.
     """
     types = types_of(df)
-    texts = {name: text(column(name), types[name]) for name in question.columns}
-    roles = [_has_role(role, conditions.get(role.event), texts) for role in question.roles]
-    timed = _timed(df, reading, lateness)
-    picked = (timed if df.isStreaming else timed.where(reduce(or_, roles))).select(
-        _id(reading, list(texts.values())).alias(ID),
-        f.unix_micros(column(reading.start)).alias(START),
-        f.unix_micros(_end(reading)).alias(END),
+    texts = {name: text(column(name), types[name]) for name in query.columns}
+    roles = [_has_role(role, conditions.get(role.event), texts) for role in query.roles]
+    timed = _with_time(df, event_columns, lateness)
+    selected = (timed if df.isStreaming else timed.where(reduce(or_, roles))).select(
+        _id(event_columns, list(texts.values())).alias(ID),
+        f.unix_micros(column(event_columns.start)).alias(START),
+        f.unix_micros(_end(event_columns)).alias(END),
         f.col(_TIME).alias(TIME),
-        *(one.alias(role_name(number)) for number, one in enumerate(roles)),
-        *(one.alias(text_name(number)) for number, one in enumerate(texts.values())),
+        *(role.alias(role_name(index)) for index, role in enumerate(roles)),
+        *(value.alias(text_name(index)) for index, value in enumerate(texts.values())),
     )
     is_event = f.col(ID).isNotNull() & (f.col(START) <= f.col(END))
-    return _spread(picked.where(is_event), question, buckets)
+    return _with_buckets(selected.where(is_event), query, buckets)
 
 
-def _timed(df: DataFrame, reading: EventColumns, lateness: str | None) -> DataFrame:
-    """With the time that moves the watermark; one that is there already stays."""
+def _with_time(df: DataFrame, event_columns: EventColumns, lateness: str | None) -> DataFrame:
+    """Add the time column with a watermark; without a lateness the column has one already."""
     if lateness is None:
-        return df.withColumn(_TIME, column(reading.end or reading.start))
-    return df.withColumn(_TIME, _end(reading)).withWatermark(_TIME, lateness)
+        return df.withColumn(_TIME, column(event_columns.end or event_columns.start))
+    return df.withColumn(_TIME, _end(event_columns)).withWatermark(_TIME, lateness)
 
 
-def _end(reading: EventColumns) -> Column:
-    """Rows without an end are points."""
-    return f.coalesce(column(reading.end), column(reading.start)) if reading.end else column(reading.start)
+def _end(event_columns: EventColumns) -> Column:
+    """The end of a row; rows without an end are points in time."""
+    return (
+        f.coalesce(column(event_columns.end), column(event_columns.start))
+        if event_columns.end
+        else column(event_columns.start)
+    )
 
 
-def _id(reading: EventColumns, texts: list[Column]) -> Column:
-    """Rows without an id of their own are told apart by chance, but ordered by what they say as far as that goes.
+def _id(event_columns: EventColumns, texts: list[Column]) -> Column:
+    """The id of a row. Without an id column it is a hash of the row's values, which gives a stable order, and a random
+    part.
 
-    An id is never a plain function of the row: Spark would drop rows without a role before they move the watermark.
+    The expression is never deterministic: Spark would drop rows without a role before they advance the watermark.
     """
-    if reading.id:
-        return f.when(f.spark_partition_id() >= 0, row_iri(column(reading.id)))
-    said = f.hex(f.xxhash64(column(reading.start), _end(reading), *texts))
-    return row_iri(f.concat_ws("-", said, f.expr("right(uuid(), 12)")))
+    if event_columns.id:
+        return f.when(f.spark_partition_id() >= 0, row_iri(column(event_columns.id)))
+    row_hash = f.hex(f.xxhash64(column(event_columns.start), _end(event_columns), *texts))
+    return row_iri(f.concat_ws("-", row_hash, f.expr("right(uuid(), 12)")))
 
 
 def _has_role(role: Role, condition: Column | None, texts: Mapping[str, Column]) -> Column:
-    """Rows in a role meet its condition, and have a key."""
-    has = f.lit(True) if condition is None else f.coalesce(condition, f.lit(False))
-    return reduce(lambda found, name: found & texts[name].isNotNull(), role.key or (), has)
+    """Whether a row has a role: it meets the condition, and its key is not null."""
+    has_role = f.lit(True) if condition is None else f.coalesce(condition, f.lit(False))
+    return reduce(lambda condition_, name: condition_ & texts[name].isNotNull(), role.key or (), has_role)
 
 
-def _spread(picked: DataFrame, question: FrameQuery, buckets: int) -> DataFrame:
-    in_role = [f.col(role_name(number)) for number in range(len(question.roles))]
-    keys = [role.key for role in question.roles]
-    of_role = [_bucket(question, key, buckets) for key in keys]
+def _with_buckets(rows: DataFrame, query: FrameQuery, buckets: int) -> DataFrame:
+    """One row for each bucket that a row goes to, with the roles that are routed there."""
+    has_role = [f.col(role_name(index)) for index in range(len(query.roles))]
+    keys = [role.key for role in query.roles]
+    role_buckets = [_bucket(query, key, buckets) for key in keys]
     if len(set(keys)) == 1:
-        return picked.where(reduce(or_, in_role)).withColumn(BUCKET, of_role[0])
-    homes = f.array_distinct(f.array_compact(f.array(*map(f.when, in_role, of_role))))
-    sent = picked.withColumn(BUCKET, f.explode(homes))
-    here = [has & (f.col(BUCKET) == bucket) for has, bucket in zip(in_role, of_role, strict=True)]
-    return sent.withColumns({role_name(number): one for number, one in enumerate(here)})
+        return rows.where(reduce(or_, has_role)).withColumn(BUCKET, role_buckets[0])
+    row_buckets = f.array_distinct(f.array_compact(f.array(*map(f.when, has_role, role_buckets))))
+    routed = rows.withColumn(BUCKET, f.explode(row_buckets))
+    in_bucket = [has & (f.col(BUCKET) == bucket) for has, bucket in zip(has_role, role_buckets, strict=True)]
+    return routed.withColumns({role_name(index): role for index, role in enumerate(in_bucket)})
 
 
-def _bucket(question: FrameQuery, key: tuple[str, ...] | None, buckets: int) -> Column:
+def _bucket(query: FrameQuery, key: tuple[str, ...] | None, buckets: int) -> Column:
     if key == ():
         return f.lit(0)
-    values = [f.col(text_name(question.columns.index(name))) for name in key or ()] or [f.col(START), f.col(END)]
+    values = [f.col(text_name(query.columns.index(name))) for name in key or ()] or [f.col(START), f.col(END)]
     return f.pmod(f.xxhash64(*values), f.lit(buckets)).cast("int")

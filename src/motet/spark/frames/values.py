@@ -1,7 +1,7 @@
-"""Values of columns as texts and as RDF terms: what each type of Spark becomes, and how it is read back.
+"""Values of columns as texts and as RDF terms, by the types of Spark, and back.
 
-A value is text while it goes through Spark's shuffle; equal values are equal texts, so that texts decide where rows
-meet. Nulls stay nulls.
+A value crosses Spark's shuffle as text; equal values have equal texts, so that rows can be routed by them. Nulls stay
+nulls.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pyspark.sql.types import (
 from motet.model.terms import XSD, iri_value, is_iri, literal, literal_parts
 from motet.spark.frames.query import ROW
 
-NULL = "null:"  # the datatype of a null that is a value: equal to nothing, and an error in any comparison
+NULL = "null:"  # the datatype of a null as a value: equal to no other, and an error in any comparison
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f\x7f]'
 
 
 def datatype(type_: DataType) -> str | None:
-    """The XSD datatype of a column's values; None: values of this type cannot take part.
+    """The XSD datatype of a column's values; None: the type is not supported.
 
     >>> datatype(DecimalType(10, 2))
     'http://www.w3.org/2001/XMLSchema#decimal'
@@ -49,24 +49,24 @@ def datatype(type_: DataType) -> str | None:
         (DateType, "date"),
         ((TimestampType, TimestampNTZType), "dateTime"),
     ]
-    return next((XSD + name for kind, name in names if isinstance(type_, kind)), None)
+    return next((XSD + name for spark_type, name in names if isinstance(type_, spark_type)), None)
 
 
 def text(column: Column, type_: DataType) -> Column:
-    """A column as XSD writes its values, equal values alike."""
-    plain = column.cast("string")
+    """The values of a column as canonical XSD texts."""
+    lexical = column.cast("string")
     match type_:
         case DoubleType() | FloatType():
-            return f.when(plain == "Infinity", "INF").when(plain == "-Infinity", "-INF").otherwise(plain)
+            return f.when(lexical == "Infinity", "INF").when(lexical == "-Infinity", "-INF").otherwise(lexical)
         case DecimalType(scale=scale) if scale > 0:
-            return f.regexp_replace(f.regexp_replace(plain, r"(\.\d*?)0+$", "$1"), r"\.$", "")
+            return f.regexp_replace(f.regexp_replace(lexical, r"(\.\d*?)0+$", "$1"), r"\.$", "")
         case TimestampNTZType():
-            return f.replace(plain, f.lit(" "), f.lit("T"))
-        case TimestampType():  # whatever the zone of the session
+            return f.replace(lexical, f.lit(" "), f.lit("T"))
+        case TimestampType():  # independent of the session's time zone
             epoch = f.lit("1970-01-01T00:00:00").cast("timestamp_ntz")
-            moment = f.timestamp_add("MICROSECOND", f.unix_micros(column), epoch).cast("string")
-            return f.concat(f.replace(moment, f.lit(" "), f.lit("T")), f.lit("Z"))
-    return plain
+            date_time = f.timestamp_add("MICROSECOND", f.unix_micros(column), epoch).cast("string")
+            return f.concat(f.replace(date_time, f.lit(" "), f.lit("T")), f.lit("Z"))
+    return lexical
 
 
 def row_iri(column: Column) -> Column:
@@ -82,19 +82,19 @@ def terms(texts: pa.Array, datatype_: str) -> pa.Array:
     """
     if datatype_ == XSD + "string":
         if pc.any(pc.match_substring_regex(texts, _NEEDS_ESCAPE)).as_py():
-            return pa.array([None if one is None else literal(one) for one in texts.to_pylist()], pa.string())
+            return pa.array([None if value_ is None else literal(value_) for value_ in texts.to_pylist()], pa.string())
         return pc.binary_join_element_wise('"', texts, '"', "")
     return pc.binary_join_element_wise('"', texts, f'"^^<{datatype_}>', "")
 
 
 def value(term: str) -> str | None:
-    """The text behind a term: of a literal, an event's id, or any other IRI.
+    """The text of a term: the lexical form of a literal, the id of a row, or any other IRI.
 
     >>> value("<row:a+b>"), value('"5"^^<http://www.w3.org/2001/XMLSchema#integer>'), value('"x"^^<null:>')
     ('a b', '5', None)
     """
     if is_iri(term):
-        found = iri_value(term)
-        return unquote_plus(found.removeprefix(ROW)) if found.startswith(ROW) else found
-    lexical, kind, _ = literal_parts(term)
-    return None if kind == NULL else lexical
+        value_ = iri_value(term)
+        return unquote_plus(value_.removeprefix(ROW)) if value_.startswith(ROW) else value_
+    lexical, datatype_, _ = literal_parts(term)
+    return None if datatype_ == NULL else lexical

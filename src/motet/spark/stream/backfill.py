@@ -1,7 +1,7 @@
-"""The past of a subscription with SINCE, for every bucket its part.
+"""The records of a backfill (SINCE), by bucket.
 
-The first bucket of a process that asks has the log read and matched once, for all buckets; what each of them needs
-waits in a scratch file, however long the past is.
+The log is read and routed once per process for all buckets; each bucket's records are spilled to a scratch file, so
+that memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ from motet.model.timeline import FrontierTimeline
 
 
 class BucketBackfill:
-    """Of one subscription, spread like this; ``history`` are all records before it."""
+    """The records of one subscription's backfill in a bucket layout; ``records`` are all records before it."""
 
     def __init__(
         self,
         subscription: Subscription,
         buckets: BucketLayout,
-        history: Iterable[pa.RecordBatch],
+        records: Iterable[pa.RecordBatch],
         lateness: int | None,
     ) -> None:
         self.buckets = buckets
-        self._scratch = tempfile.TemporaryDirectory(prefix="motet-past-")
+        self._scratch = tempfile.TemporaryDirectory(prefix="motet-backfill-")
         self._timelines: list[FrontierTimeline] = []
         router = Processor(lateness=lateness, layout=buckets)
         router.activate([replace(subscription, since=None)])
-        self._spread(router, history, lateness)
+        self._write_buckets(router, records, lateness)
 
     def read_bucket(self, bucket: int) -> Iterator[FilteredRecords]:
-        """What concerns a bucket."""
+        """The records that concern a bucket."""
         with pa.OSFile(str(self._path(bucket)), "rb") as file, pa.ipc.open_stream(file) as reader:
             for timeline, records in zip(self._timelines, reader, strict=True):
                 yield FilteredRecords(records, timeline)
 
-    def _spread(self, router: Processor, history: Iterable[pa.RecordBatch], lateness: int | None) -> None:
+    def _write_buckets(self, router: Processor, records: Iterable[pa.RecordBatch], lateness: int | None) -> None:
         with ExitStack() as stack:
             writers = [
                 stack.enter_context(pa.ipc.new_stream(str(self._path(bucket)), RECORDS))
                 for bucket in range(self.buckets.count)
             ]
-            for records in history:
-                timeline = FrontierTimeline.from_records(records, lateness)
+            for batch in records:
+                timeline = FrontierTimeline.from_records(batch, lateness)
                 self._timelines.append(timeline)
-                kinds = pc.is_in(records.column("kind"), pa.array([EVENT, BackgroundChange.kind]))
-                _, places = router.route(records.filter(kinds))
+                is_routed = pc.is_in(batch.column("kind"), pa.array([EVENT, BackgroundChange.kind]))
+                _, routes = router.route(batch.filter(is_routed))
                 for bucket, writer in enumerate(writers):
-                    mine = np.isin(timeline.offsets, places[places[:, 0] == bucket, 1]) | timeline.is_boundary
-                    writer.write_batch(records.filter(pa.array(mine)).cast(RECORDS))
+                    rows = np.isin(timeline.offsets, routes[routes[:, 0] == bucket, 1]) | timeline.is_boundary
+                    writer.write_batch(batch.filter(pa.array(rows)).cast(RECORDS))
 
     def _path(self, bucket: int) -> Path:
         return Path(self._scratch.name) / str(bucket)

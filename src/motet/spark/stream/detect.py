@@ -1,6 +1,7 @@
-"""Behind the shuffle: each bucket of a lake has a kernel, which outlives the batches as state of the query.
+"""The detect stage, after the shuffle: each bucket of a lake has a processor, whose state is that of the query.
 
-A process keeps its kernels, and goes on with one only if it stands where the state says; else it reads the state.
+A process caches its processors, and continues with one only if it is at the offset of the stored state; otherwise it
+restores the stored state.
 """
 
 from __future__ import annotations
@@ -29,48 +30,48 @@ if TYPE_CHECKING:
 NOTIFICATION_SLICES = pa.schema(
     [
         pa.field("lake", pa.string(), nullable=False),
-        pa.field("first", pa.int64(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),  # offsets of the batch
         pa.field("stop", pa.int64(), nullable=False),
-        pa.field("slice", pa.int64(), nullable=False),  # of the batch, by offset
-        pa.field("told", pa.binary()),  # NOTIFICATIONS, packed; none: nothing
-        pa.field("count", pa.int64()),  # of all notifications of the bucket, in one of its rows; there also:
-        pa.field("rows", pa.int64()),  # that are remembered
+        pa.field("slice", pa.int64(), nullable=False),  # index of the offset range in the batch
+        pa.field("notifications", pa.binary()),  # NOTIFICATIONS, packed; null: none
+        pa.field("count", pa.int64()),  # of the bucket's notifications, in one of its rows; in that row also:
+        pa.field("rows", pa.int64()),  # of the state
         pa.field("bytes", pa.int64()),  # of the state
-        pa.field("micros", pa.int64()),  # of a processor
+        pa.field("micros", pa.int64()),  # of processor time
     ]
 )
-COUNTED = ("count", "rows", "bytes", "micros")
-SLICE = 10_000  # records at least
+SUMMED_COLUMNS = ("count", "rows", "bytes", "micros")
+MIN_SLICE_RECORDS = 10_000
 
-Key = tuple[str, int]  # lake and bucket
+BucketKey = tuple[str, int]  # lake and bucket
 
 
 @dataclass
 class BucketInput:
-    """What a batch has for a bucket."""
+    """The rows of a batch for one bucket."""
 
     first: int
     stop: int
     events: list[pa.RecordBatch] = field(default_factory=list)
-    told: list[pa.RecordBatch] = field(default_factory=list)
+    notifications: list[pa.RecordBatch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, frames: Iterator[pd.DataFrame]) -> BucketInput:
+    def from_frames(cls, frames: Iterator[pd.DataFrame]) -> BucketInput:
         rows = [row for frame in frames for row in frame.itertuples(index=False)]
         events = [unpack(row.events) for row in rows if row.events is not None]
-        told = [unpack(row.told) for row in rows if row.told is not None]
-        return cls(int(rows[0].first), int(rows[0].stop), events, told)
+        notifications = [unpack(row.notifications) for row in rows if row.notifications is not None]
+        return cls(int(rows[0].first), int(rows[0].stop), events, notifications)
 
 
 class DetectStage(StatefulProcessor):
-    """Rows of ROUTED to rows of TOLD."""
+    """Rows of ROUTED to rows of NOTIFICATION_SLICES."""
 
-    def __init__(self, count: int, slices: int) -> None:
-        self._count = count  # of buckets
-        self._slices_at_most = slices
+    def __init__(self, buckets: int, max_slices: int) -> None:
+        self._bucket_count = buckets
+        self._max_slices = max_slices
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._keeping = StateStore(handle)
+        self._store = StateStore(handle)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
         self,
@@ -80,87 +81,89 @@ class DetectStage(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
-        begun, lake, news = process_time_ns(), str(key[0]), BucketInput.of(rows)
-        running, found = self._advanced((lake, int(key[1])), news)
-        told = merge_notifications([*news.told, found])
-        counts: tuple[int, ...] = (len(told), *_size(running), (process_time_ns() - begun) // 1000)
-        parts = []
-        for part in self._slices(news, told):
-            parts.append((lake, news.first, news.stop, *part, *counts))
+        started, lake, batch = process_time_ns(), str(key[0]), BucketInput.from_frames(rows)
+        cached, detected = self._advance((lake, int(key[1])), batch)
+        notifications = merge_notifications([*batch.notifications, detected])
+        counts: tuple[int, ...] = (len(notifications), *_state_size(cached), (process_time_ns() - started) // 1000)
+        output = []
+        for slice_ in self._slices(batch, notifications):
+            output.append((lake, batch.first, batch.stop, *slice_, *counts))
             counts = (0,) * len(counts)
-        yield pd.DataFrame(parts, columns=NOTIFICATION_SLICES.names)
+        yield pd.DataFrame(output, columns=NOTIFICATION_SLICES.names)
 
-    def _slices(self, news: BucketInput, told: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
-        """The notifications of equal parts of the batch; at least one, since a batch that says nothing is one, too."""
-        size = max(SLICE, -(-(news.stop - news.first) // self._slices_at_most))
-        numbers = (told.column("offset").to_numpy() - news.first) // size
-        for number in np.unique(numbers).tolist() or [0]:
-            begin, end = np.searchsorted(numbers, [number, number + 1])
-            yield number, pack(told.slice(begin, end - begin)) if end > begin else None
+    def _slices(self, batch: BucketInput, notifications: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
+        """Notifications by equal offset ranges of the batch; at least one row, so that an empty batch is committed."""
+        size = max(MIN_SLICE_RECORDS, -(-(batch.stop - batch.first) // self._max_slices))
+        slices = (notifications.column("offset").to_numpy() - batch.first) // size
+        for index in np.unique(slices).tolist() or [0]:
+            begin, end = np.searchsorted(slices, [index, index + 1])
+            yield index, pack(notifications.slice(begin, end - begin)) if end > begin else None
 
-    def _advanced(self, key: Key, news: BucketInput) -> tuple[CachedProcessor, pa.RecordBatch]:
-        """The kernel of a bucket, and what it makes of a batch; the state follows it."""
+    def _advance(self, key: BucketKey, batch: BucketInput) -> tuple[CachedProcessor, pa.RecordBatch]:
+        """Advance the processor of a bucket and persist its state; also returns the notifications."""
         view = lake_view(key[0])
-        running = self._current(key, view, view.buckets(self._count, news.stop))
-        reached = running.header.processed_to
-        controls = view.controls(reached, news.stop)
-        if not news.events and not len(controls) and running.kernel.is_idle:
-            cache(key, running)
-            return running, merge_notifications([])
-        own = concat_records([controls, *news.events])
-        told = running.kernel.advance(own, view.timeline(reached, news.stop))
-        running = self._keeping.persist(running, news.stop, _mark(running.kernel))
-        cache(key, running)
-        return running, told
+        cached = self._current(key, view, view.buckets(self._bucket_count, batch.stop))
+        processed_to = cached.header.processed_to
+        controls = view.controls(processed_to, batch.stop)
+        if not batch.events and not len(controls) and cached.processor.is_idle:
+            cache(key, cached)
+            return cached, merge_notifications([])
+        records = concat_records([controls, *batch.events])
+        notifications = cached.processor.advance(records, view.timeline(processed_to, batch.stop))
+        cached = self._store.persist(cached, batch.stop, _mark(cached.processor))
+        cache(key, cached)
+        return cached, notifications
 
-    def _current(self, key: Key, view: LakeView, buckets: BucketLayout) -> CachedProcessor:
-        """The bucket's kernel as the state says, ready for subscriptions that are spread like this."""
-        place = self._keeping.header()
-        running = take_cached(key)
-        if running is None or running.header != place:
-            running = self._loaded(key, view, place, running)
-        before = _fed(place)
-        if before != buckets.derivation_linked:
-            if (buckets.derivation_linked - before) & view.subscribed(place.processed_to):
-                running.kernel = _anew(key, view, buckets, place.processed_to)
-            running.kernel.set_layout(buckets)
-        return running
+    def _current(self, key: BucketKey, view: LakeView, buckets: BucketLayout) -> CachedProcessor:
+        """The bucket's processor at the stored state, routed by the current bucket layout."""
+        header = self._store.header()
+        cached = take_cached(key)
+        if cached is None or cached.header != header:
+            cached = self._restore(key, view, header, cached)
+        linked_before = _linked(header)
+        if linked_before != buckets.derivation_linked:
+            if (buckets.derivation_linked - linked_before) & view.subscribed(header.processed_to):
+                cached.processor = _rebuild(key, view, buckets, header.processed_to)
+            cached.processor.set_layout(buckets)
+        return cached
 
-    def _loaded(self, key: Key, view: LakeView, place: StateHeader, before: CachedProcessor | None) -> CachedProcessor:
-        buckets = BucketLayout(self._count, _fed(place))
-        if not place.base_bytes:
-            kernel = _anew(key, view, buckets, 0)
-            return CachedProcessor(place, kernel, kernel.snapshot())
-        saved = self._keeping.saved(place)
-        kernel = Processor.restore(
-            saved,
-            earlier_records=partial(view.past, key[1]),
+    def _restore(
+        self, key: BucketKey, view: LakeView, header: StateHeader, outdated: CachedProcessor | None
+    ) -> CachedProcessor:
+        """The processor of the stored state; it reuses what an outdated one has compiled."""
+        buckets = BucketLayout(self._bucket_count, _linked(header))
+        if not header.base_bytes:
+            processor = _rebuild(key, view, buckets, 0)
+            return CachedProcessor(header, processor, processor.snapshot())
+        snapshot = self._store.read_snapshot(header)
+        processor = Processor.restore(
+            snapshot,
+            earlier_records=partial(view.earlier_records, key[1]),
             layout=buckets,
             bucket=key[1],
-            prototype=before.kernel if before else None,
+            prototype=outdated.processor if outdated else None,
         )
-        return CachedProcessor(place, kernel, saved)
+        return CachedProcessor(header, processor, snapshot)
 
 
-def _size(running: CachedProcessor) -> tuple[int, int]:
-    """How many rows are remembered, and in how many bytes."""
-    return running.kernel.statistics()["rows"], running.header.base_bytes + running.header.delta_bytes
+def _state_size(cached: CachedProcessor) -> tuple[int, int]:
+    """The rows and bytes of a processor's state."""
+    return cached.processor.statistics()["rows"], cached.header.base_bytes + cached.header.delta_bytes
 
 
-def _mark(kernel: Processor) -> str:
-    """As JSON: the subscriptions that are taken for feeding each other."""
-    return json.dumps(sorted(kernel.layout.derivation_linked if kernel.layout else ()))
+def _mark(processor: Processor) -> str:
+    """As JSON: the subscriptions that are linked by derivation edges."""
+    return json.dumps(sorted(processor.layout.derivation_linked if processor.layout else ()))
 
 
-def _fed(place: StateHeader) -> frozenset[str]:
-    return frozenset(json.loads(place.mark or "[]"))
+def _linked(header: StateHeader) -> frozenset[str]:
+    return frozenset(json.loads(header.mark or "[]"))
 
 
-def _anew(key: Key, view: LakeView, buckets: BucketLayout, stop: int) -> Processor:
-    """A kernel that has read the log up to an offset by itself: what it would have told, others have."""
-    kernel = Processor(
-        lateness=view.lateness, earlier_records=partial(view.past, key[1]), layout=buckets, bucket=key[1]
-    )
-    for batch in view.history(stop):
-        kernel.advance(batch)
-    return kernel
+def _rebuild(key: BucketKey, view: LakeView, buckets: BucketLayout, stop: int) -> Processor:
+    """A processor that has read the log up to an offset; its notifications are in the table already."""
+    earlier_records = partial(view.earlier_records, key[1])
+    processor = Processor(lateness=view.lateness, earlier_records=earlier_records, layout=buckets, bucket=key[1])
+    for batch in view.records(stop):
+        processor.advance(batch)
+    return processor

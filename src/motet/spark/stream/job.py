@@ -21,10 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.lake import Lake
 from motet.spark.session import parallelism, session
-from motet.spark.stream import detect as detecting
-from motet.spark.stream import match as matching
-from motet.spark.stream import notification_sink as table
-from motet.spark.stream import progress, source
+from motet.spark.stream import detect, match, notification_sink, progress, source
 from motet.spark.stream.checkpoint import open_checkpoint
 from motet.spark.stream.detect import NOTIFICATION_SLICES, DetectStage
 from motet.spark.stream.errors import describe_failure
@@ -149,26 +146,24 @@ def start_query(
     ``buckets`` is fixed by the first start with a checkpoint; ``max_records`` limits the records of a lake in a batch.
     """
     paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
-    place = Path(checkpoint).absolute()
-    buckets = open_checkpoint(place, paths, buckets, str(spark.conf.get("spark.master"))).buckets
+    checkpoint = Path(checkpoint).absolute()
+    buckets = open_checkpoint(checkpoint, paths, buckets, str(spark.conf.get("spark.master"))).buckets
     spark.createDataFrame([], "unused int")  # makes the session this thread's active one, where Spark looks up sinks
     spark.dataSource.register(RangesSource)
     spark.dataSource.register(NotificationSink)
     tasks = parallelism(spark)
-    reading = (
-        spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
-    )
-    ranges = reading.option("buckets", buckets).option("tasks", tasks).load()
+    reader = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
+    ranges = reader.option("buckets", buckets).option("tasks", tasks).load()
     routed = ranges.mapInArrow(MatchStage(buckets), from_arrow_schema(ROUTED))
-    routed = routed.observe(progress.READ, *progress.observed_sums(matching.COUNTED))
-    told = routed.groupBy("lake", "bucket").transformWithStateInPandas(
+    routed = routed.observe(progress.MATCH_SUMS, *progress.observed_sums(match.SUMMED_COLUMNS))
+    slices = routed.groupBy("lake", "bucket").transformWithStateInPandas(
         DetectStage(buckets, tasks), from_arrow_schema(NOTIFICATION_SLICES), "Append", "None"
     )
-    writing = (
-        told.observe(progress.MADE, *progress.observed_sums(detecting.COUNTED))
+    writer = (
+        slices.observe(progress.DETECT_SUMS, *progress.observed_sums(detect.SUMMED_COLUMNS))
         .repartition(tasks, "lake", "slice")
-        .writeStream.format(table.FORMAT)
+        .writeStream.format(notification_sink.FORMAT)
         .outputMode("append")
-        .option("checkpointLocation", f"file://{place}")
+        .option("checkpointLocation", f"file://{checkpoint}")
     )
-    return writing.trigger(availableNow=True).start() if once else writing.start()
+    return writer.trigger(availableNow=True).start() if once else writer.start()

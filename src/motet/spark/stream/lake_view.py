@@ -1,7 +1,7 @@
-"""What a task knows of a lake: its control records, how time went in a range, and who belongs together.
+"""A lake as a task of the pipeline reads it: control records, frontier timeline, bucket layout and router.
 
-All of it is read from the lake, up to the end of the batch a row belongs to, so that all tasks of a batch agree. A
-process keeps its views from one task to the next.
+Everything is read from the lake up to the end of the current batch, so that all tasks of a batch agree. A process
+caches its views between tasks.
 """
 
 from __future__ import annotations
@@ -24,109 +24,112 @@ from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline
 from motet.spark.stream.backfill import BucketBackfill
 from motet.spark.workers import freeze_heap
 
-_VIEWS = 512
+_MAX_VIEWS = 512
 
 
-@lru_cache(maxsize=_VIEWS)
+@lru_cache(maxsize=_MAX_VIEWS)
 def lake_view(lake: str) -> LakeView:
-    """The view this process has of a lake."""
+    """The cached view of a lake in this process."""
     return LakeView(lake)
 
 
 class LakeView:
-    """Asked for one batch after the other; a batch that is asked for again is read again."""
+    """Serves batches in the order of their offsets; a batch that is requested again is read again."""
 
     def __init__(self, lake: str) -> None:
         self._lake = Lake.open(Path(lake), create=False)
-        self._timeline: tuple[int, int, FrontierTimeline] | None = None
+        self._timeline: tuple[int, int, FrontierTimeline] | None = None  # of an offset range
         self._controls = _empty()
-        self._read_to = 0
-        self._router: tuple[BucketLayout, int, Processor] | None = None
-        self._routed = 0  # control records that the router has read
-        self._fed: tuple[int, frozenset[str]] = (0, frozenset())  # of so many control records
+        self._controls_end = 0  # the offset up to which control records are read
+        self._router: tuple[BucketLayout, int, Processor] | None = None  # with the offset up to which it has read
+        self._routed_controls = 0  # the number of control records that the router has read
+        self._linked: tuple[int, frozenset[str]] = (
+            0,
+            frozenset(),
+        )  # by derivation edges, and control records read
         self._buckets: BucketLayout | None = None
-        self._past: tuple[int, BucketBackfill] | None = None
+        self._backfill: tuple[int, BucketBackfill] | None = None  # of the subscription at an offset
 
     @property
     def lateness(self) -> int | None:
         return self._lake.lateness
 
     def snapshot(self) -> Snapshot:
-        """The newest: files of older ones may have been compacted and cleaned away."""
+        """The newest snapshot: files of older ones may have been deleted after a compaction."""
         return self._lake.snapshot()
 
     def controls(self, first: int, stop: int) -> pa.RecordBatch:
-        """The control records of a range."""
-        if self._read_to < stop:
-            more = self.snapshot().controls(self._read_to, stop)
-            self._controls = concat_records([self._controls, *more])
-            self._read_to = stop
+        """The control records of an offset range."""
+        if self._controls_end < stop:
+            added = self.snapshot().controls(self._controls_end, stop)
+            self._controls = concat_records([self._controls, *added])
+            self._controls_end = stop
         begin, end = np.searchsorted(self._controls.column("offset").to_numpy(), [first, stop])
         return self._controls.slice(begin, end - begin)
 
     def timeline(self, first: int, stop: int) -> FrontierTimeline:
-        """How time went in a range."""
+        """The frontier after each record of an offset range."""
         if self._timeline is None or not (self._timeline[0] <= first and self._timeline[1] >= stop):
             batches = self.snapshot().records(first, stop, TIMELINE_COLUMNS)
             schema = pa.schema([RECORDS.field(name) for name in TIMELINE_COLUMNS])
             table = pa.Table.from_batches([batch.select(TIMELINE_COLUMNS) for batch in batches], schema)
-            whole = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
-            self._timeline = first, stop, FrontierTimeline.from_records(whole[0], self.lateness)
+            combined = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
+            self._timeline = first, stop, FrontierTimeline.from_records(combined[0], self.lateness)
         return self._timeline[2].between(first, stop)
 
     def buckets(self, count: int, stop: int) -> BucketLayout:
-        """How the subscriptions that are known at the end of a batch are spread."""
+        """The bucket layout of the subscriptions that are active at the end of a batch."""
         controls = self.controls(0, stop)
-        if self._fed[0] != len(controls):
-            self._fed = len(controls), derivation_linked(controls)
-        self._buckets = BucketLayout(count, self._fed[1])
+        if self._linked[0] != len(controls):
+            self._linked = len(controls), derivation_linked(controls)
+        self._buckets = BucketLayout(count, self._linked[1])
         return self._buckets
 
     def subscribed(self, stop: int) -> frozenset[str]:
-        """The names of all subscriptions that began below an offset."""
+        """The names of all subscriptions that were registered below an offset."""
         return frozenset(record.name for record in control_records(self.controls(0, stop), Subscribe))
 
-    def history(self, stop: int) -> Iterator[pa.RecordBatch]:
+    def records(self, stop: int) -> Iterator[pa.RecordBatch]:
         """All records below an offset."""
         return self.snapshot().records(0, stop)
 
-    def past(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
-        """What a bucket shows the subscription that begins at an offset; it is spread like those of the last batch."""
+    def earlier_records(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
+        """The records for the backfill of the subscription registered at an offset, in the layout of the last batch."""
         assert self._buckets is not None
         (record,) = control_records(self.controls(stop, stop + 1), Subscribe)
         (subscription,) = parse_stored(record.text, f"subscription {record.name!r} in the log")
         if self._buckets.is_single_bucket(subscription):
-            return self.history(stop)
-        if self._past is None or (self._past[0], self._past[1].buckets) != (stop, self._buckets):
-            self._past = stop, BucketBackfill(subscription, self._buckets, self.history(stop), self.lateness)
-        return self._past[1].read_bucket(bucket)
+            return self.records(stop)
+        if self._backfill is None or (self._backfill[0], self._backfill[1].buckets) != (stop, self._buckets):
+            self._backfill = stop, BucketBackfill(subscription, self._buckets, self.records(stop), self.lateness)
+        return self._backfill[1].read_bucket(bucket)
 
     def is_notified(self, stop: int) -> bool:
-        """Whether what the records below an offset mean is in the table already."""
+        """Whether the notification table already reaches an offset."""
         return self._lake.snapshot().notifications_end >= stop
 
     def write(self, notifications: pa.RecordBatch) -> DataFile:
-        """Write notifications for a commit."""
+        """Write notifications to a file, without committing it."""
         return self._lake.write_notifications(notifications)
 
     def router(self, buckets: BucketLayout, offset: int) -> Processor:
-        """What says where events at this offset go; it has read the control records before them."""
-        known = self._router
-        if known is None or known[0] != buckets or (known[1] > offset and len(self.controls(offset, known[1]))):
-            known = buckets, 0, Processor(lateness=self.lateness, layout=buckets)
-        _, reached, kernel = known
-        if reached < offset and len(controls := self.controls(reached, offset)):
-            kernel.route(controls)
-        self._router = buckets, max(reached, offset), kernel
-        return kernel
+        """The router of events at an offset: a processor that has read the control records before it."""
+        cached = self._router
+        if cached is None or cached[0] != buckets or (cached[1] > offset and len(self.controls(offset, cached[1]))):
+            cached = buckets, 0, Processor(lateness=self.lateness, layout=buckets)
+        _, read_to, router = cached
+        if read_to < offset and len(controls := self.controls(read_to, offset)):
+            router.route(controls)
+        self._router = buckets, max(read_to, offset), router
+        return router
 
-    def routed(self, stop: int) -> None:
-        """The router has read on to an offset."""
+    def set_routed(self, stop: int) -> None:
+        """Note that the router has read up to an offset; after new control records the heap is frozen."""
         assert self._router is not None
-        buckets, reached, kernel = self._router
-        self._router = buckets, max(reached, stop), kernel
-        if self._routed != (count := len(self.controls(0, stop))):
-            self._routed = count
+        buckets, read_to, router = self._router
+        self._router = buckets, max(read_to, stop), router
+        if self._routed_controls != (count := len(self.controls(0, stop))):
+            self._routed_controls = count
             freeze_heap()
 
 

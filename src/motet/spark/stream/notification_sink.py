@@ -1,8 +1,7 @@
-"""The end of the pipeline: notification tables, written by tasks and committed through the manifest of their lake.
+"""The sink of the pipeline: tasks write notification files, the driver commits them through the lake's manifest.
 
-A batch is committed as a range of log offsets, in files whose offsets follow each other. What is committed already,
-because a batch is run again after a crash or somebody else was first, is the same: it is dropped. PySpark is imported
-here: import this module where Spark is used.
+A batch is committed as an offset range of the log, in files whose offsets do not overlap. A range that is committed
+already, by an earlier run of the batch or by another writer, holds the same notifications and is dropped.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from motet.spark.encoding import unpack
 
 FORMAT = "motet-notifications"
 
-Range = tuple[str, int, int]  # lake, first and stop
+OffsetRangeKey = tuple[str, int, int]  # lake, first and stop
 
 
 class NotificationSink(DataSource):
-    """Takes rows of TOLD."""
+    """Writes rows of NOTIFICATION_SLICES."""
 
     @classmethod
     def name(cls) -> str:
@@ -35,24 +34,24 @@ class NotificationSink(DataSource):
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """By range of the log, what one task has written."""
+    """The files that one task has written, by offset range."""
 
-    files: dict[Range, list[DataFile]] = field(default_factory=dict)
+    files: dict[OffsetRangeKey, list[DataFile]] = field(default_factory=dict)
 
 
 class NotificationWriter(DataSourceStreamArrowWriter):
-    """Tasks write, the driver commits names."""
+    """Tasks write files, the driver commits their names."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        told: dict[Range, dict[int, list[pa.RecordBatch]]] = {}
+        ranges: dict[OffsetRangeKey, dict[int, list[pa.RecordBatch]]] = {}
         for row in (row for batch in iterator for row in batch.to_pylist()):
-            slices = told.setdefault((row["lake"], row["first"], row["stop"]), {})
-            if row["told"] is not None:
-                slices.setdefault(row["slice"], []).append(unpack(row["told"]))
-        return WrittenFiles({range_: list(_files(range_, slices.values())) for range_, slices in told.items()})
+            slices = ranges.setdefault((row["lake"], row["first"], row["stop"]), {})
+            if row["notifications"] is not None:
+                slices.setdefault(row["slice"], []).append(unpack(row["notifications"]))
+        return WrittenFiles({range_: list(_write_files(range_, slices.values())) for range_, slices in ranges.items()})
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        files: dict[Range, list[DataFile]] = {}
+        files: dict[OffsetRangeKey, list[DataFile]] = {}
         for message in messages:
             if isinstance(message, WrittenFiles):
                 for range_, written in message.files.items():
@@ -69,7 +68,7 @@ class NotificationWriter(DataSourceStreamArrowWriter):
                         store.delete(file.name)
 
 
-def _files(range_: Range, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
+def _write_files(range_: OffsetRangeKey, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
     from motet.engine.detect.output import merge_notifications
     from motet.spark.stream.lake_view import lake_view

@@ -1,7 +1,7 @@
-"""What the pipeline is doing, as facts: of each batch, and of each lake.
+"""The progress of the pipeline: figures of each batch, and the status of each lake.
 
-A batch's facts come from Spark's own progress and from what the tasks have counted; a lake's from its manifest. How
-they are shown is said elsewhere: the command prints them, `metrics` puts them into words for Prometheus.
+Figures of a batch come from Spark's progress and from sums over the rows of the stages, the status of a lake from its
+manifest. `motet stream` prints them, `metrics` serves them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.streaming.query import StreamingQuery
 
-READ, MADE = "read", "made"  # what the tasks before and behind the shuffle have counted
+MATCH_SUMS, DETECT_SUMS = "read", "made"  # names of the sums that Spark observes after each stage
 
 _PHASES = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets")  # of Spark, in their order
 
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """One batch of the query."""
+    """The figures of one batch of the query; the field names are those of its JSON."""
 
     number: int
     at: str  # when it began
@@ -32,12 +32,12 @@ class BatchProgress:
     records: int
     events: int
     late: int
-    notifications: int  # derived; those that the table has already are not added to it
-    state_rows: int  # remembered by the buckets of all lakes that had news
-    state_bytes: int  # so many are read when a bucket moves
-    store_bytes: int  # of the state on disk, as Spark keeps it
+    notifications: int  # computed; those that the table holds already are not added to it
+    state_rows: int  # of the buckets of all lakes with records in the batch
+    state_bytes: int  # read when a bucket moves to another process
+    store_bytes: int  # of Spark's state store on disk
     phases: Mapping[str, float] = field(default_factory=dict)  # seconds, by Spark's names
-    stages: Mapping[str, float] = field(default_factory=dict)  # seconds of processors, in all tasks
+    stages: Mapping[str, float] = field(default_factory=dict)  # seconds of processor time, in all tasks
 
     @property
     def records_per_second(self) -> float:
@@ -54,8 +54,8 @@ class BatchProgress:
 
     @property
     def shares(self) -> dict[str, float]:
-        """What part of the batch each of Spark's phases took."""
-        return {name: spent / self.seconds for name, spent in self.phases.items()} if self.seconds else {}
+        """The share of each of Spark's phases in the duration of the batch."""
+        return {name: seconds / self.seconds for name, seconds in self.phases.items()} if self.seconds else {}
 
     def to_json(self) -> dict[str, object]:
         rates = {name: round(getattr(self, name), 3) for name in ("records_per_second", "events_per_second")}
@@ -65,11 +65,11 @@ class BatchProgress:
 
 @dataclass(frozen=True)
 class LakeStatus:
-    """Where a lake stands. Times are in microseconds."""
+    """The status of a lake. Times are in microseconds; the field names are those of its JSON."""
 
     lake: str
     end: int  # of the log
-    notified: int  # all records below are derived
+    notified: int  # the offset that the notification table reaches
     late: int  # events, in all
     frontier: int | None
     newest: int | None  # end of an event
@@ -80,13 +80,13 @@ class LakeStatus:
 
     @property
     def lag(self) -> int | None:
-        """How far the frontier is behind the newest event: absence before that is not decided yet."""
+        """The end of the newest event less the frontier: absence after the frontier is not final yet."""
         if self.newest is None or self.frontier is None:
             return None
         return max(self.newest - self.frontier, 0)
 
     def behind(self, now: int) -> int | None:
-        """How far the frontier is behind the clock."""
+        """The clock less the frontier."""
         return None if self.frontier is None else max(now - self.frontier, 0)
 
     def to_json(self, now: int) -> dict[str, object]:
@@ -94,7 +94,7 @@ class LakeStatus:
 
 
 def lake_status(lake: Lake) -> LakeStatus:
-    """Where a lake stands now; reads nothing but the manifest."""
+    """The current status of a lake; reads only the manifest."""
     snapshot = lake.snapshot()
     ends = [segment.end for segment in snapshot.segments if segment.end is not None]
     return LakeStatus(
@@ -108,7 +108,7 @@ def lake_status(lake: Lake) -> LakeStatus:
 
 
 def observed_sums(names: Sequence[str]) -> list[Column]:
-    """Sums of columns, for Spark to observe while they pass."""
+    """Sums of columns, which Spark observes while the rows pass."""
     from pyspark.sql.functions import coalesce, lit
     from pyspark.sql.functions import sum as sum_
 
@@ -116,53 +116,54 @@ def observed_sums(names: Sequence[str]) -> list[Column]:
 
 
 def ended_batches(query: StreamingQuery, after: int) -> Iterator[BatchProgress]:
-    """The batches with higher numbers that have ended; Spark remembers the last hundred."""
+    """The batches after a batch number that have ended; Spark holds the last hundred."""
     for progress in query.recentProgress:
-        told = json.loads(progress.json)
-        if told["batchId"] > after and any(source["numInputRows"] for source in told["sources"]):
-            yield parse_progress(told)
+        fields = json.loads(progress.json)
+        if fields["batchId"] > after and any(source["numInputRows"] for source in fields["sources"]):
+            yield parse_progress(fields)
 
 
 def parse_progress(progress: Mapping[str, Any]) -> BatchProgress:
-    """A batch as Spark's progress tells it, which is given as JSON."""
-    read, made = (_observed(progress.get("observedMetrics", {}).get(name, {})) for name in (READ, MADE))
-    spent = progress["durationMs"]
+    """The figures of a batch, from the JSON of Spark's progress."""
+    observed = progress.get("observedMetrics", {})
+    matched, detected = (_observed_sums(observed.get(name, {})) for name in (MATCH_SUMS, DETECT_SUMS))
+    durations = progress["durationMs"]
     return BatchProgress(
         number=progress["batchId"],
         at=progress["timestamp"],
         seconds=progress["batchDuration"] / 1e3,
         records=_records(progress["sources"]),
-        events=read.get("read", 0),
-        late=read.get("late", 0),
-        notifications=made.get("count", 0),
-        state_rows=made.get("rows", 0),
-        state_bytes=made.get("bytes", 0),
-        store_bytes=_stored(progress["stateOperators"]),
-        phases={name: spent[name] / 1e3 for name in _PHASES if name in spent},
-        stages={"matching": read.get("micros", 0) / 1e6, "detecting": made.get("micros", 0) / 1e6},
+        events=matched.get("read", 0),
+        late=matched.get("late", 0),
+        notifications=detected.get("count", 0),
+        state_rows=detected.get("rows", 0),
+        state_bytes=detected.get("bytes", 0),
+        store_bytes=_store_bytes(progress["stateOperators"]),
+        phases={name: durations[name] / 1e3 for name in _PHASES if name in durations},
+        stages={"matching": matched.get("micros", 0) / 1e6, "detecting": detected.get("micros", 0) / 1e6},
     )
 
 
 def _records(sources: Iterable[Mapping[str, Any]]) -> int:
-    found = 0
+    count = 0
     for source in sources:
         first, stop = _offsets(source["startOffset"]), _offsets(source["endOffset"])
-        found += sum(end - first.get(lake, 0) for lake, end in stop.items())
-    return found
+        count += sum(end - first.get(lake, 0) for lake, end in stop.items())
+    return count
 
 
-def _observed(told: Mapping[str, Any]) -> Mapping[str, int]:
-    """Sums by name; over Spark Connect they come beside their schema."""
-    if "schema" not in told:
-        return told
-    return dict(zip((field["name"] for field in told["schema"]["fields"]), told["values"], strict=True))
+def _observed_sums(metrics: Mapping[str, Any]) -> Mapping[str, int]:
+    """Sums by name; Spark Connect reports values and their schema instead."""
+    if "schema" not in metrics:
+        return metrics
+    return dict(zip((field["name"] for field in metrics["schema"]["fields"]), metrics["values"], strict=True))
 
 
-def _offsets(told: Mapping[str, int] | str | None) -> Mapping[str, int]:
-    """By lake; over Spark Connect they come as text."""
-    found = json.loads(told) if isinstance(told, str) else told
-    return found or {}
+def _offsets(value: Mapping[str, int] | str | None) -> Mapping[str, int]:
+    """Offsets by lake; Spark Connect reports them as text."""
+    offsets = json.loads(value) if isinstance(value, str) else value
+    return offsets or {}
 
 
-def _stored(operators: Iterable[Mapping[str, Any]]) -> int:
+def _store_bytes(operators: Iterable[Mapping[str, Any]]) -> int:
     return sum(operator.get("customMetrics", {}).get("rocksdbSstFileSize", 0) for operator in operators)

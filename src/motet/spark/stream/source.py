@@ -1,8 +1,8 @@
-"""Where a batch begins and ends: ranges of log offsets of one or several lakes, by their manifests.
+"""The source of the pipeline: plans batches as offset ranges of the logs of one or several lakes.
 
-A row is a piece of the log for a task to read, or a tick for a bucket: every bucket of a lake that has news gets one.
-Compaction keeps offsets, so a batch that is run again after a crash means the same records. PySpark is imported here:
-import this module where Spark is used.
+A row is an offset range for a task to read, or an advance row for a bucket: every bucket of a lake with records in the
+batch gets one, so that its processor advances without events. Compaction preserves offsets, so a batch that is run
+again after a failure has the same records.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from pyspark.sql.types import StructType
 from motet.lake import Lake, Snapshot
 
 FORMAT = "motet-ranges"
-ADVANCE_ROW = -1
-PIECE = 2_000  # records; fewer are not worth a task of their own
+ADVANCE_ROW = -1  # in the place of the first offset
+MIN_RANGE_RECORDS = 2_000  # fewer are not worth a task
 
 RANGES = pa.schema(
     [
         pa.field("lake", pa.string(), nullable=False),
-        pa.field("first", pa.int64(), nullable=False),  # of the batch
+        pa.field("first", pa.int64(), nullable=False),  # offsets of the batch
         pa.field("stop", pa.int64(), nullable=False),
-        pa.field("low", pa.int64(), nullable=False),  # of the piece; of a tick: TICK
-        pa.field("high", pa.int64(), nullable=False),  # of a tick: the bucket
+        pa.field("low", pa.int64(), nullable=False),  # offsets of the range; of an advance row: ADVANCE_ROW
+        pa.field("high", pa.int64(), nullable=False),  # of an advance row: the bucket
     ]
 )
 
@@ -63,21 +63,21 @@ class RangesSource(DataSource):
 
 @dataclass
 class RangeRows(InputPartition):
-    """What one task makes of a batch: rows of RANGES."""
+    """The rows of RANGES of one task."""
 
     rows: list[dict[str, object]]
 
 
 @dataclass
 class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Asks the manifests only when a batch is planned."""
+    """Reads the manifests when a batch is planned."""
 
     lakes: Sequence[str]
     buckets: int
     limit: int | None
     tasks: int
-    _until: Offsets | None = None
-    _open: dict[str, Lake] = field(default_factory=dict)
+    _available_now: Offsets | None = None
+    _lake_cache: dict[str, Lake] = field(default_factory=dict)
 
     def initialOffset(self) -> Offsets:  # noqa: N802  (Spark's names, here and below)
         return dict.fromkeys(self.lakes, 0)
@@ -86,36 +86,36 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self.limit is None else ReadMaxRows(self.limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = {lake: self._snapshot(lake).next_offset for lake in self.lakes}
+        self._available_now = {lake: self._snapshot(lake).next_offset for lake in self.lakes}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return {lake: self._end(lake, start.get(lake, 0), most) for lake in self.lakes}
+        max_records = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return {lake: self._end(lake, start.get(lake, 0), max_records) for lake in self.lakes}
 
-    def _end(self, lake: str, first: int, most: int | None) -> int:
-        """A batch is either derived already, all of it, or not at all."""
+    def _end(self, lake: str, first: int, max_records: int | None) -> int:
+        """The end of a batch, which lies either completely below the end of the notification table or not at all."""
         snapshot = self._snapshot(lake)
-        end = snapshot.next_offset if self._until is None else self._until[lake]
+        end = snapshot.next_offset if self._available_now is None else self._available_now[lake]
         if first < snapshot.notifications_end:
             end = min(end, snapshot.notifications_end)
-        return end if most is None else min(end, first + most)
+        return end if max_records is None else min(end, first + max_records)
 
     def reportLatestOffset(self) -> Offsets:  # noqa: N802
         return {lake: self._snapshot(lake).next_offset for lake in self.lakes}
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         ranges = {lake: (start.get(lake, 0), stop) for lake, stop in end.items() if start.get(lake, 0) < stop}
-        pieces = [row for lake, batch in ranges.items() for row in self._pieces(lake, *batch)]
-        ticks = [row for lake, batch in ranges.items() for row in self._ticks(lake, *batch)]
-        tasks = min(self.tasks, len(pieces))
-        return [RangeRows([*pieces[task::tasks], *ticks[task::tasks]]) for task in range(tasks)]
+        range_rows = [row for lake, batch in ranges.items() for row in self._range_rows(lake, *batch)]
+        advance_rows = [row for lake, batch in ranges.items() for row in self._advance_rows(lake, *batch)]
+        tasks = min(self.tasks, len(range_rows))
+        return [RangeRows([*range_rows[task::tasks], *advance_rows[task::tasks]]) for task in range(tasks)]
 
-    def _pieces(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
-        step = max(PIECE, -(-(stop - first) // self.tasks))
+    def _range_rows(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
+        step = max(MIN_RANGE_RECORDS, -(-(stop - first) // self.tasks))
         for low in range(first, stop, step):
             yield {"lake": lake, "first": first, "stop": stop, "low": low, "high": min(low + step, stop)}
 
-    def _ticks(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
+    def _advance_rows(self, lake: str, first: int, stop: int) -> Iterator[dict[str, object]]:
         for bucket in range(self.buckets):
             yield {"lake": lake, "first": first, "stop": stop, "low": ADVANCE_ROW, "high": bucket}
 
@@ -124,6 +124,6 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield pa.RecordBatch.from_pylist(partition.rows, schema=RANGES)
 
     def _snapshot(self, lake: str) -> Snapshot:
-        if lake not in self._open:
-            self._open[lake] = Lake.open(lake, create=False)
-        return self._open[lake].snapshot()
+        if lake not in self._lake_cache:
+            self._lake_cache[lake] = Lake.open(lake, create=False)
+        return self._lake_cache[lake].snapshot()

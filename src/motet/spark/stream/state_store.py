@@ -1,7 +1,7 @@
-"""How a kernel is kept as state of a query: a base and the deltas since, so that a batch writes what it changed.
+"""The state of a processor in Spark's state store: a base and deltas, so that a batch writes only what it changed.
 
-A process also remembers the kernels themselves. One that is taken is no longer remembered: if its batch fails halfway,
-whoever comes next reads the state.
+A process also caches its processors. A processor is removed from the cache while it is used: if its batch fails, the
+next one reads the stored state.
 """
 
 from __future__ import annotations
@@ -14,72 +14,73 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 
-PLACE = "reached long, base long, deltas long, changed long, mark string"
-DELTAS = 24  # of one base at most
-KERNELS = 4096  # in one process at most
+STATE_HEADER = "reached long, base long, deltas long, changed long, mark string"  # stored names
+MAX_DELTAS = 24  # of one base
+MAX_CACHED = 4096  # processors in one process
 
 
 @dataclass(frozen=True)
 class StateHeader:
-    """Where the state of a kernel stands."""
+    """The progress of a processor whose state is stored, in the order of STATE_HEADER."""
 
-    processed_to: int = 0  # all records below are read
-    base_bytes: int = 0  # bytes
-    deltas: int = 0  # how many follow the base
-    delta_bytes: int = 0  # bytes of all of them
-    mark: str = ""  # what else there is to know
+    processed_to: int = 0  # the offset below which all records are processed
+    base_bytes: int = 0  # 0: there is no state yet
+    deltas: int = 0  # the number of deltas after the base
+    delta_bytes: int = 0
+    mark: str = ""  # what the owner of the state compares
 
 
 @dataclass
 class CachedProcessor:
-    """A kernel in this process, and what of it is in the state."""
+    """A processor of this process, with the header and the snapshot of its stored state."""
 
     header: StateHeader
-    kernel: Processor
-    saved: StateSnapshot
+    processor: Processor
+    snapshot: StateSnapshot
 
 
 class StateStore:
-    """The state that belongs to the key at hand."""
+    """The stored state of the current key."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._place = handle.getValueState("place", PLACE)
+        self._header = handle.getValueState("place", STATE_HEADER)
         self._base = handle.getValueState("base", "data binary")
         self._deltas = handle.getListState("deltas", "data binary")
 
     def header(self) -> StateHeader:
-        return StateHeader(*(self._place.get() or ()))
+        return StateHeader(*(self._header.get() or ()))
 
-    def saved(self, place: StateHeader) -> StateSnapshot:
-        """What a kernel goes on from; there must be a base."""
+    def read_snapshot(self, header: StateHeader) -> StateSnapshot:
+        """The stored snapshot; there must be a base."""
         (base,) = self._base.get() or (b"",)
-        return apply_deltas(base, [data for (data,) in self._deltas.get()] if place.deltas else [])
+        return apply_deltas(base, [data for (data,) in self._deltas.get()] if header.deltas else [])
 
-    def persist(self, running: CachedProcessor, reached: int, mark: str) -> CachedProcessor:
-        """Write what has changed; everything, when the changes have become more than what they change."""
-        saved, before = running.kernel.snapshot(), running.header
-        change = make_delta(running.saved, saved) if before.base_bytes else b""
-        if not before.base_bytes or before.deltas >= DELTAS or before.delta_bytes + len(change) > before.base_bytes:
-            place = StateHeader(reached, len(saved.data), 0, 0, mark)
-            self._base.update((saved.data,))
+    def persist(self, cached: CachedProcessor, processed_to: int, mark: str) -> CachedProcessor:
+        """Write a delta, or a new base when the deltas would become larger than the base or too many."""
+        snapshot, stored = cached.processor.snapshot(), cached.header
+        delta = make_delta(cached.snapshot, snapshot) if stored.base_bytes else b""
+        delta_bytes = stored.delta_bytes + len(delta)
+        if not stored.base_bytes or stored.deltas >= MAX_DELTAS or delta_bytes > stored.base_bytes:
+            header = StateHeader(processed_to, len(snapshot.data), 0, 0, mark)
+            self._base.update((snapshot.data,))
             self._deltas.clear()
         else:
-            place = StateHeader(reached, before.base_bytes, before.deltas + 1, before.delta_bytes + len(change), mark)
-            self._deltas.appendValue((change,))
-        self._place.update(astuple(place))
-        return CachedProcessor(place, running.kernel, saved)
+            header = StateHeader(processed_to, stored.base_bytes, stored.deltas + 1, delta_bytes, mark)
+            self._deltas.appendValue((delta,))
+        self._header.update(astuple(header))
+        return CachedProcessor(header, cached.processor, snapshot)
 
 
-_running: dict[Hashable, CachedProcessor] = {}
+_cache: dict[Hashable, CachedProcessor] = {}
 
 
 def take_cached(key: Hashable) -> CachedProcessor | None:
-    """The kernel of a key that this process had last; where it stands, others may be further."""
-    return _running.pop(key, None)
+    """Remove the processor of a key from the cache of this process; the stored state may be newer."""
+    return _cache.pop(key, None)
 
 
-def cache(key: Hashable, running: CachedProcessor) -> None:
-    """Remember a kernel; the one that was remembered first goes when there are too many."""
-    _running[key] = running
-    if len(_running) > KERNELS:
-        del _running[next(iter(_running))]
+def cache(key: Hashable, processor: CachedProcessor) -> None:
+    """Cache a processor; the oldest entry is evicted when there are too many."""
+    _cache[key] = processor
+    if len(_cache) > MAX_CACHED:
+        del _cache[next(iter(_cache))]
