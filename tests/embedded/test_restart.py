@@ -72,7 +72,7 @@ def test_state_that_cannot_be_used_is_made_again(
     else:
         state.write_bytes(damage)
     assert told_after(tmp_path) == [("urn:e:1", "urn:e:2")]
-    assert ("left alone" in caplog.text) == (damage is not None)
+    assert ("cannot be restored" in caplog.text) == (damage is not None)
 
 
 def test_half_a_pair_survives_a_kill(tmp_path: Path) -> None:

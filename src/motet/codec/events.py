@@ -6,7 +6,7 @@ All steps work on Arrow columns; Python code handles single quads only for event
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,6 +37,9 @@ class Decoded:
 
     events: pa.RecordBatch
     rejected: list[DecodeError]
+
+
+OnRejected = Callable[[Sequence[DecodeError]], object]  # reports rejected events, or writes dead letters
 
 
 def build_events(grouped: GroupedQuads, options: DecodeOptions) -> Iterator[Decoded]:

@@ -16,9 +16,9 @@ from pathlib import Path
 from stat import S_ISREG
 
 from motet.codec.decode import Message, decode_file, decode_messages
-from motet.codec.events import NO_EVENTS, Decoded
+from motet.codec.events import NO_EVENTS, Decoded, OnRejected
 from motet.codec.formats import SUFFIXES, format_of_path
-from motet.connectors.ingestion import IngestResult, OnCommit, OnRejected, ingest_decoded
+from motet.connectors.ingestion import IngestResult, OnCommit, ingest_decoded
 from motet.lake import Lake
 from motet.lake.progress import FileStamp, IngestedFiles
 from motet.model.errors import DecodeError, MotetError, UsageError

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from motet.codec.decode import decode_file
-from motet.codec.events import Decoded
+from motet.codec.events import Decoded, OnRejected
 from motet.lake import Lake, Receipt
 from motet.model.batches import EVENTS
-from motet.model.errors import DecodeError
-
-OnRejected = Callable[[Sequence[DecodeError]], object]  # writes dead letters, or reports them
 
 
 @dataclass(frozen=True)

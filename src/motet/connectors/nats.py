@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from motet.codec.decode import Message, decode_messages
-from motet.connectors.ingestion import IngestResult, OnCommit, OnRejected, ingest_decoded
+from motet.codec.events import OnRejected
+from motet.connectors.ingestion import IngestResult, OnCommit, ingest_decoded
 from motet.lake import Lake, Snapshot
 from motet.model.batches import notification_rows
 from motet.model.errors import EngineError, UsageError

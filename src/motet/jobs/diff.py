@@ -1,4 +1,4 @@
-"""Which notifications edited subscriptions gain and lose on a lake's history."""
+"""Which notifications edited subscriptions gain and lose over the log of a lake, and why."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ RunReplay = Callable[[Replay, BinaryIO], int]
 
 @dataclass(frozen=True)
 class NotificationChange:
-    """A notification that only one of two sets of subscriptions gives."""
+    """A notification that only one of two sets of subscriptions emits."""
 
     gained: bool
     notification: Notification
 
 
 def edit_status(old: Sequence[Subscription], new: Sequence[Subscription]) -> dict[str, str]:
-    """What has become of each subscription, by name: edited, added, removed or unchanged.
+    """The status of each subscription by name: edited, added, removed or unchanged.
 
     >>> from motet.language.parse import parse
     >>> edit_status(parse("SUBSCRIPTION s EVENT a WHEN a"), parse("SUBSCRIPTION t EVENT a WHEN a"))
     {'s': 'removed', 't': 'added'}
     """
-    before, after = {one.name: one for one in old}, {one.name: one for one in new}
-    found = {}
+    before = {subscription.name: subscription for subscription in old}
+    after = {subscription.name: subscription for subscription in new}
+    status = {}
     for name in dict.fromkeys([*before, *after]):
         if name in before and name in after:
-            found[name] = "unchanged" if before[name] == after[name] else "edited"
+            status[name] = "unchanged" if before[name] == after[name] else "edited"
         else:
-            found[name] = "removed" if name in before else "added"
-    return found
+            status[name] = "removed" if name in before else "added"
+    return status
 
 
 def replay_changes(old: Replay, new: Replay, run: RunReplay) -> Iterator[NotificationChange]:
-    """Both are replayed as a whole, since subscriptions may feed each other; in the order of `motet run`."""
+    """The changes between two whole replays, in the order of `motet run`."""
     with tempfile.TemporaryFile() as before, tempfile.TemporaryFile() as after:
         for replay, sink in ((old, before), (new, after)):
             run(replay, sink)
@@ -54,7 +55,7 @@ def replay_changes(old: Replay, new: Replay, run: RunReplay) -> Iterator[Notific
 
 
 def notification_changes(old: Iterable[Notification], new: Iterable[Notification]) -> Iterator[NotificationChange]:
-    """What two sorted lists do not share; neither is kept in memory.
+    """The notifications that two sorted sequences do not share; neither is held in memory.
 
     >>> old, new = (Notification(name, 0, 0, (), ()) for name in "ab")
     >>> [(change.gained, change.notification.subscription) for change in notification_changes([old], [new])]

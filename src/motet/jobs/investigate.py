@@ -12,10 +12,11 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.codec.events import OnRejected
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.jobs.replay import Replay
-from motet.jobs.run import BatchJob, EventFiles, OnRejected
+from motet.jobs.run import BatchJob, EventFiles
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription

@@ -1,9 +1,9 @@
-"""What `motet run` is asked to do, loaded and checked before any event is read."""
+"""Batch runs over event files: the job, and how the embedded and the reference engine run it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, BinaryIO
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from motet.codec.decode import decode_file
+from motet.codec.events import OnRejected
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
 from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.control import entailment_of
-from motet.model.errors import DecodeError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """Subscriptions first, then all events in the given order, then the end of time."""
+    """Subscriptions and event files: a log of the subscriptions, all events in order, and a tick at the end of time."""
 
     subscriptions: tuple[Subscription, ...]
     events: tuple[str, ...]  # paths
     background: frozenset[Triple]
     entailment: str
-    arrival: int  # the time of events that carry none
+    arrival: int  # the time of events without one
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run did."""
+    """The counts of a run."""
 
     events: int
     duplicates: int
     rejected: int
     notifications: int
-    tasks: int = 1  # that took part in reading the events
+    tasks: int = 1  # that read the events
 
 
 def load_job(
@@ -59,7 +59,7 @@ def load_job(
     arrival: int | None = None,
     syntax: str = "motet",
 ) -> BatchJob:
-    """Read everything but the events; what is wrong with the request is found here."""
+    """Load everything but the events; wrong arguments are refused here."""
     for path in events:
         existing_file(path, "event file")
     background = _background(ontology, catalogue)
@@ -77,22 +77,19 @@ def _background(ontology: Sequence[str], catalogue: str | None) -> frozenset[Tri
     return frozenset(load(files, catalogue=read_catalogue(catalogue) if catalogue else None).triples)
 
 
-OnRejected = Callable[[Sequence[DecodeError]], None]
-
-
 class EventFiles:
-    """The unique, stamped events of a job's files, counted as they pass."""
+    """The unique, stamped events of a job's files; counts what it has read."""
 
     def __init__(self, job: BatchJob, on_rejected: OnRejected) -> None:
         self._job = job
         self._on_rejected = on_rejected
-        self._seen: set[str] = set()
+        self._ids: set[str] = set()
         self.duplicates = 0
         self.rejected = 0
 
     @property
     def events(self) -> int:
-        return len(self._seen)
+        return len(self._ids)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for path in self._job.events:
@@ -102,39 +99,43 @@ class EventFiles:
                 yield stamp(self._unique(decoded.events), self._job.arrival)
 
     def _unique(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The first accepted content of an event wins."""
-        fresh = []
+        """The events with a new IRI: the first content of an event counts."""
+        is_new = []
         for id_ in events.column("id").to_pylist():
-            fresh.append(id_ not in self._seen)
-            self._seen.add(id_)
-        self.duplicates += len(fresh) - sum(fresh)
-        return events if all(fresh) else events.filter(pa.array(fresh, pa.bool_()))
+            is_new.append(id_ not in self._ids)
+            self._ids.add(id_)
+        self.duplicates += len(is_new) - sum(is_new)
+        return events if all(is_new) else events.filter(pa.array(is_new, pa.bool_()))
 
 
 def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
-    """Match and detect batch by batch; what waits for the end of time is decided when all events are there."""
+    """Process the events batch by batch, then a tick at the end of time, which makes all occurrences final."""
     ensure_compiled()
-    kernel = Processor(lateness=None, background=job.background, entailment=job.entailment)
-    kernel.activate(job.subscriptions)
+    processor = Processor(lateness=None, background=job.background, entailment=job.entailment)
+    processor.activate(job.subscriptions)
     files = EventFiles(job, on_rejected)
-    found: list[Notification] = []
+    notifications: list[Notification] = []
     offset = 0
     for events in files:
-        found += (notification for notification, _ in notification_rows(kernel.advance(event_records(events, offset))))
+        notifications += (
+            notification for notification, _ in notification_rows(processor.advance(event_records(events, offset)))
+        )
         offset += len(events)
-    found += (notification for notification, _ in notification_rows(kernel.advance(tick_record(END_OF_TIME, offset))))
-    return _write_notifications(files, found, sink)
+    notifications += (
+        notification for notification, _ in notification_rows(processor.advance(tick_record(END_OF_TIME, offset)))
+    )
+    return _write_notifications(files, notifications, sink)
 
 
 def run_reference(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
-    """Evaluate the definitions of the language page, slowly."""
+    """Evaluate the definitions of the language page directly, which is slow."""
     from motet.reference import evaluate
 
     files = EventFiles(job, on_rejected)
     rows = [row for events in files for row in event_rows(events)]
     entailment = Entailment(job.entailment)
-    found = evaluate(list(_log(job, rows)), ontology=job.background, entailment=entailment, lateness=None)
-    return _write_notifications(files, found, sink)
+    notifications = evaluate(list(_log(job, rows)), ontology=job.background, entailment=entailment, lateness=None)
+    return _write_notifications(files, notifications, sink)
 
 
 def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
@@ -150,7 +151,7 @@ def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
     yield TickRecord(next(offsets), END_OF_TIME)
 
 
-def _write_notifications(files: EventFiles, found: Iterable[Notification], sink: BinaryIO) -> RunSummary:
-    ordered = sorted(found, key=lambda notification: notification.sort_key)
+def _write_notifications(files: EventFiles, notifications: Iterable[Notification], sink: BinaryIO) -> RunSummary:
+    ordered = sorted(notifications, key=lambda notification: notification.sort_key)
     sink.writelines(f"{notification.to_line()}\n".encode() for notification in ordered)
     return RunSummary(files.events, files.duplicates, files.rejected, len(ordered))

@@ -1,6 +1,6 @@
-"""The hash chain of a notification table: one short text that two machines compare instead of two tables.
+"""Verification: recompute the notifications of a log and compare the hash chain of both tables.
 
-The form is in docs/operations.md, so that anyone can compute it with other tools.
+Two machines can compare the last link of a chain instead of two tables. Its form is in docs/operations.md.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from motet.lake import Lake, Snapshot
 from motet.model.batches import notification_rows
 from motet.model.records import Subscribe, Unsubscribe
 
-LINK_OFFSETS = 4096  # of the log that a link covers
+LINK_OFFSETS = 4096  # of the log in one link
 CHAIN_START = b"motet notifications 1\n"
 
-TableRow = tuple[int, str]  # the offset of the record that made a notification final, and the notification's line
+TableRow = tuple[int, str]  # emission offset and line of a notification
 
 
 @dataclass(frozen=True)
 class TableDifference:
-    """Where two tables part: what one of them lacks. Both are given when one stands for the other."""
+    """The first difference of two tables: a row that one of them lacks, or two rows for one notification."""
 
     recomputed: TableRow | None
     stored: TableRow | None
@@ -54,109 +54,111 @@ class TableDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far two tables agree; ``head`` is the chain's last link up to there."""
+    """The result of comparing two tables; ``head`` is the last link on which they agree."""
 
     links: int
-    agreed_to: int  # the offset up to which they do
+    agreed_to: int  # offset
     head: str
     difference: TableDifference | None
 
 
 class NotificationTable(Protocol):
-    """Notifications by links."""
+    """The notifications of a table by link."""
 
     def digests(self, stop: int) -> Iterator[str]:
-        """Of each link of the records ``[0, stop)``."""
+        """The digest of each link of the records ``[0, stop)``."""
         ...
 
-    def rows(self, number: int) -> list[TableRow]:
-        """Of the link whose digest came last."""
+    def rows(self, link: int) -> list[TableRow]:
+        """The rows of the link whose digest was returned last."""
         ...
 
 
 class StreamedTable:
-    """A table that is read once, in the order of its offsets."""
+    """A table that is read once, in offset order."""
 
     def __init__(self, rows: Iterable[TableRow]) -> None:
-        self._given = rows
+        self._rows = rows
         self._current: list[TableRow] = []
 
     def digests(self, stop: int) -> Iterator[str]:
         last = link_count(stop) - 1
-        number = 0
-        for row in self._given:
-            while number < min(row[0] // LINK_OFFSETS, last):
+        link = 0
+        for row in self._rows:
+            while link < min(row[0] // LINK_OFFSETS, last):
                 yield digest(self._current)
-                self._current, number = [], number + 1
+                self._current, link = [], link + 1
             self._current.append(row)
-        for _ in range(number, last + 1):
+        for _ in range(link, last + 1):
             yield digest(self._current)
             self._current = []
 
-    def rows(self, number: int) -> list[TableRow]:
+    def rows(self, link: int) -> list[TableRow]:
         return sorted(self._current)
 
 
 def link_count(stop: int) -> int:
-    """How many links cover the records ``[0, stop)``."""
+    """The number of links of the records ``[0, stop)``."""
     return -(-stop // LINK_OFFSETS)
 
 
 def digest(rows: Iterable[TableRow]) -> str:
-    """
+    """The digest of the rows of a link, in sorted order.
+
     >>> digest([]) == sha256(b"").hexdigest()
     True
     """
-    whole = sha256()
+    hasher = sha256()
     for offset, text in sorted(rows):
-        whole.update(f"{offset} {text}\n".encode())
-    return whole.hexdigest()
+        hasher.update(f"{offset} {text}\n".encode())
+    return hasher.hexdigest()
 
 
-def next_link(head: str, first: int, stop: int, own: str) -> str:
-    """The next link of a chain."""
-    return sha256(f"{head} {first} {stop} {own}\n".encode()).hexdigest()
+def next_link(head: str, first: int, stop: int, rows_digest: str) -> str:
+    """The link that follows ``head``, for the offsets ``[first, stop)``."""
+    return sha256(f"{head} {first} {stop} {rows_digest}\n".encode()).hexdigest()
 
 
-def compare(derived: NotificationTable, stored: NotificationTable, stop: int) -> Comparison:
-    """Two tables of the records ``[0, stop)``, up to the first difference."""
-    head, agreed = sha256(CHAIN_START).hexdigest(), 0
-    pairs = zip(derived.digests(stop), stored.digests(stop), strict=True)
-    for number, (mine, theirs) in enumerate(pairs):
-        if mine != theirs:
-            return Comparison(number, agreed, head, first_difference(derived.rows(number), stored.rows(number)))
-        end = min(stop, agreed + LINK_OFFSETS)
-        head, agreed = next_link(head, agreed, end, theirs), end
-    return Comparison(link_count(stop), agreed, head, None)
+def compare(recomputed: NotificationTable, stored: NotificationTable, stop: int) -> Comparison:
+    """Compare two tables of the records ``[0, stop)``, up to the first difference."""
+    head, agreed_to = sha256(CHAIN_START).hexdigest(), 0
+    pairs = zip(recomputed.digests(stop), stored.digests(stop), strict=True)
+    for link, (recomputed_digest, stored_digest) in enumerate(pairs):
+        if recomputed_digest != stored_digest:
+            difference = first_difference(recomputed.rows(link), stored.rows(link))
+            return Comparison(link, agreed_to, head, difference)
+        end = min(stop, agreed_to + LINK_OFFSETS)
+        head, agreed_to = next_link(head, agreed_to, end, stored_digest), end
+    return Comparison(link_count(stop), agreed_to, head, None)
 
 
-def first_difference(derived: list[TableRow], stored: list[TableRow]) -> TableDifference:
-    """The first one between the rows of a link.
+def first_difference(recomputed: list[TableRow], stored: list[TableRow]) -> TableDifference:
+    """The first difference between the rows of a link.
 
-    >>> mine, theirs = (7, '{"id": "1", "subscription": "s"}'), (9, '{"id": "2", "subscription": "s"}')
-    >>> first_difference([mine], [mine, theirs]).kind, first_difference([mine], [theirs]).kind
+    >>> early, late = (7, '{"id": "1", "subscription": "s"}'), (9, '{"id": "2", "subscription": "s"}')
+    >>> first_difference([early], [early, late]).kind, first_difference([early], [late]).kind
     ('extra', 'missing')
     """
-    missing = sorted((Counter(derived) - Counter(stored)).elements())
-    extra = sorted((Counter(stored) - Counter(derived)).elements())
+    missing = sorted((Counter(recomputed) - Counter(stored)).elements())
+    extra = sorted((Counter(stored) - Counter(recomputed)).elements())
     if not missing or (extra and extra[0][0] < missing[0][0]):
-        instead = next((row for row in missing if _stands_for(extra[0], row)), None)
-        return TableDifference(instead, extra[0])
-    return TableDifference(missing[0], next((row for row in extra if _stands_for(row, missing[0])), None))
+        changed = next((row for row in missing if _is_same_notification(extra[0], row)), None)
+        return TableDifference(changed, extra[0])
+    return TableDifference(missing[0], next((row for row in extra if _is_same_notification(row, missing[0])), None))
 
 
-def _stands_for(stored: TableRow, derived: TableRow) -> bool:
-    """Whether one notification was changed into the other, as far as one can tell."""
-    one, other = json.loads(stored[1]), json.loads(derived[1])
-    same_place = (stored[0], one["subscription"]) == (derived[0], other["subscription"])
-    return bool(one["id"] == other["id"]) or same_place
+def _is_same_notification(stored: TableRow, recomputed: TableRow) -> bool:
+    """Whether two rows seem to be versions of one notification: the same id, or the same offset and subscription."""
+    left, right = json.loads(stored[1]), json.loads(recomputed[1])
+    has_same_offset = (stored[0], left["subscription"]) == (recomputed[0], right["subscription"])
+    return bool(left["id"] == right["id"]) or has_same_offset
 
 
 def verify_embedded(lake: Lake, snapshot: Snapshot, on_progress: OnProgress = lambda _: None) -> Comparison:
-    """The records that notifications were derived from, against these notifications."""
+    """Recompute the notifications of the processed records and compare them with the table."""
     stop = snapshot.notifications_end
-    derived = recompute(snapshot, lake.lateness, on_progress=on_progress)
-    return compare(StreamedTable(derived), StreamedTable(stored_rows(snapshot)), stop)
+    recomputed = recompute(snapshot, lake.lateness, on_progress=on_progress)
+    return compare(StreamedTable(recomputed), StreamedTable(stored_rows(snapshot)), stop)
 
 
 def recompute(
@@ -165,34 +167,35 @@ def recompute(
     names: Collection[str] | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> Iterator[TableRow]:
-    """What the log says, with all its control records at their places; with ``names``, to these subscriptions alone."""
+    """The notifications of the log with its control records; with ``names``, of these subscriptions only."""
 
     def records(stop: int) -> Iterator[pa.RecordBatch]:
         for batch in snapshot.records(0, stop):
             yield batch if names is None else drop_other_subscriptions(batch, names)
 
     ensure_compiled()
-    kernel = Processor(lateness=lateness, earlier_records=records)
+    processor = Processor(lateness=lateness, earlier_records=records)
     for batch in records(snapshot.notifications_end):
-        yield from table_rows(kernel.advance(batch))
+        yield from table_rows(processor.advance(batch))
         on_progress(len(batch))
 
 
 def stored_rows(snapshot: Snapshot) -> Iterator[TableRow]:
-    """The notification table."""
+    """The rows of the notification table."""
     for batch in snapshot.notifications():
         yield from table_rows(batch)
 
 
 def table_rows(notifications: pa.RecordBatch) -> Iterator[TableRow]:
+    """NOTIFICATIONS as rows of the hash chain."""
     for notification, offset in notification_rows(notifications):
         yield offset, notification.to_line()
 
 
 def drop_other_subscriptions(records: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    """All records but those that begin or end other subscriptions."""
-    is_life = pc.is_in(records.column("kind"), pa.array([Subscribe.kind, Unsubscribe.kind]))
-    if not is_life.true_count:
+    """The records without those that register or end other subscriptions."""
+    is_subscription = pc.is_in(records.column("kind"), pa.array([Subscribe.kind, Unsubscribe.kind]))
+    if not is_subscription.true_count:
         return records
-    is_known = pc.is_in(records.column("id"), pa.array(sorted(names), pa.string()))
-    return records.filter(pc.or_(pc.invert(is_life), is_known))
+    is_requested = pc.is_in(records.column("id"), pa.array(sorted(names), pa.string()))
+    return records.filter(pc.or_(pc.invert(is_subscription), is_requested))

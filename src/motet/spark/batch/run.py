@@ -17,9 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from motet.codec.events import OnRejected
 from motet.codec.grouping import NOT_CONSECUTIVE, SORT_ADVICE
 from motet.jobs.replay import ReplayControls
-from motet.jobs.run import BatchJob, OnRejected, RunSummary
+from motet.jobs.run import BatchJob, RunSummary
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.batch.events import FileSplits, add_outcome, split_files
 from motet.spark.batch.job_plan import JobPlan, plan_job
