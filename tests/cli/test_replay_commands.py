@@ -6,17 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.builders import EX, minute_event
 
 from motet.cli.main import main
-from motet.fuzz.case import Case, timed_event
+from motet.fuzz.case import Case
 from motet.fuzz.replays import lake_of
 from motet.lake import Lake
-from motet.model.terms import RDF_TYPE, iri
-from motet.model.times import parse_datetime
 
-EX = "http://example.org/"
-TEN = parse_datetime("2026-11-15T10:00:00Z")
-MINUTE = 60_000_000
 PAIR = f"""PREFIX ex: <{EX}>
 SUBSCRIPTION pair
   EVENT a : ex:A
@@ -29,11 +25,8 @@ SINGLE = f"PREFIX ex: <{EX}> SUBSCRIPTION single EVENT a : ex:A WHEN a SIGNAL"
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A lake with an A at 10:00 and Bs at 10:03 and 10:09, and files of subscriptions."""
-    happened = [("urn:e:1", "A", 0), ("urn:e:2", "B", 3), ("urn:e:3", "B", 9)]
-    events = [
-        timed_event(name, TEN + minute * MINUTE, TEN + minute * MINUTE, [(iri(name), RDF_TYPE, iri(EX + class_))])
-        for name, class_, minute in happened
-    ]
+    times = [(1, "A", 0), (2, "B", 3), (3, "B", 9)]
+    events = [minute_event(number, class_, minute, has_time=True) for number, class_, minute in times]
     lake_of(Case((), lateness=0).with_records(events), tmp_path / "lake")
     (tmp_path / "old.motet").write_text(PAIR)
     (tmp_path / "new.motet").write_text(PAIR.replace("5 min", "10 min"))

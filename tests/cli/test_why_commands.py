@@ -6,24 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.builders import EX, MINUTE, TEN, minute_event
 
 import motet
 from motet.cli.main import main
 from motet.codec.decode import decode_bytes
-from motet.fuzz.case import timed_event
 from motet.jobs import investigate
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.batches import notification_batch
 from motet.model.notifications import Notification
-from motet.model.terms import RDF_TYPE, iri
-from motet.model.times import parse_datetime
+from motet.model.terms import iri
 from motet.provenance.traced_log import TracedLog
-from motet.reference import EventRecord
 
-EX = "http://example.org/"
-TEN = parse_datetime("2026-11-15T10:00:00Z")
-MINUTE = 60_000_000
 PAIR = f"""PREFIX ex: <{EX}>
 SUBSCRIPTION pair
   EVENT a : ex:A
@@ -32,12 +27,11 @@ SUBSCRIPTION pair
 SINGLE = f"PREFIX ex: <{EX}> SUBSCRIPTION single EVENT a : ex:A WHEN a SIGNAL"
 
 
-def event(number: int, class_: str, minute: int) -> EventRecord:
-    name, at = f"urn:e:{number}", TEN + minute * MINUTE
-    return timed_event(name, at, at, [(iri(name), RDF_TYPE, iri(EX + class_))])
-
-
-EVENTS = [event(1, "A", 0), event(2, "B", 3), event(3, "B", 9)]
+EVENTS = [
+    minute_event(1, "A", 0, has_time=True),
+    minute_event(2, "B", 3, has_time=True),
+    minute_event(3, "B", 9, has_time=True),
+]
 
 
 def nquads() -> str:

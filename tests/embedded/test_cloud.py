@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import builders
 
 import motet
 from motet.lake import Lake
@@ -21,11 +22,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 def reading(number: int, celsius: int, time: str = "2026-11-15T10:00:00Z") -> str:
-    event = f"<urn:e:{number}>"
-    return (
-        f'{event} <urn:celsius> "{celsius}"^^<{XSD}integer> {event} .\n'
-        f'{event} <http://www.w3.org/ns/sosa/resultTime> "{time}"^^<{XSD}dateTime> {event} .\n'
-    )
+    return builders.reading(number, celsius, time)
 
 
 def events_of(found: list[Notification]) -> list[str]:

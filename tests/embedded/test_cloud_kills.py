@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.builders import reading
 
 import motet
 from motet.lake import Lake
@@ -16,15 +17,6 @@ from motet.model.notifications import Notification
 HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e SELECT ?c"
 EVENTS = 60
 KILLS = int(os.environ.get("MOTET_CLOUD_KILLS", "25"))
-
-
-def reading(number: int) -> str:
-    event = f"<urn:e:{number}>"
-    return (
-        f'{event} <urn:celsius> "{20 + number % 20}"^^<http://www.w3.org/2001/XMLSchema#integer> {event} .\n'
-        f'{event} <http://www.w3.org/ns/sosa/resultTime> "2026-11-15T10:{number:02}:00Z"'
-        f"^^<http://www.w3.org/2001/XMLSchema#dateTime> {event} .\n"
-    )
 
 
 def work(lake: Path, heard: Path) -> None:
@@ -37,7 +29,7 @@ def work(lake: Path, heard: Path) -> None:
 
         cloud.subscribe(HOT, listen)
         for number in range(EVENTS):
-            cloud.publish(reading(number))
+            cloud.publish(reading(number, 20 + number % 20, f"2026-11-15T10:{number:02}:00Z"))
 
 
 def killed_somewhere(lake: Path, heard: Path, rng: random.Random) -> bool:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests import builders
 
 import motet
 from motet.embedded import cloud as clouds
@@ -26,8 +27,7 @@ HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e S
 
 
 def reading(number: int, celsius: int = 35) -> str:
-    event = f"<urn:e:{number}>"
-    return f'{event} <urn:celsius> "{celsius}"^^<http://www.w3.org/2001/XMLSchema#integer> {event} .\n'
+    return builders.reading(number, celsius)
 
 
 def table(lake: Lake) -> list[Notification]:

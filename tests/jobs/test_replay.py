@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.builders import event_triples
 
 import motet
 from motet.fuzz.case import BEGIN, SECOND, Case, timed_event
@@ -16,15 +17,14 @@ from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
 from motet.model.errors import LakeError, UsageError
-from motet.model.terms import RDF_TYPE, iri
 from motet.reference import EventRecord, Record, SubscribeRecord, evaluate
 
 UNLESS = "SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN a UNLESS b WITHIN 4 s SELECT ?a"
 
 
 def event(name: str, class_: str, second: int) -> EventRecord:
-    at = BEGIN + second * SECOND
-    return timed_event(name, at, at, [(iri(name), RDF_TYPE, iri(f"urn:{class_}"))])
+    instant = BEGIN + second * SECOND
+    return timed_event(name, instant, instant, event_triples(name, class_, namespace="urn:"))
 
 
 def replayed(

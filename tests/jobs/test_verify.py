@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.builders import RESULT_TIME, datetime, event_nquads
 
 import motet
 from motet.cli.main import main
@@ -43,11 +44,8 @@ Rows = list[dict[str, Any]]
 
 
 def quads(number: int, class_: str) -> str:
-    event, time = f"<urn:{number}>", "<http://www.w3.org/ns/prov#generatedAtTime>"
-    return (
-        f"{event} {RDF_TYPE} {iri(f'urn:{class_}')} {event} .\n"
-        f'{event} {time} "2026-11-15T10:00:{number:02}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> {event} .\n'
-    )
+    time = (RESULT_TIME, datetime(f"2026-11-15T10:00:{number:02}Z"))
+    return event_nquads(f"urn:{number}", (RDF_TYPE, iri(f"urn:{class_}")), time)
 
 
 @pytest.fixture

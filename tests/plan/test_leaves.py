@@ -20,12 +20,12 @@ def number(value: object, kind: str = "integer") -> str:
     return f'"{value}"^^<{XSD}{kind}>'
 
 
-def event(body: str, name: str = "e", class_iri: str | None = None, times: tuple[str, str] | None = None) -> Event:
+def declared(body: str, name: str = "e", class_iri: str | None = None, times: tuple[str, str] | None = None) -> Event:
     return Event(name, class_iri, GroupPattern(body, in_scope(parse_group(body))), times=times)
 
 
 def leaf(body: str) -> LeafPredicates:
-    return normalise(event(body))[0]
+    return normalise(declared(body))[0]
 
 
 def test_an_event_without_class_and_body_has_no_predicates() -> None:
@@ -39,7 +39,7 @@ def test_an_event_without_class_and_body_has_no_predicates() -> None:
 
 def test_triples_about_the_event_become_classes_equalities_and_reads() -> None:
     """Each required triple with the event as subject is one predicate, by the kind of its object."""
-    found, names = normalise(event("?e a <urn:D> ; <urn:room> <urn:r1> ; <urn:level> ?l", class_iri="urn:C"))
+    found, names = normalise(declared("?e a <urn:D> ; <urn:room> <urn:r1> ; <urn:level> ?l", class_iri="urn:C"))
     assert found == LeafPredicates(
         classes=("<urn:C>", "<urn:D>"),
         equalities=(Equality("<urn:room>", "<urn:r1>"),),
@@ -199,7 +199,7 @@ BODIES = (
 @given(st.sampled_from(BODIES), st.frozensets(TRIPLES, max_size=8))
 def test_predicates_and_residue_together_are_the_leaf(body: str, triples: frozenset[tuple[str, str, str]]) -> None:
     """Put together again they have the solutions of the body, on any graph."""
-    found, names = normalise(event(body))
+    found, names = normalise(declared(body))
     graph = Graph(triples)
     again = compile_group(found.algebra())(graph, {"v0": "<urn:e>"})
     own = compile_group(parse_group(body))(graph, {"e": "<urn:e>"})

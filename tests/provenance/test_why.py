@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
+from tests.builders import EX, MINUTE, TEN, minute_event
 
 from motet.language.parse import parse
 from motet.model.notifications import Notification
-from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
-from motet.model.times import END_OF_TIME, parse_datetime
+from motet.model.terms import RDFS, iri
+from motet.model.times import END_OF_TIME
 from motet.provenance.text import TextStyle, duration_text, why_json, why_lines
 from motet.provenance.traced_log import TracedLog
 from motet.provenance.why import why
-from motet.reference import EventRecord, RetractRecord, SubscribeRecord, TickRecord
+from motet.reference import RetractRecord, SubscribeRecord, TickRecord
 
-EX = "http://example.org/"
 NAMES = TextStyle({"ex": EX})
-TEN = parse_datetime("2026-11-15T10:00:00Z")
-MINUTE = 60_000_000
 ONTOLOGY = [(iri(EX + "Optical"), iri(RDFS + "subClassOf"), iri(EX + "Smoke"))]
 FIRE = f"""PREFIX ex: <{EX}>
 SUBSCRIPTION fire
@@ -28,12 +28,7 @@ SUBSCRIPTION fire
   SELECT ?room"""
 
 
-def event(number: int, class_: str, minute: int, level: int | None = None) -> EventRecord:
-    name = iri(f"urn:e:{number}")
-    triples = {(name, RDF_TYPE, iri(EX + class_)), (name, iri(EX + "room"), iri(EX + "r1"))}
-    triples |= {(name, iri(EX + "level"), literal(str(level), datatype=XSD + "integer"))} if level else set()
-    at = TEN + minute * MINUTE
-    return EventRecord(number, f"urn:e:{number}", at, at, frozenset(triples))
+event = partial(minute_event, room="r1")
 
 
 def told(scene: TracedLog, name: str) -> list[Notification]:
@@ -46,7 +41,7 @@ def text(scene: TracedLog, notification: Notification) -> list[str]:
 
 def test_the_tree_of_a_fire() -> None:
     """Leaves with triples and reasoning, the relation, the bound, the key, the context's choice, the quiet window."""
-    events = [event(1, "Optical", 0, 5), event(2, "Smoke", 1, 9), event(3, "Heat", 3)]
+    events = [event(1, "Optical", 0, level=5), event(2, "Smoke", 1, level=9), event(3, "Heat", 3)]
     scene = TracedLog.from_events(parse(FIRE)[0], events, ontology=ONTOLOGY)
     [notification] = told(scene, "fire")
     assert text(scene, notification) == [

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import get_args
 
 import pytest
+from tests.builders import EX, MINUTE, TEN, minute_event
 
 from motet.fuzz.cases import random_cases
 from motet.fuzz.subscriptions import Abilities
 from motet.language.parse import parse
 from motet.model.errors import UsageError
-from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
-from motet.model.times import END_OF_TIME, parse_datetime
+from motet.model.terms import RDF_TYPE, RDFS, iri
+from motet.model.times import END_OF_TIME
 from motet.provenance import facts, obstacles
 from motet.provenance.obstacle_text import obstacle_text, why_not_json, why_not_lines
 from motet.provenance.text import TextStyle
@@ -31,10 +33,7 @@ from motet.reference import (
     evaluate,
 )
 
-EX = "http://example.org/"
 NAMES = TextStyle({"ex": EX}, "2026-11-15")
-MINUTE = 60_000_000
-TEN = parse_datetime("2026-11-15T10:00:00Z")
 EVENTS = """
   EVENT smoke : ex:Smoke { ?smoke ex:room ?room ; ex:level ?level FILTER(?level > 3) }
   EVENT heat : ex:Heat { ?heat ex:room ?room }
@@ -42,13 +41,7 @@ EVENTS = """
 """
 
 
-def event(number: int, class_: str, minute: float, room: str | None = "r1", level: int | None = None) -> EventRecord:
-    name = f"urn:e:{number}"
-    triples = {(iri(name), RDF_TYPE, iri(EX + class_))}
-    triples |= {(iri(name), iri(EX + "room"), iri(EX + room))} if room else set()
-    triples |= {(iri(name), iri(EX + "level"), literal(str(level), datatype=XSD + "integer"))} if level else set()
-    at = TEN + int(minute * MINUTE)
-    return EventRecord(0, name, at, at, frozenset(triples))
+event = partial(minute_event, room="r1")
 
 
 def subscribed(when: str, *, since: str = "", events: str = EVENTS) -> SubscribeRecord:
@@ -76,7 +69,7 @@ SMOKE = event(1, "Smoke", 0, level=5)
     ("when", "asked", "others", "answer"),
     [
         ("smoke", event(2, "Heat", 0), [], "as smoke: class ex:Smoke: the event is an ex:Heat"),
-        ("smoke", event(2, "Smoke", 0, None, 5), [], "as smoke: no triple ex:room"),
+        ("smoke", event(2, "Smoke", 0, room=None, level=5), [], "as smoke: no triple ex:room"),
         ("smoke", event(2, "Smoke", 0, level=2), [], "as smoke: ?level > 3: ?level is 2"),
         (PAIR, event(2, "Heat", 1), [], "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: there is no smoke"),
         (
@@ -95,7 +88,7 @@ SMOKE = event(1, "Smoke", 0, level=5)
         ),
         (
             PAIR,
-            event(2, "Heat", 1, "r2"),
+            event(2, "Heat", 1, room="r2"),
             [SMOKE],
             "as heat it matches, but in smoke BEFORE heat WITHIN 5 min: "
             "?room is ex:r2 here and ex:r1 there: urn:e:1 at 10:00:00",

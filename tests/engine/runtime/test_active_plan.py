@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.builders import control_row, event_row, record_batch
 
 from motet.engine.detect.detector import ReadyQueue
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.batches import RECORDS
 
 DECLARED = "EVENT a : <urn:A> { ?a <urn:k> ?k } EVENT b : <urn:B> { ?b <urn:k> ?k } "
 TEXTS = (
@@ -32,8 +32,7 @@ TEXTS = (
 
 
 def record(kind: str, offset: int, name: str, text: str | None = None) -> pa.RecordBatch:
-    row = {"offset": offset, "kind": kind, "id": name, "late": False, "text": text, "triples": []}
-    return pa.RecordBatch.from_pylist([row], RECORDS)
+    return record_batch(control_row(offset, kind, name, text))
 
 
 def subscribe(kernel: Processor, number: int, offset: int) -> None:
@@ -144,14 +143,12 @@ def test_what_was_compiled_for_others_is_not_taken_for_ones_own() -> None:
         return parse(f"SUBSCRIPTION s {events} WHEN a BEFORE b WITHIN 5 s SELECT ?{variable} ?y")
 
     def event(offset: int, predicate: str) -> dict[str, object]:
-        said = {"subject": f"<urn:{offset}>", "predicate": f"<urn:{predicate}>", "object": f'"{offset}"'}
-        times = {"start": offset, "end": offset}
-        return {"offset": offset, "kind": "event", "id": f"urn:{offset}", "late": False, "triples": [said], **times}
+        return event_row(offset, f"urn:{offset}", offset, [(f"<urn:{offset}>", f"<urn:{predicate}>", f'"{offset}"')])
 
     first = Processor(lateness=0)
     first.activate(asked("p", "x"))
     second = first.spawn(asked("r", "z"))
-    events = pa.RecordBatch.from_pylist([event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none")], RECORDS)
+    events = record_batch(event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none"))
     assert [kernel.advance(events).column("events").to_pylist() for kernel in (first, second)] == [
         [["urn:0", "urn:2"]],
         [["urn:1", "urn:2"]],

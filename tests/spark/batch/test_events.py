@@ -8,23 +8,22 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Row, SparkSession
+from tests.builders import RESULT_TIME, datetime, event_nquads
 
 from motet.codec.decode import decode_file
 from motet.codec.options import Limits
 from motet.codec.splits import FileSplit
 from motet.model.batches import event_rows
+from motet.model.terms import literal
 from motet.spark.batch.events import MAX_SPLIT_BYTES, MIN_SPLIT_BYTES, add_outcome, read_events, split_files
 
-PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
-DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
 MANY_PARTS = Limits(max_document_bytes=1)
 
 
 def event(number: int, content: str) -> str:
     """An event of two quads at second ``number``."""
-    iri = f"<urn:e:{number}>"
-    time = f'"1970-01-01T00:00:{number:02}Z"^^{DATETIME}'
-    return f'{iri} {PROV_TIME} {time} {iri} .\n{iri} <urn:content> "{content}" {iri} .\n'
+    time = (RESULT_TIME, datetime(f"1970-01-01T00:00:{number:02}Z"))
+    return event_nquads(f"urn:e:{number}", time, ("<urn:content>", literal(content)))
 
 
 def broken(number: int) -> str:
@@ -65,7 +64,7 @@ def outcomes(rows: list[Row], number: int) -> list[tuple[str, list[str]]]:
 def test_every_part_of_every_file_is_read_once(rows: list[Row], files: list[Path]) -> None:
     """The rows are the events of the files in order, with the lines they begin on in the file, from many parts."""
     lines = [
-        (path, n) for path in files for n, text in enumerate(path.read_text().splitlines(), 1) if PROV_TIME in text
+        (path, n) for path in files for n, text in enumerate(path.read_text().splitlines(), 1) if RESULT_TIME in text
     ]
     assert [(files[row.file], row.line) for row in rows if row.rejected is None] == lines
     assert len({row.split for row in rows}) > 4
@@ -106,7 +105,7 @@ def test_parts_are_sized_to_the_cores(
         asked.append(target_bytes)
         return []
 
-    monkeypatch.setattr("motet.spark.batch.events.split", split)
+    monkeypatch.setattr("motet.spark.batch.events.split_file", split)
     path = tmp_path / "large.nq"
     with path.open("wb") as file:
         file.truncate(megabytes * 2**20)

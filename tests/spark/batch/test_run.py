@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.builders import RESULT_TIME, datetime, event_nquads
 
 from motet.codec.decode import decode_file
 from motet.codec.options import Limits
@@ -23,9 +24,6 @@ from motet.spark.batch.events import split_files
 from motet.spark.batch.routing import RoutedEvents
 from motet.spark.batch.run import run_batch
 from motet.spark.batch.tasks import PACKED_EVENTS, BatchMatcher
-
-PROV_TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
-DATETIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
 
 # In UTF-16 the flame sorts before the full-width letter, by code point after it.
 NAMES = ("a", "aa", "b", "\uff41", "\U0001f525")
@@ -63,12 +61,9 @@ def expected_of(row: EventRow) -> Iterator[Notification]:
 
 
 def event(number: int, second: int | None, says: Sequence[str]) -> str:
-    iri = f"<urn:e:{number}>"
-    lines = [f"{iri} <urn:is> <urn:Event> {iri} ."]
-    if second is not None:
-        lines.append(f'{iri} {PROV_TIME} "1970-01-01T00:00:{second:02}Z"^^{DATETIME} {iri} .')
-    lines += [f"{iri} <urn:say> {literal(name)} {iri} ." for name in says]
-    return "".join(f"{line}\n" for line in lines)
+    times = [] if second is None else [(RESULT_TIME, datetime(f"1970-01-01T00:00:{second:02}Z"))]
+    values = [("<urn:say>", literal(name)) for name in says]
+    return event_nquads(f"urn:e:{number}", ("<urn:is>", "<urn:Event>"), *times, *values)
 
 
 def write_random_file(path: Path, seeded: random.Random, events: int) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from tests import builders
 
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
@@ -18,12 +19,7 @@ HOT = "SUBSCRIPTION hot EVENT e { ?e <urn:celsius> ?c FILTER(?c > 30) } WHEN e S
 
 
 def reading(number: int, celsius: int) -> str:
-    event = f"<urn:e:{number}>"
-    return (
-        f'{event} <urn:celsius> "{celsius}"^^<http://www.w3.org/2001/XMLSchema#integer> {event} .\n'
-        f'{event} <http://www.w3.org/ns/sosa/resultTime> "2026-11-15T10:00:{number:02}Z"'
-        f"^^<http://www.w3.org/2001/XMLSchema#dateTime> {event} .\n"
-    )
+    return builders.reading(number, celsius, f"2026-11-15T10:00:{number:02}Z")
 
 
 def publish_and_listen(cloud: Cloud) -> list[Notification]:
