@@ -41,7 +41,7 @@ def test_warnings_are_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_json_names_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each finding is an object; files are compared with each other and with the ontology."""
+    """Each diagnostic is an object; files are compared with each other and with the ontology."""
     ontology = written(tmp_path, "cats.ttl", "<urn:Cat> a <http://www.w3.org/2002/07/owl#Class> .")
     paths = [written(tmp_path, "good.motet", GOOD), written(tmp_path, "odd.motet", ODD)]
     paths += [written(tmp_path, "again.motet", GOOD.replace("fine", "again"))]
@@ -59,7 +59,7 @@ def test_json_names_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "source": paths[1],
         "line": 1,
         "column": 37,
-        "message": "the ontology knows no class Catt",
+        "message": "the ontology has no class Catt",
         "advice": "did you mean Cat, <urn:Cat>?",
     }
 

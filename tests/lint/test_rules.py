@@ -4,7 +4,7 @@ import pytest
 
 from motet.language.parse import parse
 from motet.lint.diagnostics import Severity
-from motet.lint.lint import Document, lint
+from motet.lint.lint import SubscriptionDocument, lint
 from motet.model.terms import OWL, RDFS
 from motet.ontology.load import Ontology
 
@@ -19,7 +19,7 @@ ROOMS = (
 def rules(*texts: str, ontology: Ontology | None = None) -> list[str]:
     """The names of the rules that some subscriptions break."""
     text = PREFIX + "\n".join(f"SUBSCRIPTION s{number} {text}" for number, text in enumerate(texts))
-    return [finding.rule for finding in lint([Document(text, parse(text))], ontology)]
+    return [diagnostic.rule for diagnostic in lint([SubscriptionDocument(text, parse(text))], ontology)]
 
 
 def only(text: str, *ignored: str) -> list[str]:
@@ -289,13 +289,13 @@ def test_slips(text: str, expected: list[str]) -> None:
 def test_a_finding_shows_its_place() -> None:
     """File, line and column, the line with a caret under it, and advice; as errors do."""
     text = "SUBSCRIPTION s\n  EVENT a : <urn:A>\n  WHEN NO a FOR 10 min WITHIN 5 min"
-    (finding,) = lint([Document(text, parse(text), "quiet.motet")])
-    assert finding.severity is Severity.ERROR
-    assert str(finding).split("\n") == [
+    (diagnostic,) = lint([SubscriptionDocument(text, parse(text), "quiet.motet")])
+    assert diagnostic.severity is Severity.ERROR
+    assert str(diagnostic).split("\n") == [
         "quiet.motet: line 3, column 24: error[times-never-fit] s: "
         "no times fit: NO a FOR 10 min lasts 10 min; WITHIN 5 min",
         "    WHEN NO a FOR 10 min WITHIN 5 min",
         "                         ^",
-        "  each of these can be kept alone, not all together: make a window longer, or drop one of them",
+        "  each of these is possible alone, but not all together: make a window longer, or drop one of them",
     ]
-    assert (finding.to_json()["line"], finding.to_json()["column"]) == (3, 24)
+    assert (diagnostic.to_json()["line"], diagnostic.to_json()["column"]) == (3, 24)

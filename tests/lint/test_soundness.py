@@ -17,9 +17,9 @@ from motet.language.syntax import Context, Event, Filter, Leaf, Pattern, Select,
 from motet.language.visibility import leaf_variables
 from motet.language.walk import leaves
 from motet.lint.diagnostics import Severity
-from motet.lint.lint import Document, lint
-from motet.lint.redundant import covered
-from motet.lint.unsatisfiable import ways
+from motet.lint.lint import SubscriptionDocument, lint
+from motet.lint.redundant import containment_reason
+from motet.lint.unsatisfiable import pattern_alternatives
 from motet.model.notifications import Notification
 from motet.reference import evaluate
 
@@ -80,9 +80,9 @@ def test_what_never_matches_never_does(seed: int) -> None:
     """A pattern without any way to occur has no notification in a random log."""
     subscription = contrary(Random(seed))
     text = to_text(subscription)
-    found = ways(subscription, text)
-    if not found.parts:
-        assert [one.rule for one in found.found if one.severity.value == "error"]
+    found = pattern_alternatives(subscription, text)
+    if not found.alternatives:
+        assert [one.rule for one in found.diagnostics if one.severity.value == "error"]
         assert notifications(Random(seed), subscription) == [], text
 
 
@@ -91,7 +91,7 @@ def test_what_never_matches_never_does(seed: int) -> None:
 def test_what_is_certain_is_bound(seed: int) -> None:
     """A variable that all parts bind is in every notification, and what none can bind is in no notification."""
     subscription = contrary(Random(seed))
-    parts = ways(subscription, "").parts
+    parts = pattern_alternatives(subscription, "").alternatives
     certain = frozenset.intersection(*(part.certain for part in parts)) if parts else frozenset()
     possible = frozenset().union(*(part.possible for part in parts))
     for notification in notifications(Random(seed), subscription):
@@ -157,7 +157,7 @@ def test_what_is_covered_tells_nothing_else(seed: int) -> None:
     random = Random(seed)
     wider = plain(random)
     narrower = narrowed(random, wider)
-    if covered(wider, narrower):
+    if containment_reason(wider, narrower):
         told = notifications(Random(seed), wider, narrower)
         events = {
             name: {one.events for one in told if one.subscription == name} for name in (wider.name, narrower.name)
@@ -180,7 +180,7 @@ def test_an_idle_guard_changes_nothing(seed: int) -> None:
         check(subscription, "")
     pattern = replace(pattern, position=1)  # all others have 0
     subscription = replace(subscription, pattern=pattern)
-    if ("idle-guard", 1) in {(one.rule, one.position) for one in ways(subscription, "").found}:
+    if ("idle-guard", 1) in {(one.rule, one.position) for one in pattern_alternatives(subscription, "").diagnostics}:
         absent = {leaf.name for leaf in leaves(pattern.absent)}
         events = tuple(
             replace(event, class_iri="urn:nothing") if event.name in absent else event for event in subscription.events
@@ -197,7 +197,7 @@ def test_every_subscription_can_be_looked_at(subscription: Subscription) -> None
     """Whatever may be registered is linted, errors are exactly what leaves no way to occur, places are in the text."""
     text = to_text(subscription)
     parsed = parse(text)
-    findings = lint([Document(text, parsed)])
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-    assert bool(errors) == (not ways(parsed[0], text).parts)
-    assert all(0 < finding.found.position < len(text) for finding in findings)
+    diagnostics = lint([SubscriptionDocument(text, parsed)])
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR]
+    assert bool(errors) == (not pattern_alternatives(parsed[0], text).alternatives)
+    assert all(0 < diagnostic.diagnostic.position < len(text) for diagnostic in diagnostics)

@@ -10,7 +10,7 @@ from motet.cli import output
 from motet.cli.arguments import add_syntax_argument
 
 if TYPE_CHECKING:
-    from motet.lint.diagnostics import Finding
+    from motet.lint.diagnostics import LocatedDiagnostic
 
 HELP = "report subscriptions that never match, are redundant, need much state or look like a mistake"
 EXAMPLES = """\
@@ -35,21 +35,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from motet.jobs.subscription_files import load_documents
     from motet.lint.diagnostics import Severity
-    from motet.lint.lint import Document, lint
+    from motet.lint.lint import SubscriptionDocument, lint
     from motet.ontology.load import load
 
-    documents = [Document(*document) for document in load_documents(args.files, syntax=args.syntax)]
-    findings = lint(documents, load(args.ontology) if args.ontology else None)
+    documents = [SubscriptionDocument(*document) for document in load_documents(args.files, syntax=args.syntax)]
+    diagnostics = lint(documents, load(args.ontology) if args.ontology else None)
     if args.json:
-        output.print_json([finding.to_json() for finding in findings])
+        output.print_json([diagnostic.to_json() for diagnostic in diagnostics])
     else:
-        _show(findings, sum(len(document.subscriptions) for document in documents))
-    return 1 if any(finding.severity is Severity.ERROR for finding in findings) else 0
+        _show(diagnostics, sum(len(document.subscriptions) for document in documents))
+    return 1 if any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics) else 0
 
 
-def _show(findings: tuple[Finding, ...], subscriptions: int) -> None:
-    for finding in findings:
-        print(f"{finding}\n")
-    counts = Counter(finding.severity.value for finding in findings)
+def _show(diagnostics: tuple[LocatedDiagnostic, ...], subscriptions: int) -> None:
+    for diagnostic in diagnostics:
+        print(f"{diagnostic}\n")
+    counts = Counter(diagnostic.severity.value for diagnostic in diagnostics)
     summary = ", ".join(f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning", "hint"))
-    print(f"{subscriptions} subscription{'s' * (subscriptions != 1)}: {summary if findings else 'no diagnostics'}")
+    print(f"{subscriptions} subscription{'s' * (subscriptions != 1)}: {summary if diagnostics else 'no diagnostics'}")

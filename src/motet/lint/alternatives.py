@@ -14,7 +14,17 @@ from itertools import count
 
 from motet.language.syntax import Event
 from motet.lint.conditions import binds, contradiction
-from motet.lint.time_limits import Limit, Point, Related, conflict, end, limits_of, relations_of, same_instant, start
+from motet.lint.time_limits import (
+    Limit,
+    Point,
+    RelationConstraint,
+    condition_limits,
+    condition_relations,
+    end,
+    find_conflict,
+    same_instant,
+    start,
+)
 from motet.model.intervals import Relations
 from motet.model.intervals import contradiction as relation_contradiction
 from motet.model.terms import XSD, literal
@@ -41,16 +51,16 @@ from motet.sparql.rewrite import elements
 from motet.sparql.scope import certainly_bound, mentioned, renamed
 from motet.sparql.write import expression_text
 
-MAX_LIMITS = 200  # beyond these, a part forgets what it knows of times
+MAX_LIMITS = 200  # beyond this, the constraints on times are dropped
 MAX_OCCURRENCES = 24  # in a network of Allen relations
 MAX_CONDITIONS = 40
 
-_fresh = count()  # names for variables that no one else can see; only their being different matters
+_fresh = count()  # numbers for the names of hidden variables
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """A condition over the part's certain variables, and how it was written."""
+class StatedCondition:
+    """A condition over the alternative's certain variables, and its text."""
 
     condition: Expr
     text: str
@@ -58,21 +68,21 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Why a part cannot occur. Reasons that need no words are empty."""
+    """Why an alternative cannot occur. Reasons without text are empty."""
 
     about_times: bool
     reasons: tuple[str, ...]
 
-    def words(self) -> str:
+    def text(self) -> str:
         return "; ".join(dict.fromkeys(reason for reason in self.reasons if reason))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is certain about one way to occur.
+class PatternAlternative:
+    """The constraints of one alternative.
 
-    ``certain`` are the variables every occurrence binds, ``possible`` those it may bind. ``instants`` says of certain
-    variables which start or end they are.
+    ``certain`` are the variables every occurrence binds, ``possible`` those it may bind. ``instants`` maps certain
+    variables to the start or end they are.
     """
 
     occurrence: int
@@ -80,80 +90,89 @@ class Part:
     possible: frozenset[str] = frozenset()
     instants: Mapping[str, Point] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
-    relations: tuple[Related, ...] = ()
-    conditions: tuple[Stated, ...] = ()
+    relations: tuple[RelationConstraint, ...] = ()
+    conditions: tuple[StatedCondition, ...] = ()
 
-    def limited(self, *limits: Limit) -> Part:
+    def with_limits(self, *limits: Limit) -> PatternAlternative:
         return replace(self, limits=(*self.limits, *limits))
 
-    def lasting(self, most: int | None, why: str) -> Part:
-        """With a length that is bounded."""
-        if most is None:
+    def with_max_duration(self, duration: int | None, why: str) -> PatternAlternative:
+        """The alternative with a maximum duration."""
+        if duration is None:
             return self
-        return self.limited(Limit(end(self.occurrence), start(self.occurrence), most, why))
+        return self.with_limits(Limit(end(self.occurrence), start(self.occurrence), duration, why))
 
-    def forgetting(self, kept: frozenset[str]) -> Part:
-        """Only these variables are certain; conditions on others are kept for what they are worth."""
-        certain = self.certain & kept
+    def retain_certain(self, names: frozenset[str]) -> PatternAlternative:
+        """The alternative in which only these variables are certain; other variables are hidden in conditions."""
+        certain = self.certain & names
         return replace(
             self,
             certain=certain,
             instants={name: point for name, point in self.instants.items() if name in certain},
-            conditions=_hiding(self.conditions, certain),
+            conditions=_hide_variables(self.conditions, certain),
         )
 
-    def restricted(self, names: frozenset[str]) -> Part:
-        """Only these variables can be seen from outside."""
-        return replace(self.forgetting(names), possible=self.possible & names)
+    def project(self, names: frozenset[str]) -> PatternAlternative:
+        """The alternative with only these variables visible outside."""
+        return replace(self.retain_certain(names), possible=self.possible & names)
 
-    def stating(self, conditions: Iterable[Expr], words: str | None = None) -> Part:
-        """With conditions that are true of it. A variable that they need becomes certain."""
+    def with_conditions(self, conditions: Iterable[Expr], text: str | None = None) -> PatternAlternative:
+        """The alternative with more conditions. A variable that they require becomes certain."""
         conditions = tuple(conditions)
         names = frozenset().union(*map(mentioned, conditions)) & self.possible
         certain = self.certain | {name for name in names - self.certain if binds(conditions, name)}
-        stated = [Stated(condition, words or condition_text(condition)) for condition in conditions]
-        limits = [limit for one in stated for limit in limits_of(one.condition, self.instants, f"FILTER({one.text})")]
-        related = [relations_of(one.condition, self.instants, f"FILTER({one.text})") for one in stated]
+        stated = [StatedCondition(condition, text or condition_text(condition)) for condition in conditions]
+        limits = [
+            limit
+            for each in stated
+            for limit in condition_limits(each.condition, self.instants, f"FILTER({each.text})")
+        ]
+        related = [condition_relations(each.condition, self.instants, f"FILTER({each.text})") for each in stated]
         return replace(
             self,
             certain=certain,
             limits=(*self.limits, *limits),
-            relations=(*self.relations, *(one for one in related if one)),
-            conditions=(*self.conditions, *_hiding(stated, certain)),
+            relations=(*self.relations, *(relation for relation in related if relation)),
+            conditions=(*self.conditions, *_hide_variables(stated, certain)),
         )
 
     def contradiction(self) -> Contradiction | None:
-        values = contradiction([one.condition for one in self.conditions], bound=self.certain)
+        values = contradiction([stated.condition for stated in self.conditions], bound=self.certain)
         if values:
-            return Contradiction(False, tuple(one.text for one in self.conditions if one.condition in values))
-        times = conflict(self.limits)
+            return Contradiction(False, tuple(stated.text for stated in self.conditions if stated.condition in values))
+        times = find_conflict(self.limits)
         if times:
-            return Contradiction(True, tuple(limit.why for limit in times))
-        return self._unrelated()
+            return Contradiction(True, tuple(limit.reason for limit in times))
+        return self._relation_contradiction()
 
-    def _unrelated(self) -> Contradiction | None:
-        """Path consistency, where FILTERs say more than limits can."""
-        places = {place for related in self.relations for place in related[:2]}
-        if len(places) > MAX_OCCURRENCES or not any(one.why.startswith("FILTER") for one in self.relations):
+    def _relation_contradiction(self) -> Contradiction | None:
+        """A contradiction by Allen path consistency, where FILTERs restrict more than limits can."""
+        occurrences = {occurrence for constraint in self.relations for occurrence in constraint[:2]}
+        has_filter = any(constraint.reason.startswith("FILTER") for constraint in self.relations)
+        if len(occurrences) > MAX_OCCURRENCES or not has_filter:
             return None
         network: dict[tuple[int, int], Relations] = {}
         for left, right, relations, _ in self.relations:
             network[left, right] = network.get((left, right), relations) & relations
         return (
-            Contradiction(True, tuple(one.why for one in self.relations)) if relation_contradiction(network) else None
+            Contradiction(True, tuple(constraint.reason for constraint in self.relations))
+            if relation_contradiction(network)
+            else None
         )
 
-    def modest(self) -> Part:
-        """The same with less knowledge when there is too much of it to reckon with."""
+    def truncated(self) -> PatternAlternative:
+        """The alternative with fewer constraints when there are too many to examine."""
         if len(self.limits) > MAX_LIMITS or len(self.relations) > MAX_LIMITS:
             return replace(self, limits=(), relations=(), conditions=self.conditions[:MAX_CONDITIONS])
         return replace(self, conditions=self.conditions[:MAX_CONDITIONS])
 
 
-def together(occurrence: int, left: Part, right: Part, *, agreeing: bool) -> Part:
-    """What is known when two parts are joined; of the times only what their variables say.
+def join_alternatives(
+    occurrence: int, left: PatternAlternative, right: PatternAlternative, *, agreeing: bool
+) -> PatternAlternative:
+    """The constraints of two alternatives that are joined; constraints between their times only by shared variables.
 
-    ``agreeing``: only variables that both bind are sure to have a value, as in the cumulative context.
+    ``agreeing``: only variables that both bind certainly have a value, as in the cumulative context.
     """
     certain = left.certain & right.certain if agreeing else left.certain | right.certain
     both = {
@@ -163,29 +182,29 @@ def together(occurrence: int, left: Part, right: Part, *, agreeing: bool) -> Par
         (left.instants[name], right.instants[name], f"?{name} is the same instant on both sides")
         for name in sorted(both)
     ]
-    limits = [Limit(*places, 0, why) for one, other, why in pairs for places in ((one, other), (other, one))]
+    limits = [Limit(*points, 0, why) for a, b, why in pairs for points in ((a, b), (b, a))]
     related = [same_instant(*pair) for pair in pairs]
-    return Part(
+    return PatternAlternative(
         occurrence,
         certain,
         left.possible | right.possible,
         {name: point for name, point in {**left.instants, **right.instants}.items() if name in certain},
         (*left.limits, *right.limits, *limits),
-        (*left.relations, *right.relations, *(one for one in related if one)),
-        (*_hiding(left.conditions, certain), *_hiding(right.conditions, certain)),
+        (*left.relations, *right.relations, *(relation for relation in related if relation)),
+        (*_hide_variables(left.conditions, certain), *_hide_variables(right.conditions, certain)),
     )
 
 
-def _hiding(stated: Iterable[Stated], names: frozenset[str]) -> tuple[Stated, ...]:
-    """The conditions with all other variables renamed, so that they are taken for no one else's."""
-    own: dict[str, str] = {}
+def _hide_variables(stated: Iterable[StatedCondition], names: frozenset[str]) -> tuple[StatedCondition, ...]:
+    """The conditions with all other variables renamed to unique names."""
+    renaming: dict[str, str] = {}
 
     def hidden(name: str) -> str:
         if name in names or name.startswith("."):
             return name
-        return own.setdefault(name, f".{next(_fresh)}")
+        return renaming.setdefault(name, f".{next(_fresh)}")
 
-    return tuple(Stated(renamed(one.condition, hidden), one.text) for one in stated)
+    return tuple(StatedCondition(renamed(each.condition, hidden), each.text) for each in stated)
 
 
 def condition_text(condition: Expr) -> str:
@@ -193,77 +212,78 @@ def condition_text(condition: Expr) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """The conditions all solutions satisfy, the variables all bind, and what contradicts itself, if anything does.
+class BodyConstraints:
+    """The conditions that all solutions of a body satisfy, the variables all bind, and a contradiction, if any.
 
-    ``instants`` says of the variables of DURING that they are times.
+    ``instants`` has the conditions that the variables of DURING are times.
     """
 
     conditions: tuple[Expr, ...] = ()
     instants: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
     certain: frozenset[str] = frozenset()
-    impossible: tuple[Expr, ...] | None = None  # the conditions to blame; none for VALUES without rows
+    contradiction: tuple[Expr, ...] | None = None  # contradicting conditions; empty for VALUES without rows
 
 
 @lru_cache(maxsize=4096)
-def body_of(event: Event) -> Body:
-    """
+def body_constraints(event: Event) -> BodyConstraints:
+    """The constraints of an EVENT's body.
+
     >>> from motet.language.syntax import GroupPattern
-    >>> body = body_of(Event("a", body=GroupPattern("VALUES ?x { 1 2 } FILTER ( ?x > 3 )", frozenset({"x"}))))
-    >>> len(body.conditions), sorted(body.certain), len(body.impossible)
+    >>> body = body_constraints(Event("a", body=GroupPattern("VALUES ?x { 1 2 } FILTER ( ?x > 3 )", frozenset({"x"}))))
+    >>> len(body.conditions), sorted(body.certain), len(body.contradiction)
     (2, ['a', 'x'], 2)
     """
     pattern = event.body.algebra if event.body else None
     times = tuple((name, _is_instant(name)) for name in event.times or ())
     certain = frozenset({event.name, *(event.times or ())})
     if pattern is None:
-        return Body((), times, certain)
+        return BodyConstraints((), times, certain)
     bound = frozenset(name for name in certainly_bound(pattern) if not is_hidden(name)) | certain
-    return Body(conditions_of(pattern), times, bound, impossible(pattern))
+    return BodyConstraints(group_conditions(pattern), times, bound, body_contradiction(pattern))
 
 
-def conditions_of(pattern: Algebra) -> tuple[Expr, ...]:
-    """What is true of every solution of a group, one conjunct each."""
+def group_conditions(pattern: Algebra) -> tuple[Expr, ...]:
+    """The conditions that hold for every solution of a group, one conjunct each."""
     if isinstance(pattern, Filter):
-        return (*conditions_of(pattern.operand), *conjuncts(pattern.condition))
+        return (*group_conditions(pattern.operand), *conjuncts(pattern.condition))
     return tuple(condition for element in elements(pattern) for condition in _of_element(element))
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     if isinstance(condition, And):
-        return tuple(one for part in condition.parts for one in conjuncts(part))
+        return tuple(conjunct for part in condition.parts for conjunct in conjuncts(part))
     return (condition,)
 
 
-def impossible(pattern: Algebra) -> tuple[Expr, ...] | None:
+def body_contradiction(pattern: Algebra) -> tuple[Expr, ...] | None:
     """The conditions because of which a pattern has no solution; None when it may have some."""
     match pattern:
         case Values(_, rows):
             return None if rows else ()
         case Join(left, right):
-            return _first(impossible(left), impossible(right))
+            return _first(body_contradiction(left), body_contradiction(right))
         case Union(left, right):
-            one, other = impossible(left), impossible(right)
-            return None if one is None or other is None else one
+            first, second = body_contradiction(left), body_contradiction(right)
+            return None if first is None or second is None else first
         case LeftJoin(operand, _) | Minus(operand, _) | Extend(operand, _, _):
-            return impossible(operand)
+            return body_contradiction(operand)
         case Filter(operand, _):
-            return _first(impossible(operand), contradiction(conditions_of(pattern)) or None)
+            return _first(body_contradiction(operand), contradiction(group_conditions(pattern)) or None)
     return None
 
 
 def _first(*blamed: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
-    return next((found for found in blamed if found is not None), None)
+    return next((conditions for conditions in blamed if conditions is not None), None)
 
 
 def _of_element(element: Algebra) -> tuple[Expr, ...]:
-    """What an element says of the solutions of its group: VALUES and a constant BIND are choices of terms."""
+    """The conditions of an element on the solutions of its group: VALUES and a constant BIND are choices of terms."""
     match element:
         case Join(_, Values((name,), rows)):
             terms = [row[0] for row in rows]
             return (In(Variable(name), tuple(Constant(term) for term in terms if term)),) if None not in terms else ()
         case Join(_, Filter() as group):
-            return conditions_of(group)
+            return group_conditions(group)
         case Extend(_, name, Constant() as constant):
             return (Compare("=", Variable(name), constant),)
     return ()

@@ -28,8 +28,8 @@ _INEXACT = frozenset({XSD + "double"})
 _INSTANT = re.compile(r"[0-9]{4}-[0-9T:-]*(?:\.[0-9]{1,6})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-class Kind(Enum):
-    """What can be compared with what."""
+class ValueKind(Enum):
+    """The kind of a value; only values of the same kind can be compared."""
 
     NUMBER = "a number"
     INSTANT = "an instant"
@@ -42,32 +42,32 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A sample, or the value of a constant; ``place`` orders values of one kind."""
+    """A sample, or the value of a constant; ``order_key`` orders values of one kind."""
 
-    kind: Kind
-    place: Fraction | str = ""
+    kind: ValueKind
+    order_key: Fraction | str = ""
     exact: bool = True  # a number that is compared without rounding
 
 
-UNBOUND = Value(Kind.UNBOUND)
-_STRANGERS = (Value(Kind.OTHER), Value(Kind.NOT_A_NUMBER), Value(Kind.IRI, ""), UNBOUND)
+UNBOUND = Value(ValueKind.UNBOUND)
+_INCOMPARABLE = (Value(ValueKind.OTHER), Value(ValueKind.NOT_A_NUMBER), Value(ValueKind.IRI, ""), UNBOUND)
 
 
 def value_of(term: str) -> Value | None:
-    """The value of a constant; None if nothing is known about how it compares.
+    """The value of a constant; None if its comparisons are not understood.
 
     >>> value_of('"5"^^<http://www.w3.org/2001/XMLSchema#integer>') == value_of('"5.0"^^<http://www.w3.org/2001/XMLSchema#decimal>')
     True
     """
     if is_iri(term):
-        return Value(Kind.IRI, term)
+        return Value(ValueKind.IRI, term)
     text, datatype, language = literal_parts(term)
     if language is not None:
         return None
     if datatype == XSD + "string":
-        return Value(Kind.STRING, text)
+        return Value(ValueKind.STRING, text)
     if datatype in _EXACT | _INEXACT and _NUMBER.fullmatch(text) and (datatype in _INEXACT or "e" not in text.lower()):
-        return Value(Kind.NUMBER, Fraction(text), datatype in _EXACT)
+        return Value(ValueKind.NUMBER, Fraction(text), datatype in _EXACT)
     if datatype == XSD + "dateTime" and _INSTANT.fullmatch(text):
         return _instant(text)
     return None
@@ -75,83 +75,88 @@ def value_of(term: str) -> Value | None:
 
 def _instant(text: str) -> Value | None:
     try:
-        return Value(Kind.INSTANT, Fraction(parse_datetime(text)))
+        return Value(ValueKind.INSTANT, Fraction(parse_datetime(text)))
     except ValueError:
         return None
 
 
-def samples(constants: Iterable[Value]) -> tuple[Value, ...] | None:
-    """Values such that every value compares with the constants as one of them does; None: nothing can be said.
+def sample_values(constants: Iterable[Value]) -> tuple[Value, ...] | None:
+    """Values such that every value compares with the constants as one of them does; None if there are no such samples.
 
-    >>> [int(one.place * 2) for one in samples([Value(Kind.NUMBER, Fraction(5))]) if one.kind is Kind.NUMBER]
+    >>> values = sample_values([Value(ValueKind.NUMBER, Fraction(5))])
+    >>> [int(value.order_key * 2) for value in values if value.kind is ValueKind.NUMBER]
     [10, 8, 12]
     """
     constants = tuple(dict.fromkeys(constants))
-    numbers = [one for one in constants if one.kind is Kind.NUMBER]
-    if len({_single(one.place) for one in numbers}) < len(numbers):
+    numbers = [value for value in constants if value.kind is ValueKind.NUMBER]
+    if len({_single(value.order_key) for value in numbers}) < len(numbers):
         return None
-    strings = [str(one.place) for one in constants if one.kind is Kind.STRING]
+    strings = [str(value.order_key) for value in constants if value.kind is ValueKind.STRING]
     following = ["", *(after for text in strings for after in (text + "\0", _following(text)))]
     between = [
-        *(Value(kind, place) for kind in (Kind.NUMBER, Kind.INSTANT) for place in _around(_places(constants, kind))),
-        *(Value(Kind.STRING, text) for text in following),
+        *(
+            Value(kind, order_key)
+            for kind in (ValueKind.NUMBER, ValueKind.INSTANT)
+            for order_key in _around(_order_keys(constants, kind))
+        ),
+        *(Value(ValueKind.STRING, text) for text in following),
     ]
-    return tuple(dict.fromkeys((*constants, *between, *_STRANGERS)))
+    return tuple(dict.fromkeys((*constants, *between, *_INCOMPARABLE)))
 
 
-def _places(constants: Iterable[Value], kind: Kind) -> list[Fraction]:
-    return sorted({Fraction(one.place) for one in constants if one.kind is kind})
+def _order_keys(constants: Iterable[Value], kind: ValueKind) -> list[Fraction]:
+    return sorted({Fraction(value.order_key) for value in constants if value.kind is kind})
 
 
-def _around(places: list[Fraction]) -> list[Fraction]:
-    """One place below, one above and one between each two."""
-    if not places:
+def _around(keys: list[Fraction]) -> list[Fraction]:
+    """A key below, a key above and one between each two."""
+    if not keys:
         return [Fraction(0)]
-    inner = [(low + high) / 2 for low, high in pairwise(places)]
-    return [places[0] - 1, *inner, places[-1] + 1]
+    inner = [(low + high) / 2 for low, high in pairwise(keys)]
+    return [keys[0] - 1, *inner, keys[-1] + 1]
 
 
 def _following(text: str) -> str:
-    """The first string that does not begin with the text and comes after all that do."""
+    """The first string after all strings that begin with the text."""
     stripped = text.rstrip("\U0010ffff")
     return stripped[:-1] + chr(ord(stripped[-1]) + 1) if stripped else text + "\0"
 
 
-def _single(place: Fraction | str) -> float:
+def _single(order_key: Fraction | str) -> float:
     """A number as xsd:float, the coarsest form in which numbers are compared."""
     try:
-        found: float = struct.unpack("f", struct.pack("f", float(place)))[0]
+        found: float = struct.unpack("f", struct.pack("f", float(order_key)))[0]
     except OverflowError:
-        return float("inf") if Fraction(place) > 0 else float("-inf")
+        return float("inf") if Fraction(order_key) > 0 else float("-inf")
     return found
 
 
-#: What evaluating a condition may give: "T" true, "F" false, "E" an error.
+#: The possible outcomes of a condition: "T" true, "F" false, "E" an error.
 Outcomes = frozenset[str]
 TRUE, FALSE, ERROR = frozenset("T"), frozenset("F"), frozenset("E")
 ANYTHING = TRUE | FALSE | ERROR
-_ORDERED = (Kind.NUMBER, Kind.INSTANT, Kind.STRING)
+_ORDERED = (ValueKind.NUMBER, ValueKind.INSTANT, ValueKind.STRING)
 
-Samples = Mapping[str, Value]  # for the variables on trial
+Samples = Mapping[str, Value]  # by variable
 
 
 def contradiction(
     conditions: Sequence[Expr], *, bound: frozenset[str] = frozenset(), unbound: frozenset[str] = frozenset()
 ) -> tuple[Expr, ...]:
-    """Conditions that cannot be true together, none of them idle; empty when nothing is wrong.
+    """A minimal set of conditions that cannot be true together; empty when all can.
 
-    ``bound`` are the variables that have a value for sure, ``unbound`` those that have none.
+    ``bound`` are the variables that certainly have a value, ``unbound`` those that have none.
 
     >>> from motet.sparql.parse_cache import parse_expression
     >>> level = [parse_expression(text) for text in ("?level > 5", "?room = <urn:r>", "?level < 3")]
-    >>> [one.operator for one in contradiction(level)]
+    >>> [condition.operator for condition in contradiction(level)]
     ['>', '<']
     """
     if _may_hold(conditions, bound, unbound):
         return ()
     needed = list(conditions)
     for condition in conditions:
-        rest = [one for one in needed if one is not condition]
+        rest = [other for other in needed if other is not condition]
         if not _may_hold(rest, bound, unbound):
             needed = rest
     return tuple(needed)
@@ -168,7 +173,7 @@ def binds(conditions: Sequence[Expr], variable: str) -> bool:
 
 
 def implied(conditions: Sequence[Expr], conclusion: Expr, *, bound: frozenset[str]) -> bool:
-    """Whether the conclusion is true wherever the conditions are; no is not a proof.
+    """Whether the conclusion is true wherever the conditions are; False proves nothing.
 
     >>> from motet.sparql.parse_cache import parse_expression
     >>> five, three = parse_expression("?x > 5"), parse_expression("?x > 3")
@@ -182,7 +187,7 @@ def implied(conditions: Sequence[Expr], conclusion: Expr, *, bound: frozenset[st
         return False
     tried = _samples([*conditions, conclusion], variables[0], bound)
     return tried is not None and all(
-        outcomes(conclusion, {variables[0]: value}) == TRUE
+        possible_outcomes(conclusion, {variables[0]: value}) == TRUE
         for value in tried
         if _holds(conditions, {variables[0]: value})
     )
@@ -196,7 +201,7 @@ def _may_hold(conditions: Sequence[Expr], bound: frozenset[str], unbound: frozen
     return (
         all(_holds_somewhere(conditions, name, bound, fixed) for name in variables)
         and all(_holds_in_some_order(conditions, pair, fixed) for pair in _compared_pairs(conditions))
-        and not _goes_round(conditions)
+        and not _has_order_cycle(conditions)
     )
 
 
@@ -207,8 +212,8 @@ def _holds_somewhere(conditions: Sequence[Expr], name: str, bound: frozenset[str
 
 def _samples(conditions: Sequence[Expr], name: str, bound: frozenset[str]) -> Sequence[Value] | None:
     constants = [value for condition in conditions for value in _constants(condition, name)]
-    known = [value for value in constants if value is not None]
-    tried = samples(known) if len(known) == len(constants) else None
+    understood = [value for value in constants if value is not None]
+    tried = sample_values(understood) if len(understood) == len(constants) else None
     return tried if tried is None or name not in bound else [value for value in tried if value != UNBOUND]
 
 
@@ -228,55 +233,55 @@ def _constants(expression: Expr, name: str) -> Iterator[Value | None]:
 
 def _compared_pairs(conditions: Iterable[Expr]) -> set[tuple[str, str]]:
     """The pairs of variables that are compared with each other; a variable may be compared with itself."""
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for condition in conditions:
-        waiting = [condition]
-        while waiting:
-            expression = waiting.pop()
-            waiting.extend(operands(expression))
+        stack = [condition]
+        while stack:
+            expression = stack.pop()
+            stack.extend(operands(expression))
             match expression:
                 case Compare(_, Variable(left), Variable(right)):
-                    found.add((min(left, right), max(left, right)))
-    return found
+                    pairs.add((min(left, right), max(left, right)))
+    return pairs
 
 
 def _holds_in_some_order(conditions: Sequence[Expr], pair: tuple[str, str], fixed: Samples) -> bool:
     """Whether the first may be less than, equal to or greater than the second, or not comparable with it."""
     first, second = pair
     strings = [("a", "a")] if first == second else [("a", "a"), ("a", "b"), ("b", "a")]
-    trials = [(Value(Kind.STRING, a), Value(Kind.STRING, b)) for a, b in strings]
-    trials.append((Value(Kind.OTHER), Value(Kind.OTHER)))
+    trials = [(Value(ValueKind.STRING, a), Value(ValueKind.STRING, b)) for a, b in strings]
+    trials.append((Value(ValueKind.OTHER), Value(ValueKind.OTHER)))
     only = [_between_variables(condition, {first, second}) for condition in conditions]
     return any(_holds([c for c in only if c is not None], {**fixed, first: a, second: b}) for a, b in trials)
 
 
-def _goes_round(conditions: Iterable[Expr]) -> bool:
-    """Whether something would be less than itself: ``?x < ?y``, ``?y < 3`` and ``?x > 5``.
+def _has_order_cycle(conditions: Iterable[Expr]) -> bool:
+    """Whether a value would be less than itself: ``?x < ?y``, ``?y < 3`` and ``?x > 5``.
 
-    Only ``<`` and ``>`` count: what is less after rounding is less, but what is equal after rounding need not be.
+    Only ``<`` and ``>`` count: a value that is less after rounding is less, but equal values after rounding may differ.
     """
     greater: dict[object, set[object]] = {}
     for condition in conditions:
         match condition:
-            case Compare("<", lesser, other) | Compare(">", other, lesser):
-                one, two = _place(lesser), _place(other)
-                if one is not None and two is not None:
-                    greater.setdefault(one, set()).add(two)
-    places = {*greater, *(two for above in greater.values() for two in above)}
-    constants = [one for one in places if isinstance(one, Value)]
-    for one, two in product(constants, constants):
-        if one.kind is two.kind and _ordered("<", one, two):
-            greater.setdefault(one, set()).add(two)
-    while True:  # what has nothing greater lies on no cycle
-        ends = [one for one, above in greater.items() if not any(two in greater for two in above)]
+            case Compare("<", less, more) | Compare(">", more, less):
+                low, high = _order_node(less), _order_node(more)
+                if low is not None and high is not None:
+                    greater.setdefault(low, set()).add(high)
+    nodes = {*greater, *(high for above in greater.values() for high in above)}
+    constants = [node for node in nodes if isinstance(node, Value)]
+    for lesser, larger in product(constants, constants):
+        if lesser.kind is larger.kind and _ordered("<", lesser, larger):
+            greater.setdefault(lesser, set()).add(larger)
+    while True:  # a node without a greater one is on no cycle
+        ends = [node for node, above in greater.items() if not any(high in greater for high in above)]
         if not ends:
             return bool(greater)
-        for one in ends:
-            del greater[one]
+        for node in ends:
+            del greater[node]
 
 
-def _place(expression: Expr) -> object:
-    """A variable's name, or the value of a constant that has a place among others."""
+def _order_node(expression: Expr) -> object:
+    """A variable's name, or the value of a constant that can be ordered."""
     if isinstance(expression, Variable):
         return expression.name
     value = _value(expression, {})
@@ -284,33 +289,33 @@ def _place(expression: Expr) -> object:
 
 
 def _between_variables(condition: Expr, pair: set[str]) -> Expr | None:
-    """A condition that says nothing but how these variables compare; None if it says more."""
-    waiting = [condition]
-    while waiting:
-        expression = waiting.pop()
+    """A condition that only compares these two variables; None for other conditions."""
+    stack = [condition]
+    while stack:
+        expression = stack.pop()
         if isinstance(expression, Compare):
             if not (_name(expression.left) in pair and _name(expression.right) in pair):
                 return None
         elif isinstance(expression, And | Or | Not):
-            waiting.extend(operands(expression))
+            stack.extend(operands(expression))
         else:
             return None
     return condition
 
 
 def _holds(conditions: Sequence[Expr], trial: Samples) -> bool:
-    return all("T" in outcomes(condition, trial) for condition in conditions)
+    return all("T" in possible_outcomes(condition, trial) for condition in conditions)
 
 
-def outcomes(expression: Expr, trial: Samples) -> Outcomes:  # noqa: PLR0911  (one return for each kind)
-    """What evaluating the expression may give when the variables on trial have these values."""
+def possible_outcomes(expression: Expr, trial: Samples) -> Outcomes:  # noqa: PLR0911  (one return for each kind)
+    """The possible outcomes of an expression when the variables have these sample values."""
     match expression:
         case And(parts):
             return _combined(parts, trial, TRUE, "F")
         case Or(parts):
             return _combined(parts, trial, FALSE, "T")
         case Not(operand):
-            return frozenset({"T": "F", "F": "T", "E": "E"}[one] for one in outcomes(operand, trial))
+            return frozenset({"T": "F", "F": "T", "E": "E"}[outcome] for outcome in possible_outcomes(operand, trial))
         case Compare(operator, left, right):
             return _compared(operator, _value(left, trial), _value(right, trial))
         case In(operand, choices):
@@ -319,7 +324,7 @@ def outcomes(expression: Expr, trial: Samples) -> Outcomes:  # noqa: PLR0911  (o
         case Bound(name) if name in trial:
             return FALSE if trial[name] == UNBOUND else TRUE
         case Call("STRSTARTS", (operand, Constant(term))):
-            return _begins(operand, term, trial)
+            return _starts_with(operand, term, trial)
         case Constant(term):
             return _truth(term)
         case Variable(name) if trial.get(name) == UNBOUND:
@@ -328,14 +333,14 @@ def outcomes(expression: Expr, trial: Samples) -> Outcomes:  # noqa: PLR0911  (o
 
 
 def _combined(parts: Sequence[Expr], trial: Samples, neutral: Outcomes, decisive: str) -> Outcomes:
-    """Three-valued AND or OR: the decisive outcome of one part is the outcome of all, then comes an error."""
-    found = neutral
+    """Three-valued AND or OR: the decisive outcome of one operand decides, then an error."""
+    combined = neutral
     for part in parts:
-        pairs = product(found, outcomes(part, trial))
-        found = frozenset(
+        pairs = product(combined, possible_outcomes(part, trial))
+        combined = frozenset(
             decisive if decisive in pair else "E" if "E" in pair else next(iter(neutral)) for pair in pairs
         )
-    return found
+    return combined
 
 
 def _compared(operator: str, left: Value | None, right: Value | None) -> Outcomes:
@@ -345,28 +350,31 @@ def _compared(operator: str, left: Value | None, right: Value | None) -> Outcome
         return ANYTHING
     if left.kind is right.kind and left.kind in _ORDERED:
         return _of(_ordered(operator, left, right))
-    if left.kind is right.kind is Kind.IRI and operator in ("=", "!="):
+    if left.kind is right.kind is ValueKind.IRI and operator in ("=", "!="):
         return _of((left == right) == (operator == "="))
-    if Kind.NOT_A_NUMBER in (left.kind, right.kind) and {left.kind, right.kind} <= {Kind.NUMBER, Kind.NOT_A_NUMBER}:
+    if ValueKind.NOT_A_NUMBER in (left.kind, right.kind) and {left.kind, right.kind} <= {
+        ValueKind.NUMBER,
+        ValueKind.NOT_A_NUMBER,
+    }:
         return _of(operator == "!=")
     return ANYTHING if operator == "!=" else FALSE | ERROR
 
 
 def _ordered(operator: str, left: Value, right: Value) -> bool:
-    less, equal = left.place < right.place, left.place == right.place  # type: ignore[operator]  # of one kind
+    less, equal = left.order_key < right.order_key, left.order_key == right.order_key  # type: ignore[operator]  # of one kind
     return {"<": less, "<=": less or equal, "=": equal, "!=": not equal, ">=": not less, ">": not (less or equal)}[
         operator
     ]
 
 
-def _begins(operand: Expr, term: str, trial: Samples) -> Outcomes:
+def _starts_with(operand: Expr, term: str, trial: Samples) -> Outcomes:
     name = _name(operand.arguments[0] if isinstance(operand, Call) and operand.name == "STR" else operand)
     value, text = trial.get(name or ""), value_of(term)
     if value == UNBOUND:
         return ERROR
-    if value is None or text is None or value.kind is not Kind.STRING or text.kind is not Kind.STRING:
+    if value is None or text is None or value.kind is not ValueKind.STRING or text.kind is not ValueKind.STRING:
         return ANYTHING
-    return _of(str(value.place).startswith(str(text.place)))
+    return _of(str(value.order_key).startswith(str(text.order_key)))
 
 
 def _value(expression: Expr, trial: Samples) -> Value | None:
@@ -379,8 +387,8 @@ def _value(expression: Expr, trial: Samples) -> Value | None:
             return _value(operand, {})
         case Sign("-", Constant(term)):
             value = value_of(term)
-            if value is not None and value.kind is Kind.NUMBER and not isinstance(value.place, str):
-                return Value(Kind.NUMBER, -value.place, value.exact)
+            if value is not None and value.kind is ValueKind.NUMBER and not isinstance(value.order_key, str):
+                return Value(ValueKind.NUMBER, -value.order_key, value.exact)
     return None
 
 
@@ -392,9 +400,9 @@ def _truth(term: str) -> Outcomes:
     if datatype == XSD + "boolean" and text in ("true", "1", "false", "0"):
         return _of(text in ("true", "1"))
     value = value_of(term)
-    if value is None or value.kind is Kind.INSTANT:
+    if value is None or value.kind is ValueKind.INSTANT:
         return ANYTHING
-    return _of(bool(value.place))
+    return _of(bool(value.order_key))
 
 
 def _of(truth: bool) -> Outcomes:

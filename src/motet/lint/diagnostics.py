@@ -9,7 +9,7 @@ from motet.model.errors import SubscriptionError
 
 
 class Severity(Enum):
-    """An error can never match. A warning is probably not meant. A hint may be just right."""
+    """An error can never match. A warning is probably a mistake. A hint may be intended."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -17,8 +17,8 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a rule says about one subscription; ``position`` is a place in the subscription's text."""
+class Diagnostic:
+    """A diagnostic of one subscription; ``position`` is an index into the subscription's text."""
 
     rule: str
     severity: Severity
@@ -28,33 +28,33 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A found thing with the text it is about, so that it can be shown with a caret."""
+class LocatedDiagnostic:
+    """A diagnostic with the text it is about, so that it can be displayed with a caret."""
 
     subscription: str
-    found: Found
+    diagnostic: Diagnostic
     text: str
     source: str | None = None
 
     @property
     def rule(self) -> str:
-        return self.found.rule
+        return self.diagnostic.rule
 
     @property
     def severity(self) -> Severity:
-        return self.found.severity
+        return self.diagnostic.severity
 
     @property
     def line(self) -> int:
-        return self._shown().line
+        return self._as_error().line
 
     @property
     def column(self) -> int:
-        return self._shown().column
+        return self._as_error().column
 
     def __str__(self) -> str:
-        """As an error is shown: place, message, the line with a caret, advice."""
-        return str(self._shown())
+        """The diagnostic as an error is displayed: position, message, the line with a caret, advice."""
+        return str(self._as_error())
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -64,12 +64,12 @@ class Finding:
             "source": self.source,
             "line": self.line,
             "column": self.column,
-            "message": self.found.message,
-            "advice": self.found.advice,
+            "message": self.diagnostic.message,
+            "advice": self.diagnostic.advice,
         }
 
-    def _shown(self) -> SubscriptionError:
-        label = f"{self.severity.value}[{self.rule}] {self.subscription}: {self.found.message}"
+    def _as_error(self) -> SubscriptionError:
+        label = f"{self.severity.value}[{self.rule}] {self.subscription}: {self.diagnostic.message}"
         return SubscriptionError(
-            label, text=self.text, position=self.found.position, source=self.source, advice=self.found.advice
+            label, text=self.text, position=self.diagnostic.position, source=self.source, advice=self.diagnostic.advice
         )

@@ -1,19 +1,19 @@
-"""All rules over all subscriptions: the one way in.
+"""Runs all lint rules over all subscriptions.
 
-| rule | severity | what it says |
+| rule | severity | reports |
 |---|---|---|
 | times-never-fit | error | operators, windows and FILTERs on DURING leave no times (limits, Allen path consistency) |
 | conditions-never-hold | error | conditions that are never true together, in one event or in events that are joined |
 | contradicts-ontology | error | a leaf that no event agreeing with the ontology can match |
 | part-never-matches | warning | one of the errors above, in a part without which the pattern can still match |
-| idle-guard | warning | UNLESS or WITHOUT that can never stand in the way |
+| idle-guard | warning | UNLESS or WITHOUT without effect |
 | unknown-class, unknown-property | warning | not in the ontology |
 | same-as-another | warning | equal to an earlier subscription |
-| covered-by-another | hint | tells nothing that another one does not tell |
+| covered-by-another | hint | its events are always those of a notification of another subscription |
 | unbounded-state, unbounded-keys, unbounded-count, many-pairs, matches-everything | warning | holds much state |
 | long-window | hint | longer than a day |
-| unrelated-pair, similar-variables, never-bound | warning | probably a slip |
-| used-once, may-be-unbound | hint | perhaps a slip |
+| unrelated-pair, similar-variables, never-bound | warning | probably a mistake |
+| used-once, may-be-unbound | hint | perhaps a mistake |
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from dataclasses import dataclass
 
 from motet.language.syntax import Subscription
 from motet.lint import state_size, suspicious
-from motet.lint.diagnostics import Finding, Found
-from motet.lint.ontology_rules import Vocabulary
-from motet.lint.redundant import Subsumes, rivals, same_class
-from motet.lint.unsatisfiable import ways
+from motet.lint.diagnostics import Diagnostic, LocatedDiagnostic
+from motet.lint.ontology_rules import OntologyRules
+from motet.lint.redundant import Subsumes, redundant, same_class
+from motet.lint.unsatisfiable import pattern_alternatives
 from motet.ontology.load import Ontology
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SubscriptionDocument:
     """Subscriptions and the text they were read from."""
 
     text: str
@@ -39,42 +39,46 @@ class Document:
     source: str | None = None
 
 
-def lint(documents: Iterable[Document], ontology: Ontology | None = None) -> tuple[Finding, ...]:
-    """Everything there is to say about some documents, in their order, then by place.
+def lint(documents: Iterable[SubscriptionDocument], ontology: Ontology | None = None) -> tuple[LocatedDiagnostic, ...]:
+    """The diagnostics of documents, in their order, then by position.
 
     >>> from motet.language.parse import parse
     >>> text = "SUBSCRIPTION quiet EVENT a : <urn:C> WHEN NO a FOR 10 min WITHIN 5 min"
-    >>> print(lint([Document(text, parse(text))])[0])
+    >>> print(lint([SubscriptionDocument(text, parse(text))])[0])
     line 1, column 59: error[times-never-fit] quiet: no times fit: NO a FOR 10 min lasts 10 min; WITHIN 5 min
       SUBSCRIPTION quiet EVENT a : <urn:C> WHEN NO a FOR 10 min WITHIN 5 min
                                                                 ^
-      each of these can be kept alone, not all together: make a window longer, or drop one of them
+      each of these is possible alone, but not all together: make a window longer, or drop one of them
     """
     documents = tuple(documents)
-    vocabulary = Vocabulary(ontology) if ontology is not None else None
-    everyone = [one for document in documents for one in document.subscriptions]
-    among = list(rivals(everyone, _subsumption(ontology)))
-    findings: list[Finding] = []
+    rules = OntologyRules(ontology) if ontology is not None else None
+    subscriptions = [subscription for document in documents for subscription in document.subscriptions]
+    redundancies = list(redundant(subscriptions, _subsumption(ontology)))
+    diagnostics: list[LocatedDiagnostic] = []
     for document in documents:
         for subscription in document.subscriptions:
-            found = [*_alone(subscription, document.text, vocabulary), *_about(subscription, among)]
-            own = sorted(dict.fromkeys(found), key=lambda one: one.position)
-            findings += [Finding(subscription.name, one, document.text, document.source) for one in own]
-    return tuple(findings)
+            found = [*_diagnostics(subscription, document.text, rules), *_redundancies(subscription, redundancies)]
+            diagnostics += [
+                LocatedDiagnostic(subscription.name, diagnostic, document.text, document.source)
+                for diagnostic in sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.position)
+            ]
+    return tuple(diagnostics)
 
 
-def _alone(subscription: Subscription, text: str, vocabulary: Vocabulary | None) -> Iterator[Found]:
-    possible = ways(subscription, text)
-    yield from possible.found
-    if vocabulary is not None:
+def _diagnostics(subscription: Subscription, text: str, rules: OntologyRules | None) -> Iterator[Diagnostic]:
+    possible = pattern_alternatives(subscription, text)
+    yield from possible.diagnostics
+    if rules is not None:
         for event in subscription.events:
-            yield from vocabulary.found(event, text)
-    yield from state_size.found(subscription)
-    yield from suspicious.found(subscription, possible.parts, text)
+            yield from rules.diagnostics(event, text)
+    yield from state_size.state_size_diagnostics(subscription)
+    yield from suspicious.suspicious_diagnostics(subscription, possible.alternatives, text)
 
 
-def _about(subscription: Subscription, among: Sequence[tuple[Subscription, Found]]) -> Iterator[Found]:
-    return (found for other, found in among if other is subscription)
+def _redundancies(
+    subscription: Subscription, redundancies: Sequence[tuple[Subscription, Diagnostic]]
+) -> Iterator[Diagnostic]:
+    return (diagnostic for about, diagnostic in redundancies if about is subscription)
 
 
 def _subsumption(ontology: Ontology | None) -> Subsumes:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 
 from motet.language.syntax import Event
-from motet.lint.diagnostics import Found, Severity
+from motet.lint.diagnostics import Diagnostic, Severity
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
 from motet.ontology.drawing import short_name
 from motet.ontology.entailment import Reasoner
@@ -39,35 +39,39 @@ _NAMESPACES = tuple(
         RDF, RDFS, OWL, XSD, "http://www.w3.org/ns/prov#", "http://www.w3.org/ns/sosa/", "http://purl.org/dc/terms/",
     )
 )  # fmt: skip
-_SOMETHING = "urn:motet:lint:"  # what a variable stands for
+_INDIVIDUAL = "urn:motet:lint:"  # prefix of the individual that stands for a variable
 
 
-class Vocabulary:
-    """An ontology, asked about leaves."""
+class OntologyRules:
+    """Checks leaves against an ontology."""
 
     def __init__(self, ontology: Ontology) -> None:
         self._ontology = ontology
-        self._clashes = InconsistencyChecker(Reasoner(ontology.triples))
+        self._inconsistencies = InconsistencyChecker(Reasoner(ontology.triples))
 
-    def found(self, event: Event, text: str) -> Iterator[Found]:
-        """
+    def diagnostics(self, event: Event, text: str) -> Iterator[Diagnostic]:
+        """The diagnostics about unknown names and contradictions of an event.
+
         >>> from motet.ontology import owl_names as v
-        >>> pets = Vocabulary(Ontology((("<urn:Cat>", v.SUBCLASS, "<urn:Pet>"),)))
-        >>> [found.message for found in pets.found(Event("e", "urn:Catt"), "")]
-        ['the ontology knows no class Catt']
+        >>> pets = OntologyRules(Ontology((("<urn:Cat>", v.SUBCLASS, "<urn:Pet>"),)))
+        >>> [diagnostic.message for diagnostic in pets.diagnostics(Event("e", "urn:Catt"), "")]
+        ['the ontology has no class Catt']
         """
         triples = required_triples(event)
         unknown = list(self._unknown(event, triples, text))
         yield from unknown
-        clashes = () if unknown else self._clashes.check_event(_instance(triples))
-        if clashes:
-            message = f"no event that agrees with the ontology matches '{event.name}': {_spoken(str(clashes[0]))}"
-            advice = "ask for one of them only, or correct the ontology; `motet ontology check` explains its own errors"
-            yield Found("contradicts-ontology", Severity.ERROR, event.position, message, advice)
+        inconsistencies = () if unknown else self._inconsistencies.check_event(_instance(triples))
+        if inconsistencies:
+            reason = _inconsistency_text(str(inconsistencies[0]))
+            message = f"no event that agrees with the ontology matches '{event.name}': {reason}"
+            advice = (
+                "require only one of them, or correct the ontology; `motet ontology check` explains its inconsistencies"
+            )
+            yield Diagnostic("contradicts-ontology", Severity.ERROR, event.position, message, advice)
 
-    def _unknown(self, event: Event, triples: Iterable[Triple], text: str) -> Iterator[Found]:
+    def _unknown(self, event: Event, triples: Iterable[Triple], text: str) -> Iterator[Diagnostic]:
         classes = {t.object for t in triples if t.predicate == RDF_TYPE and is_iri(t.object)}
-        properties = {name for triple in triples for name in _links(triple.predicate)}
+        properties = {name for triple in triples for name in _properties(triple.predicate)}
         for what, names in (("class", classes), ("property", properties)):
             for name in sorted(names - self._known):
                 if name.startswith(_NAMESPACES):
@@ -76,8 +80,10 @@ class Vocabulary:
                 advice = (
                     f"did you mean {short_name(close[0])}, {close[0]}?" if close else "check its spelling and prefix"
                 )
-                message = f"the ontology knows no {what} {short_name(name)}"
-                yield Found(f"unknown-{what}", Severity.WARNING, _place(event, name, text), message, advice)
+                message = f"the ontology has no {what} {short_name(name)}"
+                yield Diagnostic(
+                    f"unknown-{what}", Severity.WARNING, _name_position(event, name, text), message, advice
+                )
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -90,7 +96,7 @@ class Vocabulary:
 
 @lru_cache(maxsize=4096)
 def required_triples(event: Event) -> tuple[Triple, ...]:
-    """The triples every match needs, the one of the class first."""
+    """The triples every match requires, the triple of the class first."""
     typed = (Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri)),) if event.class_iri else ()
     if event.body is None:
         return typed
@@ -99,37 +105,37 @@ def required_triples(event: Event) -> tuple[Triple, ...]:
     return (*typed, *triples, *(triple for path in paths if isinstance(path, Bgp) for triple in path.triples))
 
 
-def _links(predicate: str | Path) -> Iterator[str]:
+def _properties(predicate: str | Path) -> Iterator[str]:
     """The properties in a predicate or path."""
     match predicate:
         case str():
             yield from [predicate] if is_iri(predicate) and predicate != RDF_TYPE else []
         case Link(name):
-            yield from _links(name)
+            yield from _properties(name)
         case Inverse(path) | ZeroOrMore(path) | OneOrMore(path) | ZeroOrOne(path):
-            yield from _links(path)
+            yield from _properties(path)
         case Sequence(parts) | Alternative(parts):
             for part in parts:
-                yield from _links(part)
+                yield from _properties(part)
 
 
 def _instance(triples: Iterable[Triple]) -> list[tuple[str, str, str]]:
-    """An event that just fulfils the triples: each variable is something of its own."""
+    """A minimal event with these triples: each variable is an individual of its own."""
     plain = [(t.subject, t.predicate, t.object) for t in triples if isinstance(t.predicate, str)]
-    return [(_something(s), p, _something(o)) for s, p, o in plain if is_iri(p)]
+    return [(_individual(s), p, _individual(o)) for s, p, o in plain if is_iri(p)]
 
 
-def _something(place: str) -> str:
-    return iri(_SOMETHING + place[1:]) if place.startswith("?") else place
+def _individual(place: str) -> str:
+    return iri(_INDIVIDUAL + place[1:]) if place.startswith("?") else place
 
 
-def _spoken(clash: str) -> str:
-    """Without the rule's name, and with variables for the individuals made up for them."""
-    return re.sub(rf"<{re.escape(_SOMETHING)}([^>]*)>", r"?\1", re.sub(r" \([a-z0-9-]*\)$", "", clash))
+def _inconsistency_text(inconsistency: str) -> str:
+    """The text of an inconsistency without the rule's name, with variables for their individuals."""
+    return re.sub(rf"<{re.escape(_INDIVIDUAL)}([^>]*)>", r"?\1", re.sub(r" \([a-z0-9-]*\)$", "", inconsistency))
 
 
-def _place(event: Event, name: str, text: str) -> int:
-    """Where the name is written, by its last part; else the event's place."""
+def _name_position(event: Event, name: str, text: str) -> int:
+    """The position of a name, by its last part; else of the event."""
     local = re.search(r"[\w-]*$", iri_value(name).rstrip("/#"))
     match = re.compile(rf"{re.escape(local[0])}(?![\w-])").search(text, event.position) if local and local[0] else None
     return match.start() if match else event.position

@@ -12,24 +12,25 @@ from motet.language.annotate import Node, annotate
 from motet.language.check import spoken
 from motet.language.syntax import Context, Subscription
 from motet.language.walk import ITERATION, PAIRING
-from motet.lint.diagnostics import Found, Severity
+from motet.lint.diagnostics import Diagnostic, Severity
 from motet.model.times import UNITS, format_duration
 
-LONG = UNITS["d"]  # windows beyond this are worth a word
-LONG_FOR_ALL_PAIRS = UNITS["h"]  # in the unrestricted context, where work grows with the square of the events
+LONG_WINDOW = UNITS["d"]  # longer windows are reported
+LONG_UNRESTRICTED = UNITS["h"]  # in the unrestricted context, where work grows with the square of the events
 
 
-def found(subscription: Subscription) -> Iterator[Found]:
-    """
+def state_size_diagnostics(subscription: Subscription) -> Iterator[Diagnostic]:
+    """The diagnostics about large or unbounded state.
+
     >>> from motet.language.parse import parse
     >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a BEFORE b WITHIN 3 d"
-    >>> [one.rule for one in found(parse(text)[0])]
+    >>> [diagnostic.rule for diagnostic in state_size_diagnostics(parse(text)[0])]
     ['long-window']
     """
-    waiting = [annotate(subscription)]
-    while waiting:
-        tree = waiting.pop()
-        waiting.extend(reversed(tree.children))
+    stack = [annotate(subscription)]
+    while stack:
+        tree = stack.pop()
+        stack.extend(reversed(tree.children))
         if isinstance(tree.node, PAIRING):
             yield from _pairing(tree, subscription.context)
         elif isinstance(tree.node, ITERATION):
@@ -37,51 +38,55 @@ def found(subscription: Subscription) -> Iterator[Found]:
         yield from _window(tree)
 
 
-def _pairing(tree: Node, context: Context) -> Iterator[Found]:
-    name, place = spoken(tree.node), tree.node.position
+def _pairing(tree: Node, context: Context) -> Iterator[Diagnostic]:
+    name, position = spoken(tree.node), tree.node.position
     keys = " ".join(f"?{variable}" for variable in sorted(tree.shared))
     if tree.bound is None and context is not Context.RECENT:
-        message = f"{name} has no bound in the {context.value} context: whatever finds no partner is kept for ever"
-        yield Found("unbounded-state", Severity.WARNING, place, message, "add WITHIN and a duration")
+        message = f"{name} has no bound in the {context.value} context: occurrences without a partner are kept forever"
+        yield Diagnostic("unbounded-state", Severity.WARNING, position, message, "add WITHIN and a duration")
     elif tree.bound is None and keys:
-        message = f"{name} keeps the latest event of each side for every value of {keys}, and never forgets a value"
-        yield Found("unbounded-keys", Severity.WARNING, place, message, "add WITHIN if values come and go")
-    elif tree.bound is not None and context is Context.UNRESTRICTED and tree.bound > LONG_FOR_ALL_PAIRS:
+        message = f"{name} keeps the latest event of each side for every value of {keys} and never drops a value"
+        yield Diagnostic(
+            "unbounded-keys", Severity.WARNING, position, message, "add WITHIN if the values change over time"
+        )
+    elif tree.bound is not None and context is Context.UNRESTRICTED and tree.bound > LONG_UNRESTRICTED:
         message = f"unrestricted pairs every event with every other inside {format_duration(tree.bound)}"
         advice = "results grow with the square of the events: shorten the window, or use another context"
-        yield Found("many-pairs", Severity.WARNING, place, message, advice)
+        yield Diagnostic("many-pairs", Severity.WARNING, position, message, advice)
     for child in tree.children:
         event = child.event
         if event is not None and event.class_iri is None and not (event.body and event.body.text):
-            message = f"'{event.name}' matches every event, so {name} pairs and remembers all of them"
-            yield Found(
+            message = f"'{event.name}' matches every event, so {name} pairs and keeps all of them"
+            yield Diagnostic(
                 "matches-everything", Severity.WARNING, child.node.position, message, "give it a class or a body"
             )
 
 
-def _iteration(tree: Node) -> Iterator[Found]:
+def _iteration(tree: Node) -> Iterator[Diagnostic]:
     node = tree.node
     if isinstance(node, syntax.Times) and node.gap is None and tree.bound is None and node.count > 1:
-        message = (
-            f"'{{{node.count}}}' counts without a limit of time: members may lie years apart and are kept until then"
+        message = f"'{{{node.count}}}' counts without a time limit: members may be years apart and are kept until then"
+        yield Diagnostic(
+            "unbounded-count", Severity.WARNING, node.position, message, "add EVERY or WITHIN and a duration"
         )
-        yield Found("unbounded-count", Severity.WARNING, node.position, message, "add EVERY or WITHIN and a duration")
     elif isinstance(node, syntax.Run) and tree.bound is None:
-        message = "a run without a bound grows as long as events keep coming"
-        yield Found("unbounded-state", Severity.WARNING, node.position, message, "add WITHIN and a duration")
+        message = "a run without a bound grows as long as events arrive"
+        yield Diagnostic("unbounded-state", Severity.WARNING, node.position, message, "add WITHIN and a duration")
 
 
-def _window(tree: Node) -> Iterator[Found]:
+def _window(tree: Node) -> Iterator[Diagnostic]:
     node = tree.node
     match node:
         case syntax.Within(bound=length):
-            what = "what is inside it is kept that long"
+            what = "occurrences inside it are kept that long"
         case syntax.Unless(window=length) | syntax.Xor(window=length):
-            what = "nothing is told before it has passed"
+            what = "no notification is emitted before it has passed"
         case syntax.No(duration=length):
-            what = "silence is told that long after it began"
+            what = "a notification is emitted that long after the silence began"
         case _:
             return
-    if length > LONG:
+    if length > LONG_WINDOW:
         message = f"a window of {format_duration(length)} is long: {what}"
-        yield Found("long-window", Severity.HINT, node.position, message, "shorten it if fewer hours will do")
+        yield Diagnostic(
+            "long-window", Severity.HINT, node.position, message, "shorten it if a shorter window suffices"
+        )
