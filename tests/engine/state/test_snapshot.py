@@ -258,3 +258,11 @@ def test_rows_that_repeat_are_counted(one: StateRows, other: StateRows) -> None:
     before_, after = state_of(one), state_of(concatenate_rows(with_common_terms([one, other])))
     assert apply_deltas(before_, [make_delta(before_, after)]).data == after.data
     assert apply_deltas(after, [make_delta(after, before_)]).data == before_.data
+
+
+def test_a_delta_has_the_triples_that_an_event_gains() -> None:
+    """A backfill with EVENTS delivery can add the triples of an event that the state had without them."""
+    table = Occurrences(np.zeros((6, 1), np.int64), np.array([0, 1]), np.array([0]))
+    bare, full = EventContent("urn:0"), EventContent("urn:0", (("<s>", "<p>", "<o>"),))
+    before_, after = (state_of(StateRows((), {0: event}, {"table": table})) for event in (bare, full))
+    assert apply_deltas(before_, [make_delta(before_, after)]).data == after.data

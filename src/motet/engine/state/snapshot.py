@@ -130,7 +130,7 @@ def _apply_delta(state: StateSnapshot, reader: StateReader) -> StateSnapshot:
 
 
 def _changed_rows(before: StateRows, after: StateRows) -> tuple[dict[str, Ints], StateRows]:
-    """By table the indexes of the removed rows; and the added rows, with the terms and events that are new."""
+    """By table the indexes of the removed rows; and the added rows, with their terms and the events that are new or changed."""
     old, new = with_common_terms([before, after])
     removed: dict[str, Ints] = {}
     added: dict[str, Occurrences] = {}
@@ -142,8 +142,9 @@ def _changed_rows(before: StateRows, after: StateRows) -> tuple[dict[str, Ints],
         if len(came) or old_table is None:
             added[name] = table.take(came)
     rows = canonical_rows(new.with_tables(added))
-    new_events = {offset: event for offset, event in rows.events.items() if offset not in before.events}
-    return removed, StateRows(rows.terms, new_events, rows.tables)
+    # A backfill can add the triples of an event that the state had without them.
+    changed_events = {offset: event for offset, event in after.events.items() if before.events.get(offset) != event}
+    return removed, StateRows(rows.terms, changed_events, rows.tables)
 
 
 def _diff(before: Occurrences, after: Occurrences) -> tuple[Ints, Ints]:
