@@ -1,4 +1,4 @@
-"""The background graphs of a kernel: the initial one, the current one, and the one that fixes the derivation edges.
+"""The background graphs of a processor: the initial one, the current one, and the one that fixes the derivation edges.
 
 The last is the one in force at the first subscription: derivation edges must not change while derived events are
 pending.
@@ -56,7 +56,7 @@ class Backgrounds:
         return reasoner
 
     def take_edges(self, other: Backgrounds) -> None:
-        """Decide derivation edges as another kernel does."""
+        """Decide derivation edges as another processor does."""
         self.controls.edge_background = other.controls.edge_background
         self._edge_reasoner = other.edge_reasoner
 

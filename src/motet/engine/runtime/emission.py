@@ -1,6 +1,6 @@
-"""Who is told of what nodes have found: notifications come of it, and derived events for the leaves these feed.
+"""Emits notifications for the occurrences of root nodes, and matches derived events for the leaves they feed.
 
-Subscriptions that wait for the same node and want neither graphs nor constructs are told together.
+The subscriptions of one root node whose notifications have only bindings are emitted together.
 """
 
 from __future__ import annotations
@@ -31,139 +31,145 @@ from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.language.syntax import Events
 from motet.model.batches import notification_rows
 
-Found = dict[int, Occurrences]  # by node
-Fed = Mapping[str, Sequence[int]]  # by name: the leaves
+LeafOccurrences = dict[int, Occurrences]  # by node
+Downstream = Mapping[str, Sequence[int]]  # by subscription: its leaves
 
 
 @dataclass
 class Emitter:
-    """What a stretch of records makes known, along which the frontier moves."""
+    """Collects the notifications of one record slice, along which the frontier moves."""
 
     state: ProcessorState
     shared: SharedPlan
     plan: ActivePlan
     frontier: Frontier
     _finished: list[pa.RecordBatch] = field(default_factory=list)
-    _plain: list[OutputBatch] = field(default_factory=list)  # will be notifications, all at once
+    _outputs: list[OutputBatch] = field(default_factory=list)  # with bindings only, converted together at the end
 
     def notifications(self) -> list[pa.RecordBatch]:
-        """All that was told."""
-        if not self._plain:
+        """All notifications so far."""
+        if not self._outputs:
             return self._finished
-        return [*self._finished, notification_batch(sorted_output(self._plain), self.shared.dictionary)]
+        return [*self._finished, notification_batch(sorted_output(self._outputs), self.shared.dictionary)]
 
-    def emit_node(self, id_: int, table: Occurrences) -> Found:
-        """Tell those who wait at a node of what it has found; what their derived events mean to leaves is returned."""
-        now = OperatorEnv(self.frontier, self.shared.dictionary, lag=self.state.detector.lag_of(id_))
-        audience = None if self.state.backfill else self.plan.root_subscribers.group(id_)
-        if audience and (told := audience.shared_output(table, now)):
-            self._plain.append(told)
+    def emit_node(self, node_id: int, table: Occurrences) -> LeafOccurrences:
+        """Emit the occurrences of a node to its subscribers; returns the leaf occurrences of their derived events."""
+        env = OperatorEnv(self.frontier, self.shared.dictionary, lag=self.state.detector.lag_of(node_id))
+        group = None if self.state.backfill else self.plan.root_subscribers.group(node_id)
+        if group and (output := group.shared_output(table, env)):
+            self._outputs.append(output)
             return {}
-        fed: Found = {}
-        for life in self.plan.root_subscribers.by_node.get(id_, {}).values():
-            assert life.output is not None
-            add_occurrences(fed, self.emit(life, life.output.advance(table, now)))
-        return fed
+        leaves: LeafOccurrences = {}
+        for active in self.plan.root_subscribers.by_node.get(node_id, {}).values():
+            assert active.output is not None
+            add_occurrences(leaves, self.emit(active, active.output.advance(table, env)))
+        return leaves
 
-    def emit(self, life: ActiveSubscription, table: Occurrences) -> Found:
-        """Deliver what a subscription has found; what its derived events mean to leaves is returned."""
-        past = self.state.backfill
+    def emit(self, active: ActiveSubscription, table: Occurrences) -> LeafOccurrences:
+        """Emit the occurrences of a subscription; returns the leaf occurrences of its derived events."""
+        backfill = self.state.backfill
         if not len(table):
             return {}
-        if past and past.active is life:
-            past.results.append(table)
+        if backfill and backfill.active is active:
+            backfill.results.append(table)
             return {}
-        assert life.output is not None
-        if life.has_only_bindings:
-            self._plain.append(single_output(life.output, table))
+        assert active.output is not None
+        if active.has_only_bindings:
+            self._outputs.append(single_output(active.output, table))
             return {}
-        names = self.shared.dictionary
-        batch = notification_batch([single_output(life.output, table)], names)
-        if isinstance(life.subscription.delivery, Events):
-            batch = add_graphs(batch, table, names)
-        derived = self._derived(life, batch, table)
-        if life.templates is not None:
-            lines = [sorted({line for one in events for line in one.lines}) for events in derived]
+        dictionary = self.shared.dictionary
+        batch = notification_batch([single_output(active.output, table)], dictionary)
+        if isinstance(active.subscription.delivery, Events):
+            batch = add_graphs(batch, table, dictionary)
+        derived = self._derive(active, batch, table)
+        if active.templates is not None:
+            lines = [sorted({line for event in events for line in event.lines}) for events in derived]
             batch = add_constructs(batch, lines)
         self._finished.append(batch)
-        return self._feed(life, table, derived)
+        return self._feed(active, table, derived)
 
-    def _derived(self, life: ActiveSubscription, batch: pa.RecordBatch, table: Occurrences) -> list[list[DerivedEvent]]:
-        """The events that a subscription derives, for each of its notifications."""
-        if life.templates is None:
+    def _derive(
+        self, active: ActiveSubscription, batch: pa.RecordBatch, table: Occurrences
+    ) -> list[list[DerivedEvent]]:
+        """The derived events of each notification of a subscription."""
+        if active.templates is None:
             return []
-        assert life.output is not None
+        assert active.output is not None
+        projected, dictionary = active.output.projected, self.shared.dictionary
         return [
-            life.templates.derive(
-                notification.id, template_solutions(life.output.projected, table, row, self.shared.dictionary)
-            )
+            active.templates.derive(notification.id, template_solutions(projected, table, row, dictionary))
             for row, (notification, _) in enumerate(notification_rows(batch))
         ]
 
-    def _feed(self, life: ActiveSubscription, table: Occurrences, derived: Sequence[Sequence[DerivedEvent]]) -> Found:
-        """Show derived events to those they feed."""
-        fed: Found = {}
+    def _feed(
+        self, upstream: ActiveSubscription, table: Occurrences, derived: Sequence[Sequence[DerivedEvent]]
+    ) -> LeafOccurrences:
+        """Match derived events for the subscriptions they feed: emit single-event ones, return leaf occurrences."""
+        leaves: LeafOccurrences = {}
         for clause in sorted({event.clause for events in derived for event in events}):
             rows = [(row, event) for row, events in enumerate(derived) for event in events if event.clause == clause]
-            if others := self.plan.derivations.downstream(life.subscription.name, clause):
-                events, emitted = self._records(table, rows)
-                add_occurrences(fed, self._seen(life, events, emitted, others))
-                self._finished += self._matched(life, events, emitted, others)
-        return fed
+            if downstream := self.plan.derivations.downstream(upstream.subscription.name, clause):
+                events, offsets = self._records(table, rows)
+                add_occurrences(leaves, self._match_leaves(upstream, events, offsets, downstream))
+                self._finished += self._match_single_event(upstream, events, offsets, downstream)
+        return leaves
 
     def _records(self, table: Occurrences, rows: Sequence[tuple[int, DerivedEvent]]) -> tuple[pa.RecordBatch, Ints]:
-        """Derived events as records with numbers of their own, and the offsets they stand at."""
-        places = np.array([row for row, _ in rows], np.int64)
-        start, end, emitted = (table.columns[column][places] for column in (START, END, EMISSION_OFFSET))
+        """Derived events as records with numbers instead of offsets, and the emission offset of each."""
+        indexes = np.array([row for row, _ in rows], np.int64)
+        start, end, offsets = (table.columns[column][indexes] for column in (START, END, EMISSION_OFFSET))
         records = derived_records([event for _, event in rows], start, end, self.shared.derived_count)
         self.shared.derived_count += len(rows)
-        return records, emitted
+        return records, offsets
 
-    def _seen(self, producer: ActiveSubscription, events: pa.RecordBatch, emitted: Ints, fed: Fed) -> Found:
-        """The leaves' occurrences of derived events, which stand where their notifications do."""
-        lives, past, names = self.state.active, self.state.backfill, self.shared.dictionary
+    def _match_leaves(
+        self, upstream: ActiveSubscription, events: pa.RecordBatch, offsets: Ints, downstream: Downstream
+    ) -> LeafOccurrences:
+        """The leaf occurrences of derived events, at the emission offsets of their notifications."""
+        by_name, backfill, dictionary = self.state.active, self.state.backfill, self.shared.dictionary
         first = int(events.column("offset")[0].as_py())
-        consumers = {leaf: lives[name] for name, leaves in fed.items() if lives[name].root for leaf in leaves}
-        seen, news = {}, []
-        for id_, table in self.plan.leaf_matcher.occurrences(events, names, only=consumers).items():
-            places = emitted[table.events - first]
-            placed = table.with_column(EMISSION_OFFSET, places).with_column(FIRST_OFFSET, places)
-            if past and past.active is consumers[id_]:
-                placed = past.visible(id_, placed, names, always=True)
-            elif consumers[id_].offset < producer.offset:
-                placed = placed.take(placed.columns[END] >= producer.frontier)
-            ids = names.events.iris(placed.events).to_pylist()
-            seen[id_] = placed.take(~consumers[id_].has_consumed(ids))
-            news.append((consumers[id_], dict(zip(ids, placed.columns[END].tolist(), strict=True))))
-        for life, ends in news:  # now that all its leaves have seen them
-            life.consumed_derived.update(ends)
-        return seen
+        owners = {leaf: by_name[name] for name, leaves in downstream.items() if by_name[name].root for leaf in leaves}
+        visible, consumed = {}, []
+        for leaf, table in self.plan.leaf_matcher.occurrences(events, dictionary, only=owners).items():
+            row_offsets, owner = offsets[table.events - first], owners[leaf]
+            rows = table.with_column(EMISSION_OFFSET, row_offsets).with_column(FIRST_OFFSET, row_offsets)
+            if backfill and backfill.active is owner:
+                rows = backfill.visible(leaf, rows, dictionary, always=True)
+            elif owner.offset < upstream.offset:
+                rows = rows.take(rows.columns[END] >= upstream.frontier)
+            iris = dictionary.events.iris(rows.events).to_pylist()
+            visible[leaf] = rows.take(~owner.has_consumed(iris))
+            consumed.append((owner, dict(zip(iris, rows.columns[END].tolist(), strict=True))))
+        for owner, ends in consumed:  # after all leaves of the owner were matched
+            owner.consumed_derived.update(ends)
+        return visible
 
-    def _matched(
-        self, producer: ActiveSubscription, events: pa.RecordBatch, emitted: Ints, fed: Fed
+    def _match_single_event(
+        self, upstream: ActiveSubscription, events: pa.RecordBatch, offsets: Ints, downstream: Downstream
     ) -> list[pa.RecordBatch]:
-        """The notifications of subscriptions of a single EVENT that derived events feed."""
-        lives = self.state.active
-        consumers = [lives[name] for name in fed if not lives[name].root]
-        if self.state.backfill or not consumers or self.plan.matcher is None:
+        """The notifications of single-event subscriptions for derived events."""
+        by_name = self.state.active
+        subscriptions = [by_name[name] for name in downstream if not by_name[name].root]
+        if self.state.backfill or not subscriptions or self.plan.matcher is None:
             return []
-        found = notify(self.plan.matcher, events)
-        index = found.schema.get_field_index("offset")
-        places = emitted[np.asarray(found.column(index)) - int(events.column("offset")[0].as_py())]
-        found = found.set_column(index, found.schema.field(index), pa.array(places))
-        ends = np.asarray(found.column("end").cast(pa.int64()))
-        names = np.asarray(found.column("subscription").to_pylist(), object)
-        ids = found.column("events").flatten().to_pylist()
-        kept = np.zeros(len(found), np.bool_)
-        for life in consumers:
-            on_time = (ends >= producer.frontier) if life.offset < producer.offset else (places > life.offset)
-            own = (names == life.subscription.name) & on_time
-            kept |= own & ~life.has_consumed(ids)
-            life.consumed_derived.update((ids[row], int(ends[row])) for row in np.flatnonzero(own))
-        return [found.filter(pa.array(kept))]
+        batch = notify(self.plan.matcher, events)
+        index = batch.schema.get_field_index("offset")
+        row_offsets = offsets[np.asarray(batch.column(index)) - int(events.column("offset")[0].as_py())]
+        batch = batch.set_column(index, batch.schema.field(index), pa.array(row_offsets))
+        ends = np.asarray(batch.column("end").cast(pa.int64()))
+        names = np.asarray(batch.column("subscription").to_pylist(), object)
+        iris = batch.column("events").flatten().to_pylist()
+        is_emitted = np.zeros(len(batch), np.bool_)
+        for active in subscriptions:
+            is_early = active.offset < upstream.offset
+            is_on_time = (ends >= upstream.frontier) if is_early else (row_offsets > active.offset)
+            is_visible = (names == active.subscription.name) & is_on_time
+            is_emitted |= is_visible & ~active.has_consumed(iris)
+            active.consumed_derived.update((iris[row], int(ends[row])) for row in np.flatnonzero(is_visible))
+        return [batch.filter(pa.array(is_emitted))]
 
 
-def add_occurrences(found: Found, more: Mapping[int, Occurrences]) -> None:
-    """What was found at some nodes, after what was found there before."""
-    for id_, table in more.items():
-        found[id_] = concatenate([found[id_], table]) if id_ in found else table
+def add_occurrences(leaves: LeafOccurrences, added: Mapping[int, Occurrences]) -> None:
+    """Append occurrences, by leaf, to those that are there."""
+    for leaf, table in added.items():
+        leaves[leaf] = concatenate([leaves[leaf], table]) if leaf in leaves else table

@@ -1,4 +1,4 @@
-"""A batch of records as the kernel reads it: cut at control records, with the frontier timeline of each slice."""
+"""A batch of records as the processor reads it: cut at control records, with the frontier timeline of each slice."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def slice_at_controls(
     """
     if not len(records) and timeline is None:
         return
-    own = FrontierTimeline.from_records(records, lateness)
-    whole = timeline or own
-    rows = np.flatnonzero(own.is_boundary)
-    begins = rows if timeline is None else np.searchsorted(whole.offsets, own.offsets[rows])
-    found = control_records(records.take(pa.array(rows))) if len(rows) else ()
-    controls = dict(zip(zip(rows.tolist(), begins.tolist(), strict=True), found, strict=True))
+    read = FrontierTimeline.from_records(records, lateness)
+    whole = timeline or read
+    rows = np.flatnonzero(read.is_boundary)
+    begins = rows if timeline is None else np.searchsorted(whole.offsets, read.offsets[rows])
+    parsed = control_records(records.take(pa.array(rows))) if len(rows) else ()
+    controls = dict(zip(zip(rows.tolist(), begins.tolist(), strict=True), parsed, strict=True))
     for (row, begin), (row_end, end) in pairwise(sorted({(0, 0), *controls, (len(records), len(whole.offsets))})):
         piece = records if row_end - row == len(records) else records.slice(row, row_end - row)
         control = controls.get((row, begin))
-        is_visible = own.is_visible[row:row_end]
+        is_visible = read.is_visible[row:row_end]
         yield RecordSlice(
             control,
             piece if is_visible.all() else piece.filter(pa.array(is_visible)),

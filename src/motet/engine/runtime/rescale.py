@@ -149,19 +149,19 @@ class _BucketAssignment:
     bucket_of_key: Callable[[Sequence[str]], int]
 
     @classmethod
-    def of(cls, kernel: Processor, count: int, bucket_hash: BucketHash) -> _BucketAssignment:
-        plan, digests = kernel.plan(), kernel.digests
-        keys, labels = _keys_and_labels(plan, digests, kernel.derivation_linked())
+    def of(cls, processor: Processor, count: int, bucket_hash: BucketHash) -> _BucketAssignment:
+        plan, digests = processor.plan(), processor.digests
+        keys, labels = _keys_and_labels(plan, digests, processor.derivation_linked())
         key_columns: dict[str, Sequence[int]] = {}
         single_buckets: dict[str, int] = {}
-        for name, node_id, variables in kernel.variables_by_table():
+        for name, node_id, variables in processor.variables_by_table():
             if node_id not in keys:
                 single_buckets[name] = bucket_hash([labels[node_id]], count)
             elif all(key in variables for key in keys[node_id]):
                 key_columns[name] = [variables.index(key) for key in keys[node_id]]
             else:
                 single_buckets[name] = _EVERY_BUCKET
-        return cls(kernel.dictionary, key_columns, single_buckets, lambda strings: bucket_hash(strings, count))
+        return cls(processor.dictionary, key_columns, single_buckets, lambda strings: bucket_hash(strings, count))
 
     def buckets(self, name: str, table: Occurrences) -> Ints:
         """The bucket of each row."""

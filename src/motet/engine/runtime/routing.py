@@ -1,9 +1,9 @@
-"""How detection is spread over buckets: which bucket an occurrence of a leaf belongs to.
+"""Routing: the bucket in which an occurrence of a leaf is detected, when detection is partitioned.
 
-Every subscription has a route of its own, found from it alone, so that others coming and going never moves what it
-remembers. It is spread by the values of a key, if it has one that its notifications show: then those of different
-buckets differ. One whose events each decide alone is spread by event. Any other has a home: one bucket for all equal
-ones, and one for all that feed each other by CONSTRUCT.
+The route of a subscription depends on nothing but the subscription, so that others never move its state. It is by key
+if it has a partition key that its notifications project: then those of different buckets differ. It is by event if each
+event decides alone. Otherwise it is to a single bucket: one for all equal subscriptions, and one for all that
+derivation edges link.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from motet.plan.derivation_edges import linked_names
 from motet.plan.graph import Kind, Plan, PlanNode, Root, Route, RouteKind, Start
 from motet.plan.partitioning import Component, components
 
-_FED = "what feeds each other"
-_ROUTES = 20_000  # of so many subscriptions routes are remembered
+_DERIVATIONS = "what feeds each other"  # hashed to a bucket: not to be changed
+_MAX_CACHED = 20_000  # subscriptions
 
 
 def bucket_of(strings: Sequence[str], count: int) -> int:
@@ -41,26 +41,28 @@ def bucket_of(strings: Sequence[str], count: int) -> int:
     >>> bucket_of(["<urn:room:1>"], 64), bucket_of(["<urn:room:1>"], 64)
     (34, 34)
     """
-    code = blake2b("\n".join(strings).encode(), digest_size=8).digest()
-    return int.from_bytes(code, "little") % count
+    digest = blake2b("\n".join(strings).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % count
 
 
 @dataclass(frozen=True)
 class BucketLayout:
-    """``fed`` are the subscriptions that derive events for others, and those others."""
+    """The number of buckets, and the subscriptions at either end of a derivation edge."""
 
     count: int
     derivation_linked: frozenset[str] = frozenset()
 
     @property
     def derivation_bucket(self) -> int:
-        """Where derived events are."""
-        return bucket_of([_FED], self.count)
+        """The bucket of all subscriptions that are linked by derivation edges."""
+        return bucket_of([_DERIVATIONS], self.count)
 
     def routes(self, subscription: Subscription) -> Mapping[str, Route]:
-        """Of each EVENT of a subscription."""
+        """The route of each EVENT of a subscription, by its name."""
         if subscription.name in self.derivation_linked:
-            return dict.fromkeys((event.name for event in subscription.events), Route(RouteKind.SINGLE, (_FED,)))
+            return dict.fromkeys(
+                (event.name for event in subscription.events), Route(RouteKind.SINGLE, (_DERIVATIONS,))
+            )
         return leaf_routes(subscription)
 
     def is_single_bucket(self, subscription: Subscription) -> bool:
@@ -68,27 +70,28 @@ class BucketLayout:
         return any(route.kind is RouteKind.SINGLE for route in self.routes(subscription).values())
 
     def may_hold(self, bucket: int, subscription: Subscription) -> bool:
-        """Whether occurrences of a subscription may be in a bucket; silence speaks only at home."""
+        """Whether a subscription may have occurrences in a bucket."""
         labels = {route.key for route in self.routes(subscription).values() if route.kind is RouteKind.SINGLE}
         return not labels or any(bucket_of(label, self.count) == bucket for label in labels)
 
-    def buckets_of(self, node: PlanNode, table: Occurrences, names: Dictionary) -> Ints:
+    def buckets_of(self, node: PlanNode, table: Occurrences, dictionary: Dictionary) -> Ints:
         """The bucket of each occurrence of a leaf."""
         route = node.route
         if route is None or route.kind is RouteKind.SINGLE:
-            return np.full(len(table), bucket_of(route.key if route else [_FED], self.count))
+            return np.full(len(table), bucket_of(route.key if route else [_DERIVATIONS], self.count))
         if route.kind is RouteKind.EVENT:
-            ids = names.events.iris(table.events).to_pylist()
-            return np.array([bucket_of([id_], self.count) for id_ in ids], np.int64)
+            iris = dictionary.events.iris(table.events).to_pylist()
+            return np.array([bucket_of([iri], self.count) for iri in iris], np.int64)
         columns = [node.variables.index(name) for name in route.key]
-        distinct, places = np.unique(table.values[:, columns], axis=0, return_inverse=True)
-        keys = [[names.string(value) for value in key] for key in distinct.tolist()]
-        return np.array([bucket_of(key, self.count) for key in keys], np.int64)[places.ravel()]
+        distinct, indexes = np.unique(table.values[:, columns], axis=0, return_inverse=True)
+        keys = [[dictionary.string(value) for value in key] for key in distinct.tolist()]
+        return np.array([bucket_of(key, self.count) for key in keys], np.int64)[indexes.ravel()]
 
 
 def derivation_linked(controls: pa.RecordBatch) -> frozenset[str]:
-    """The subscriptions of some control records, from the beginning of the log on, that derive events for others, and
-    those others, were they all in force at once. Records of other kinds are passed over.
+    """The names at either end of a derivation edge, if all subscriptions of the given records were active at once.
+
+    The records begin with the log; other records than control records are skipped.
     """
     records = list(control_records(controls, Subscribe, BackgroundChange))
     subscriptions = [
@@ -105,48 +108,50 @@ def derivation_linked(controls: pa.RecordBatch) -> frozenset[str]:
     )
 
 
-@lru_cache(maxsize=_ROUTES)
+@lru_cache(maxsize=_MAX_CACHED)
 def leaf_routes(subscription: Subscription) -> Mapping[str, Route]:
-    """Of each EVENT of a subscription that nobody feeds.
+    """The route of each EVENT, by its name, of a subscription without derivation edges.
 
     >>> from motet.language.parse import parse
     >>> leaf = "EVENT {0} {{ ?{0} <urn:room> ?room }}".format
-    >>> keyed, alone = (
-    ...     parse(f"SUBSCRIPTION s {leaf('a')} {leaf('b')} WHEN a BEFORE b WITHIN 5 s SELECT {names}")[0]
-    ...     for names in ("?room", "?a")
+    >>> subscriptions = (
+    ...     parse(f"SUBSCRIPTION s {leaf('a')} {leaf('b')} WHEN a BEFORE b WITHIN 5 s SELECT {variables}")[0]
+    ...     for variables in ("?room", "?a")
     ... )
-    >>> [{route.meeting.value for route in routes(one).values()} for one in (keyed, alone)]
-    [{'key'}, {'home'}]
+    >>> [{route.kind.name for route in leaf_routes(subscription).values()} for subscription in subscriptions]
+    [{'KEY'}, {'SINGLE'}]
     """
     builder = PlanBuilder()
     root = builder.add(subscription, Start(0, subscription.since))
     plan = builder.plan([root])
-    (part,) = components(plan)
-    places = {event.name: builder.leaf(event)[0] for event in subscription.events}
-    if part.is_stateless and not is_single_event(subscription):  # whose past alone is read in a bucket, once
-        return dict.fromkeys(places, Route(RouteKind.EVENT))
-    keys = _keys(plan, part, _shown(plan, root))
-    if keys.keys() >= set(places.values()):
-        return {name: Route(RouteKind.KEY, keys[place]) for name, place in places.items()}
-    return dict.fromkeys(places, Route(RouteKind.SINGLE, (builder.digests[root.node],)))
+    (component,) = components(plan)
+    leaf_ids = {event.name: builder.leaf(event)[0] for event in subscription.events}
+    # In buckets a single-event subscription has only its backfill, which is read once: in a single bucket.
+    if component.is_stateless and not is_single_event(subscription):
+        return dict.fromkeys(leaf_ids, Route(RouteKind.EVENT))
+    keys = _leaf_keys(plan, component, _projected(plan, root))
+    if keys.keys() >= set(leaf_ids.values()):
+        return {name: Route(RouteKind.KEY, keys[leaf_id]) for name, leaf_id in leaf_ids.items()}
+    return dict.fromkeys(leaf_ids, Route(RouteKind.SINGLE, (builder.digests[root.node],)))
 
 
-def _shown(plan: Plan, root: Root) -> set[str]:
-    """The variables of the root that notifications show."""
+def _projected(plan: Plan, root: Root) -> set[str]:
+    """The variables of the root node that notifications project."""
     node = plan.nodes[root.node]
-    return {node.variables[source] for source in root_output(root, node, root.start.offset).variable_indexes}
+    return {node.variables[index] for index in root_output(root, node, root.start.offset).variable_indexes}
 
 
-def _keys(plan: Plan, part: Component, shown: Collection[str]) -> dict[int, tuple[str, ...]]:
-    """The shown part of the key in the variables of each leaf, by its predicates; without those that need two keys."""
+def _leaf_keys(plan: Plan, component: Component, projected: Collection[str]) -> dict[int, tuple[str, ...]]:
+    """The projected part of the key in the variables of each leaf, by leaf id; not of a leaf that has two keys."""
     (root,) = plan.roots
-    wanted = [place for place, name in enumerate(part.key(root.node)) if name in shown]
-    found: dict[int, set[tuple[str, ...]]] = {}
-    for number in part.nodes if wanted else ():
-        for edge in plan.nodes[number].children:
+    positions = [position for position, name in enumerate(component.key(root.node)) if name in projected]
+    keys: dict[int, set[tuple[str, ...]]] = {}
+    for node_id in component.nodes if positions else ():
+        for edge in plan.nodes[node_id].children:
             leaf = plan.nodes[edge.child]
             if leaf.kind is Kind.LEAF and leaf.operator.leaf_id is not None:
-                below = {parent: child for child, parent in edge.renaming}
-                key = part.key(number)
-                found.setdefault(leaf.operator.leaf_id, set()).add(tuple(below[key[place]] for place in wanted))
-    return {match: next(iter(keys)) for match, keys in found.items() if len(keys) == 1}
+                leaf_variables = {parent: child for child, parent in edge.renaming}
+                key = component.key(node_id)
+                leaf_key = tuple(leaf_variables[key[position]] for position in positions)
+                keys.setdefault(leaf.operator.leaf_id, set()).add(leaf_key)
+    return {leaf_id: next(iter(leaf_keys)) for leaf_id, leaf_keys in keys.items() if len(leaf_keys) == 1}

@@ -1,4 +1,4 @@
-"""Has every kernel compiled, or loaded from where it is kept, by reading a small log that needs each of them."""
+"""Compiles all kernels, or loads them from the cache, by processing a small log that needs each of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from motet.jit.compiled import is_cached
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
 from motet.model.batches import EventRow, event_batch, event_records
+
+log = logging.getLogger("motet")
 
 _PATTERNS = {
     "a": "a",
@@ -27,13 +29,13 @@ _LEVEL = '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 def warm_up() -> None:
-    """Let the kernels do a little of everything."""
+    """Process a small log with subscriptions that call every kernel."""
     records = event_records(event_batch(map(_event, range(40))), 0)
     subscriptions = list(_subscriptions())
-    kernel = Processor(lateness=0)
-    kernel.activate(subscriptions)
-    kernel.advance(records)
-    Processor.load(kernel.dump())
+    processor = Processor(lateness=0)
+    processor.activate(subscriptions)
+    processor.advance(records)
+    Processor.load(processor.dump())
     router = Processor(lateness=0, layout=BucketLayout(2))
     router.activate(subscriptions)
     router.route(records)
@@ -41,21 +43,18 @@ def warm_up() -> None:
 
 def _event(second: int) -> EventRow:
     id_, instant = f"urn:{second}", second * _SECOND
-    said = (("<urn:room>", "<urn:r>"), ("<urn:level>", _LEVEL))
-    return EventRow(id_, instant, instant, tuple((f"<{id_}>", *one) for one in said))
+    properties = (("<urn:room>", "<urn:r>"), ("<urn:level>", _LEVEL))
+    return EventRow(id_, instant, instant, tuple((f"<{id_}>", *pair) for pair in properties))
 
 
 def _subscriptions() -> Iterator[Subscription]:
-    for number, (pattern, names) in enumerate(_PATTERNS.items()):
-        (one,) = parse(f"SUBSCRIPTION s {' '.join(map(_EVENT.format, names))} WHEN {pattern} SELECT ?room")
-        yield from (replace(one, name=f"{context.value}-{number}", context=context) for context in Context)
-
-
-log = logging.getLogger("motet")
+    for index, (pattern, names) in enumerate(_PATTERNS.items()):
+        (subscription,) = parse(f"SUBSCRIPTION s {' '.join(map(_EVENT.format, names))} WHEN {pattern} SELECT ?room")
+        yield from (replace(subscription, name=f"{context.value}-{index}", context=context) for context in Context)
 
 
 def ensure_compiled() -> None:
-    """Compile the kernels, unless they are kept from an earlier process or there is nowhere to keep them."""
+    """Compile the kernels, unless an earlier process has cached them or no cache directory is writable."""
     if not is_cached("motet.engine"):
         log.warning("compiling the kernels, once on this machine: about half a minute")
         warm_up()

@@ -130,7 +130,7 @@ def _apply_delta(state: StateSnapshot, reader: StateReader) -> StateSnapshot:
 
 
 def _changed_rows(before: StateRows, after: StateRows) -> tuple[dict[str, Ints], StateRows]:
-    """By table the indexes of the removed rows; and the added rows, with their terms and the events that are new or changed."""
+    """By table the indexes of the removed rows; and the added rows, with all new or changed events."""
     old, new = with_common_terms([before, after])
     removed: dict[str, Ints] = {}
     added: dict[str, Occurrences] = {}
