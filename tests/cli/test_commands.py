@@ -75,8 +75,8 @@ def test_run_prints_notifications_and_a_summary(tmp_path: Path, capsys: pytest.C
 
 def test_engines_agree_on_the_demo(tmp_path: Path) -> None:
     """`motet run` on the demo's events gives the same bytes on the embedded and the reference engine."""
-    events = [str(path) for path in building.write_events(tmp_path, events=250, parts=2)]
-    subscriptions = [str(building.subscriptions_path()), str(building.combined_path())]
+    events = [str(path) for path in building.write_events(tmp_path, events=250, files=2)]
+    subscriptions = [str(building.subscriptions_path()), str(building.composite_path())]
     common = ["run", "--subscriptions", *subscriptions, "--ontology", str(building.ontology_path())]
     outputs = []
     for engine in ("embedded", "reference"):

@@ -1,6 +1,6 @@
 """The building demo's data."""
 
-from motet.demo.building import combined_path, day, ontology_path, subscriptions_path
+from motet.demo.building import composite_path, day, ontology_path, subscriptions_path
 from motet.language.parse import parse
 from motet.ontology.load import load
 
@@ -20,5 +20,5 @@ def test_the_files_beside_it_are_sound() -> None:
     """The ontology loads and the subscriptions parse."""
     assert load([ontology_path()]).triples
     assert [s.name for s in parse(subscriptions_path().read_text())] == ["any-alarm", "too-warm", "stale-air", "drill"]
-    combined = [s.name for s in parse(combined_path().read_text())]
+    combined = [s.name for s in parse(composite_path().read_text())]
     assert combined == ["fire", "fire-spreads", "smoke-in-drill", "open-a-window"]

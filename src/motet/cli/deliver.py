@@ -16,7 +16,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True)
+    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose notifications are delivered")
     parser.add_argument("--nats", metavar="URL", required=True, help="the server, such as nats://127.0.0.1:4222")
     parser.add_argument(
         "--subject",

@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
     directory = _empty_directory(Path(args.directory))
     paths = building.write_events(directory / "events", events=max(args.events, 1), seed=args.seed)
-    for source in (building.ontology_path(), building.subscriptions_path(), building.combined_path()):
-        shutil.copy(source, directory)
+    for path in (building.ontology_path(), building.subscriptions_path(), building.composite_path()):
+        shutil.copy(path, directory)
     launched = time.perf_counter()
     output.warn(f"starting the {args.engine} engine ...")
     with (
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         NotificationBoard(live=not args.json) as board,
     ):
         cloud.subscribe(building.subscriptions_path().read_text(), board.show)
-        cloud.subscribe(building.combined_path().read_text(), board.show)
+        cloud.subscribe(building.composite_path().read_text(), board.show)
         cloud.flush()
         started = time.perf_counter()
         board.publish(cloud, paths[:1])  # Spark compiles and starts its workers with the first batch

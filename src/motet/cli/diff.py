@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "new", metavar="NEW", help="the subscription file after the edit; subscriptions are compared by name"
     )
-    parser.add_argument("--lake", metavar="DIR", required=True)
+    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose log is replayed")
     arguments.add_replay_range(parser)
     arguments.add_syntax_argument(parser)
     parser.add_argument("--engine", choices=["embedded", "spark"], default="embedded", help="default: embedded")
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how many changes to explain (default: {DEFAULT_LIMIT})",
     )
     arguments.add_prefix_argument(parser)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     before, after = (
         load_replay(args.lake, subscriptions, **arguments.replay_range(args)) for subscriptions in (old, new)
     )
-    names = TextStyle(declared_prefixes([*documents[0], *documents[1]]) | arguments.prefixes_of(args))
+    style = TextStyle(declared_prefixes([*documents[0], *documents[1]]) | arguments.prefixes_of(args))
     changes = replay_changes(before, after, lambda replay, sink: replay_on(args.engine, replay, sink))
-    explainer = ChangeExplainer(before, after, names)
+    explainer = ChangeExplainer(before, after, style)
     show = _show_json if args.json else _show
     show(edit_status(old, new), changes, explainer, max(args.limit, 0))
     return 0
@@ -93,17 +93,17 @@ def _lines(change: NotificationChange, explainer: ChangeExplainer) -> Iterator[L
     from motet.provenance.text import why_lines
 
     notification, explanation = change.notification, explainer.explain(change)
-    names = explainer.style.for_day(notification.start)
-    interval = names.interval(notification.start, notification.end)
-    head: list[Line] = [("", f"{notification.subscription} {notification.id[:12]} on {names.day}, {interval}", "head")]
+    style = explainer.style.for_day(notification.start)
+    interval = style.interval(notification.start, notification.end)
+    head: list[Line] = [("", f"{notification.subscription} {notification.id[:12]} on {style.day}, {interval}", "head")]
     lines = why_lines(explanation.why, explainer.style) if explanation.why else head
     for index, (branch, text, kind) in enumerate(lines):
         sign = ("+ " if change.gained else "- ") if index == 0 else "  "
         yield sign + branch, text, kind
     if explanation.why_not is not None:
         when, event = "before" if change.gained else "now", explanation.why_not.event
-        text = obstacle_text(explanation.why_not.nearest, event, names)
-        yield "  ", f"{when}, {names.event(event)}: {text}", "operator"
+        text = obstacle_text(explanation.why_not.nearest, event, style)
+        yield "  ", f"{when}, {style.event(event)}: {text}", "operator"
 
 
 def _show_json(

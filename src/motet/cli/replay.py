@@ -22,7 +22,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True)
+    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose log is replayed")
     parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
     arguments.add_syntax_argument(parser)
     arguments.add_replay_range(parser)

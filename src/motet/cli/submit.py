@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_spark_settings(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the equivalent call of spark-submit instead")
     parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=f"one of {', '.join(SPARK_COMMANDS)}"
+        "command_line", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=f"one of {', '.join(SPARK_COMMANDS)}"
     )
 
 
@@ -62,25 +62,25 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="motet-submit-") as folder:
         if submission.deploy_mode == "cluster":
             return _run_in_cluster(submission, Path(folder))
-        return _run_driver_here(submission, Path(folder))
+        return _run_with_local_driver(submission, Path(folder))
 
 
 def _submission(args: argparse.Namespace) -> Submission:
     from motet.spark.submit import Submission, pack_environment
 
-    words = args.words[1:] if args.words[:1] == ["--"] else args.words
-    if not words or words[0] not in SPARK_COMMANDS:
+    command = args.command_line[1:] if args.command_line[:1] == ["--"] else args.command_line
+    if not command or command[0] not in SPARK_COMMANDS:
         raise UsageError(
-            f"`motet {words[0]}` does not use Spark" if words else "no command is given",
+            f"`motet {command[0]}` does not use Spark" if command else "no command is given",
             advice=f"Give one of {', '.join(SPARK_COMMANDS)} after --.",
         )
-    if words[0] in EMBEDDED_BY_DEFAULT and "spark" not in words:
-        raise UsageError(f"`motet {words[0]}` runs on the embedded engine by default", advice="Add --engine spark.")
+    if command[0] in EMBEDDED_BY_DEFAULT and "spark" not in command:
+        raise UsageError(f"`motet {command[0]}` runs on the embedded engine by default", advice="Add --engine spark.")
     environment = Path(args.environment) if args.environment else None
     if environment is not None and not args.dry_run:
         environment = pack_environment(environment)
     config = tuple(arguments.spark_settings(args).items())
-    return Submission(args.master, tuple(words), args.deploy_mode, environment, args.executor_python, config)
+    return Submission(args.master, tuple(command), args.deploy_mode, environment, args.executor_python, config)
 
 
 def _print_call(submission: Submission) -> int:
@@ -116,7 +116,7 @@ def _run_in_cluster(submission: Submission, folder: Path) -> int:
     return 0
 
 
-def _run_driver_here(submission: Submission, folder: Path) -> int:
+def _run_with_local_driver(submission: Submission, folder: Path) -> int:
     """Run the command in this process, which is the driver; its session gets the settings."""
     from motet.cli.main import main
     from motet.spark.session import set_submitted

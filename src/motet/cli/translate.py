@@ -64,9 +64,9 @@ def _turtle(lines: str, prefixes: dict[str, str]) -> str:
     from motet.model.terms import RDF, XSD
 
     triples = (quad.triple for quad in pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES))
-    known_prefixes = {"m": NAMESPACE, "rdf": RDF, "xsd": XSD, **prefixes}
+    all_prefixes = {"m": NAMESPACE, "rdf": RDF, "xsd": XSD, **prefixes}
     try:
-        turtle = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.TURTLE, prefixes=known_prefixes)
+        turtle = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.TURTLE, prefixes=all_prefixes)
     except ValueError as error:
         raise UsageError(f"--prefix: {error}", advice="Write for example ex=http://example.org/#") from None
     assert turtle is not None, "serialize returns None only when it writes to a file"

@@ -21,7 +21,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True)
+    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake to verify")
     parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 

@@ -88,6 +88,7 @@ def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     from motet.jobs.investigate import find_notification, from_lake
     from motet.lake import Lake
     from motet.model.batches import notification_rows
+    from motet.model.intervals import Interval
 
     snapshot = Lake.open(args.lake, create=False).snapshot()
     stored = (notification for batch in snapshot.notifications() for notification, _ in notification_rows(batch))
@@ -95,7 +96,7 @@ def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     log = from_lake(
         snapshot,
         notification.subscription,
-        (notification.start, notification.end),
+        Interval(notification.start, notification.end),
         prefixes=arguments.prefixes_of(args),
         entailment=args.entailment,
         required=notification.events,

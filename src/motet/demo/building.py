@@ -1,8 +1,8 @@
-"""A believable day in a small office building, as N-Quads, from a seed.
+"""Generates a day of events in a small office building, as N-Quads, from a seed.
 
-The day has a rhythm (people come, meet, leave; rooms warm up; air gets stale) and five stories: a fire drill in the
-morning (with real smoke, a little early), a cooling failure in the server room, burnt toast, a real fire in the lab, a
-door forced at night.
+The readings follow the hours of work (occupancy, temperature, air quality). Five incidents are added: a fire drill in
+the morning with real smoke shortly before it, a cooling failure in the server room, burnt toast, a real fire in the
+lab, and a door forced at night.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ENDED = "<http://www.w3.org/ns/prov#endedAtTime>"
 
 @dataclass(frozen=True)
 class Happening:
-    """One event before it has a number."""
+    """One event before it has an IRI."""
 
     start: int
     end: int
@@ -48,23 +48,23 @@ def ontology_path() -> Path:
 
 
 def subscriptions_path() -> Path:
-    """Subscriptions of single events."""
+    """Single-event subscriptions."""
     return Path(str(files("motet.demo") / "building.motet"))
 
 
-def combined_path() -> Path:
-    """Subscriptions that combine events."""
+def composite_path() -> Path:
+    """Composite subscriptions."""
     return Path(str(files("motet.demo") / "combined.motet"))
 
 
-def write_events(directory: Path, *, events: int = 6000, seed: int = 1, parts: int = 8) -> list[Path]:
-    """Write the day as `parts` N-Quads files in time order and return their paths."""
+def write_events(directory: Path, *, events: int = 6000, seed: int = 1, files: int = 8) -> list[Path]:
+    """Write the day as several N-Quads files in time order and return their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     lines = list(day(events=events, seed=seed))
-    size = math.ceil(len(lines) / parts)
-    paths = [directory / f"building-{part:02}.nq" for part in range(parts)]
-    for part, path in enumerate(paths):
-        path.write_text("".join(lines[part * size : (part + 1) * size]), encoding="utf-8")
+    size = math.ceil(len(lines) / files)
+    paths = [directory / f"building-{index:02}.nq" for index in range(files)]
+    for index, path in enumerate(paths):
+        path.write_text("".join(lines[index * size : (index + 1) * size]), encoding="utf-8")
     return paths
 
 
@@ -75,21 +75,21 @@ def day(*, events: int = 6000, seed: int = 1) -> Iterator[str]:
     >>> "http://example.org/building/event/000001" in first
     True
     """
-    rng = random.Random(seed)  # noqa: S311  (a believable stream, not a secret)
+    rng = random.Random(seed)  # noqa: S311  (sample data, not a secret)
     readings = list(_readings(rng, events))
-    happenings = sorted([*readings, *_doors(rng, events // 20), *_stories()], key=lambda h: (h.end, h.start, h.kind))
-    for number, happening in enumerate(happenings, 1):
-        yield _nquads(f"{EVENT}{number:06}", happening)
+    happenings = sorted([*readings, *_doors(rng, events // 20), *_incidents()], key=lambda h: (h.end, h.start, h.kind))
+    for index, happening in enumerate(happenings, 1):
+        yield _nquads(f"{EVENT}{index:06}", happening)
 
 
 def _readings(rng: random.Random, events: int) -> Iterator[Happening]:
-    """Each room's sensors report at a steady pace, with a little jitter."""
+    """The readings of all sensors, at a regular interval with jitter."""
     sensors = [(room, kind) for room in ROOMS for kind in ("temperature", "air", "motion")]
     per_sensor = max(1, events // len(sensors))
-    pace = UNITS["d"] // per_sensor
+    interval = UNITS["d"] // per_sensor
     for room, kind in sensors:
         for step in range(per_sensor):
-            at = MIDNIGHT + step * pace + rng.randrange(pace)
+            at = MIDNIGHT + step * interval + rng.randrange(interval)
             hour = (at - MIDNIGHT) / UNITS["h"]
             yield _reading(rng, room, kind, at, hour)
 
@@ -100,9 +100,9 @@ def _reading(rng: random.Random, room: str, kind: str, at: int, hour: float) -> 
         value = ("celsius", _decimal(_celsius(rng, room, hour)))
         return Happening(at, at, "TemperatureReading", room, (sensor, value))
     if kind == "air":
-        ppm = 420 + 900 * _busy(room, hour) + rng.gauss(0, 40)
+        ppm = 420 + 900 * _occupancy(room, hour) + rng.gauss(0, 40)
         return Happening(at, at, "AirQualityReading", room, (sensor, ("ppm", _integer(max(400, round(ppm))))))
-    people = sum(rng.random() < _busy(room, hour) for _ in range(8))
+    people = sum(rng.random() < _occupancy(room, hour) for _ in range(8))
     return Happening(at, at, "MotionReading", room, (sensor, ("people", _integer(people))))
 
 
@@ -111,11 +111,11 @@ def _celsius(rng: random.Random, room: str, hour: float) -> float:
         failure = 8 * math.exp(-((hour - 14.6) ** 2) / 0.08) if room == "0-server" else 0
         fire = 15 * math.exp(-((hour - 16.6) ** 2) / 0.01) if room == "2-lab" else 0
         return 20 + failure + fire + rng.gauss(0, 0.3)
-    return 19.5 + 2.5 * math.sin((hour - 9) / 24 * 2 * math.pi) + 1.5 * _busy(room, hour) + rng.gauss(0, 0.3)
+    return 19.5 + 2.5 * math.sin((hour - 9) / 24 * 2 * math.pi) + 1.5 * _occupancy(room, hour) + rng.gauss(0, 0.3)
 
 
-def _busy(room: str, hour: float) -> float:
-    """How full a room is, from 0 to about 1.2."""
+def _occupancy(room: str, hour: float) -> float:
+    """The occupancy of a room, from 0 to about 1.2."""
     if room in MEETING_ROOMS:
         return 1.1 if int(hour) in (10, 11, 14, 15) else 0.05
     if room == "0-kitchen":
@@ -126,7 +126,7 @@ def _busy(room: str, hour: float) -> float:
 
 
 def _doors(rng: random.Random, count: int) -> Iterator[Happening]:
-    """A door stays open for some seconds: these events are intervals."""
+    """Doors that stay open for some seconds: these events are intervals."""
     for _ in range(count):
         hour = min(max(rng.gauss(12.5, 3), 0), 23.9)
         start = MIDNIGHT + int(hour * UNITS["h"])
@@ -134,7 +134,7 @@ def _doors(rng: random.Random, count: int) -> Iterator[Happening]:
         yield Happening(start, start + rng.randrange(2, 40) * UNITS["s"], "DoorOpened", rng.choice(ROOMS), (badge,))
 
 
-def _stories() -> Iterator[Happening]:
+def _incidents() -> Iterator[Happening]:
     yield _at("10:56:30", "OpticalSmokeAlarm", "1-north", level=2)
     yield _at("10:58:10", "HeatAlarm", "1-north", level=1)
     yield _at("11:00:00", "FireDrill", None, lasts=6 * UNITS["min"])

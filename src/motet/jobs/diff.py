@@ -11,6 +11,7 @@ from motet.jobs.investigate import WhyInput, from_replay
 from motet.jobs.replay import Replay
 from motet.language.syntax import Subscription
 from motet.model.errors import MotetError
+from motet.model.intervals import Interval
 from motet.model.notifications import Notification
 from motet.provenance.text import TextStyle
 from motet.provenance.why import Why, why
@@ -108,7 +109,7 @@ class ChangeExplainer:
 
     def _why_not(self, replay: Replay, notification: Notification) -> WhyNot | None:
         """The answer for the event that gets least far: what the others lack follows from it."""
-        if all(one.name != notification.subscription for part in replay.groups for one in part.subscriptions):
+        if replay.group_of(notification.subscription) is None:
             return None
         log = self._input(replay, notification)
         events = [event for event in notification.events if log.traced_log.start_of(event) is not None]
@@ -116,5 +117,5 @@ class ChangeExplainer:
         return min(answers, key=lambda answer: answer.nearest.nearness, default=None)
 
     def _input(self, replay: Replay, notification: Notification) -> WhyInput:
-        interval = notification.start, notification.end
+        interval = Interval(notification.start, notification.end)
         return from_replay(replay, notification.subscription, interval, self.style, notification.events)

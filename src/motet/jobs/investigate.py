@@ -23,6 +23,7 @@ from motet.language.syntax import Construct, Subscription
 from motet.model.batches import TIME, Triple, event_rows, micros
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
+from motet.model.intervals import Interval
 from motet.model.notifications import Notification
 from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -41,8 +42,6 @@ from motet.reference import (
 UNFILTERED_EVENTS = 1_000  # up to so many events are examined whether they match a leaf or not
 MAX_EVENTS = 5_000  # that are examined: evaluating the definitions takes quadratic time
 NEAR_MISS_FACTOR = 3  # events this many times as far away as the bounds allow can be near misses
-
-Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def event_interval(snapshot: Snapshot, event: str) -> Interval:
         rows = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), pc.equal(batch.column("id"), event)))
         for start, end in zip(micros(rows.column("start")), micros(rows.column("end")), strict=True):
             assert start is not None and end is not None, "events of a log are stamped"
-            return start, end
+            return Interval(start, end)
     raise UsageError(f"there is no event <{event}> in {snapshot.store.root}", advice="Check the event's IRI.")
 
 
@@ -96,13 +95,13 @@ def from_files(
     if count > UNFILTERED_EVENTS:
         matching = _leaf_filter(job.subscriptions, job.background, job.entailment)
         ids = set(required).union(*map(matching, batches))
-    events = list(_numbered(batches, len(subscribes), ids))
+    events = list(_selected_records(batches, len(subscribes), ids))
     end = TickRecord(len(subscribes) + count, END_OF_TIME)
-    scene = TracedLog.from_records([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
-    return WhyInput(scene, TextStyle(dict(prefixes)), count, len(events), "those that match a leaf")
+    log = TracedLog.from_records([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
+    return WhyInput(log, TextStyle(dict(prefixes)), count, len(events), "those that match a leaf")
 
 
-def _numbered(batches: Iterable[pa.RecordBatch], first: int, ids: set[str] | None) -> Iterator[EventRecord]:
+def _selected_records(batches: Iterable[pa.RecordBatch], first: int, ids: set[str] | None) -> Iterator[EventRecord]:
     """The events with these ids, or all, as records with the offsets they have among all events."""
     offset = first
     for batch in batches:
@@ -144,30 +143,40 @@ def from_lake(
     stored = list(snapshot.control_records())
     controls = list(_controls(stored, name))
     subscriptions = [record.subscription for record in controls if isinstance(record, SubscribeRecord)]
-    examined = [one for one in subscriptions if one.name == name or isinstance(one.delivery, Construct)]
+    examined = _with_upstream(subscriptions, name)
     state = ControlState(requested_entailment=entailment).apply_all(stored)
     changes = [record.offset for record in stored if isinstance(record, BackgroundChange)]
     selection = _select(snapshot, examined, interval, required, (state.background, changes, state.entailment))
     end = _last_tick(snapshot.next_offset, snapshot.frontier)
-    scene = TracedLog.from_records([*controls, *selection.events, *end], entailment=entailment, lateness=None)
-    return selection.why_input(snapshot, scene, TextStyle(dict(prefixes)))
+    log = TracedLog.from_records([*controls, *selection.events, *end], entailment=entailment, lateness=None)
+    return selection.why_input(snapshot, log, TextStyle(dict(prefixes)))
 
 
-def from_replay(replay: Replay, name: str, interval: Interval, names: TextStyle, required: Sequence[str]) -> WhyInput:
+def from_replay(replay: Replay, name: str, interval: Interval, style: TextStyle, required: Sequence[str]) -> WhyInput:
     """One subscription of a replay, those that derive events, and the visible events that can matter to it."""
-    part = next(part for part in replay.groups if any(one.name == name for one in part.subscriptions))
-    history, setting = part.view, part.view.controls
-    subscriptions = [one for one in part.subscriptions if one.name == name or isinstance(one.delivery, Construct)]
+    group = replay.group_of(name)
+    assert group is not None, "the subscription is replayed"
+    view, controls = group.view, group.view.controls
+    subscriptions = _with_upstream(group.subscriptions, name)
     subscribes: list[Record] = [
         SubscribeRecord(offset, subscription) for offset, subscription in enumerate(subscriptions, -len(subscriptions))
     ]
-    changes = [_background_record(change.record) for change in setting.background_changes]
-    knowledge = (history.background, [change.offset for change in changes], entailment_of(history.background))
-    selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, history.visible)
-    end = _last_tick(setting.stop, setting.frontier)
+    changes = [_background_record(change.record) for change in controls.background_changes]
+    knowledge = (view.background, [change.offset for change in changes], entailment_of(view.background))
+    selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, view.visible)
+    end = _last_tick(controls.stop, controls.frontier)
     records = [*subscribes, *changes, *selection.events, *end]
-    scene = TracedLog.from_records(records, ontology=history.background, lateness=None)
-    return selection.why_input(replay.snapshot, scene, names)
+    log = TracedLog.from_records(records, ontology=view.background, lateness=None)
+    return selection.why_input(replay.snapshot, log, style)
+
+
+def _with_upstream(subscriptions: Iterable[Subscription], name: str) -> list[Subscription]:
+    """A subscription, and those that derive events."""
+    return [
+        subscription
+        for subscription in subscriptions
+        if subscription.name == name or isinstance(subscription.delivery, Construct)
+    ]
 
 
 @dataclass(frozen=True)
@@ -176,11 +185,11 @@ class _Selection:
 
     events: list[EventRecord]
     which: str
-    complete: bool
+    is_complete: bool
 
-    def why_input(self, snapshot: Snapshot, scene: TracedLog, names: TextStyle) -> WhyInput:
+    def why_input(self, snapshot: Snapshot, log: TracedLog, style: TextStyle) -> WhyInput:
         count = sum(segment.kinds.get("event", 0) for segment in snapshot.segments)
-        return WhyInput(scene, names, count, len(self.events), self.which, self.complete)
+        return WhyInput(log, style, count, len(self.events), self.which, self.is_complete)
 
 
 def _select(
@@ -203,8 +212,8 @@ def _select(
     relevant = list(_relevant(batches, window, leaf_filter, required))
     events = _nearest(relevant, interval, required)
     which = f"those near enough in time{' that match a leaf' if leaf_filter else ''}"
-    complete = len(events) == len(relevant)
-    return _Selection(events, which + ("" if complete else f", the nearest {len(events)}"), complete)
+    is_complete = len(events) == len(relevant)
+    return _Selection(events, which + ("" if is_complete else f", the nearest {len(events)}"), is_complete)
 
 
 def _overlaps(segment: DataFile, start: int, end: int) -> bool:
@@ -242,9 +251,9 @@ def _window(subscriptions: Iterable[Subscription], interval: Interval) -> Interv
     for subscription in subscriptions:
         radius = time_radius(subscription.pattern)
         if radius is None:
-            return START_OF_TIME, END_OF_TIME
+            return Interval(START_OF_TIME, END_OF_TIME)
         total += NEAR_MISS_FACTOR * radius
-    return max(interval[0] - total, START_OF_TIME), min(interval[1] + total, END_OF_TIME)
+    return Interval(max(interval.start - total, START_OF_TIME), min(interval.end + total, END_OF_TIME))
 
 
 def _relevant(
@@ -276,7 +285,7 @@ def _nearest(events: list[EventRecord], interval: Interval, required: Sequence[s
         return events
 
     def distance(event: EventRecord) -> tuple[bool, int]:
-        return event.id not in required, max(interval[0] - event.end, event.start - interval[1], 0)
+        return event.id not in required, max(interval.start - event.end, event.start - interval.end, 0)
 
     return sorted(sorted(events, key=distance)[:MAX_EVENTS], key=lambda event: event.offset)
 

@@ -194,6 +194,11 @@ class Replay:
         """The number of events in the log, visible or not."""
         return sum(segment.kinds.get("event", 0) for segment in self.snapshot.segments)
 
+    def group_of(self, name: str) -> ReplayGroup | None:
+        """The group of a subscription; None if it is not replayed."""
+        groups = (group for group in self.groups if any(member.name == name for member in group.subscriptions))
+        return next(groups, None)
+
 
 def load_replay(
     lake: str, subscriptions: Sequence[Subscription], *, since: int | None = None, until: int | None = None

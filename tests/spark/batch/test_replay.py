@@ -62,7 +62,7 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
 
 def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
     """A day in which an event is retracted and the ontology learns something, for subscriptions of two starts."""
-    paths = building.write_events(tmp_path / "events", events=600, parts=3)
+    paths = building.write_events(tmp_path / "events", events=600, files=3)
     with motet.open(tmp_path / "lake", ontology=[building.ontology_path()]) as cloud:
         for path in paths[:2]:
             cloud.publish(path.read_bytes())
@@ -73,7 +73,7 @@ def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path:
     lake.retract(first_event(lake))
     late = tmp_path / "late.motet"
     late.write_text(f'SUBSCRIPTION late SINCE "2026-11-16T12:00:00Z" EVENT e : <{building.BLD}Alarm> WHEN e SELECT ?e')
-    subscriptions = load_subscriptions([*map(str, (building.subscriptions_path(), building.combined_path(), late))])
+    subscriptions = load_subscriptions([*map(str, (building.subscriptions_path(), building.composite_path(), late))])
     replay = load_replay(str(tmp_path / "lake"), subscriptions, until=parse_datetime("2026-11-16T22:00:00Z"))
     here, there = io.BytesIO(), io.BytesIO()
     assert replay_embedded(replay, here) == replay_spark(replay, there) == here.getvalue().count(b"\n")

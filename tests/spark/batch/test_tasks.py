@@ -29,11 +29,11 @@ SUBSCRIPTION twice
 
 def test_combining_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
     """Keyed, fed and silent components say what the embedded engine says; a repeated event does not take part."""
-    paths = building.write_events(tmp_path / "events", events=600, parts=3)
+    paths = building.write_events(tmp_path / "events", events=600, files=3)
     again = tmp_path / "again.nq"
     again.write_text(paths[1].read_text().replace("SmokeAlarm", "HeatAlarm") + "".join(_extra()))
     (tmp_path / "more.motet").write_text(MORE)
-    texts = [building.subscriptions_path(), building.combined_path(), tmp_path / "more.motet"]
+    texts = [building.subscriptions_path(), building.composite_path(), tmp_path / "more.motet"]
     events = [*map(str, [*paths, again])]
     job = load_job([*map(str, texts)], events, ontology=[str(building.ontology_path())], arrival=0)
     here, there = io.BytesIO(), io.BytesIO()

@@ -41,11 +41,11 @@ def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
 
 def test_spark_finds_the_same_chain_and_the_same_difference(spark: SparkSession, tmp_path: Path) -> None:
     """Subscriptions that feed each other, one that looks back and one that ended; then a row is changed."""
-    first, *others = building.write_events(tmp_path / "events", events=600, parts=3)
+    first, *others = building.write_events(tmp_path / "events", events=600, files=3)
     with motet.open(tmp_path / "lake", ontology=[building.ontology_path()]) as cloud:
         cloud.subscribe(building.subscriptions_path().read_text(), lambda _: None)
         cloud.publish(first.read_bytes())
-        cloud.subscribe(building.combined_path().read_text(), lambda _: None)
+        cloud.subscribe(building.composite_path().read_text(), lambda _: None)
         cloud.subscribe(
             f'SUBSCRIPTION back SINCE "2026-11-16T00:00:00Z" EVENT e : <{building.BLD}Alarm> WHEN e SELECT ?e',
             lambda _: None,
