@@ -20,7 +20,7 @@ from motet.model.batches import EVENTS
 from motet.model.errors import DecodeError, UsageError
 from motet.spark import ingestion as staging
 from motet.spark.ingestion import (
-    IngestResult,
+    BatchIngestResult,
     StagedFiles,
     Stager,
     delete_staged,
@@ -65,13 +65,13 @@ def test_a_batch_is_one_commit_in_the_order_of_time(spark: SparkSession, tmp_pat
         ("<> <urn:p> 1 .", TURTLE, at(3), "no iri"),
     ]
     frame = spark.createDataFrame(values, SCHEMA).repartition(3)
-    assert ingest_batch(frame, tmp_path / "lake") == IngestResult(3, 1, 0, 3)
+    assert ingest_batch(frame, tmp_path / "lake") == BatchIngestResult(3, 1, 0, 3)
     assert rows(tmp_path / "lake") == [("urn:e:3", 1, False), ("urn:e:2", 3, False), ("urn:e:1", 5, False)]
     assert Lake.open(tmp_path / "lake").snapshot().version == 1
     kept = letters(tmp_path / "lake" / "dead-letter")
     assert sorted(content for _, content in kept) == ["<> <urn:p> 1 .", "<> <urn:p> 1 .", "junk"]
     assert list((tmp_path / "lake" / "tmp").iterdir()) == []
-    assert ingest_batch(frame, tmp_path / "lake") == IngestResult(0, 4, 0, 3)
+    assert ingest_batch(frame, tmp_path / "lake") == BatchIngestResult(0, 4, 0, 3)
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
@@ -86,7 +86,7 @@ def put(folder: Path, number: int, *values: str) -> None:
 def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """Whether a query goes on from its checkpoint, repeats a batch, or starts anew: every event is there once."""
     folder, lake, checkpoint = tmp_path / "in", tmp_path / "lake", tmp_path / "checkpoint"
-    told: list[IngestResult] = []
+    told: list[BatchIngestResult] = []
 
     def run(checkpoint: Path) -> None:
         query = ingest(
@@ -103,12 +103,12 @@ def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: P
     run(checkpoint)
     put(folder, 2, quad(3))
     run(checkpoint)
-    assert told == [IngestResult(2, 0, 0, 1), IngestResult(1, 0, 0, 0)]
+    assert told == [BatchIngestResult(2, 0, 0, 1), BatchIngestResult(1, 0, 0, 0)]
     (checkpoint / "commits" / "1").unlink()  # as if it had died between its commit to the lake and Spark's own
     for trace in (checkpoint / "commits").glob(".1.*"):
         trace.unlink()
     run(checkpoint)
-    assert told[2:] == [IngestResult(0, 1, 0, 0)]
+    assert told[2:] == [BatchIngestResult(0, 1, 0, 0)]
     run(tmp_path / "another")
     assert sum(one.accepted for one in told) == 3
     assert sorted(id_ for id_, _, _ in rows(lake)) == ["urn:e:1", "urn:e:2", "urn:e:3"]
@@ -118,7 +118,7 @@ def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: P
 def test_a_frame_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """Without values, or with the other function's kind of frame, nothing is begun."""
     numbers = spark.range(1)
-    with pytest.raises(UsageError, match="no column value of text or bytes among id"):
+    with pytest.raises(UsageError, match="no column value of text or bytes: its columns are id"):
         ingest_batch(numbers, tmp_path / "lake")
     with pytest.raises(UsageError, match="is not a stream"):
         ingest(numbers, tmp_path / "lake", checkpoint=tmp_path / "checkpoint")

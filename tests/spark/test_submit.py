@@ -60,7 +60,7 @@ def test_the_line_is_a_call_of_spark_submit() -> None:
 @pytest.mark.parametrize(
     ("submission", "said"),
     [
-        (Submission("mesos://host", ()), "no master that Spark knows"),
+        (Submission("mesos://host", ()), "not a master of Spark"),
         (Submission("sc://host:15002", ()), "Spark Connect server"),
         (Submission("spark://head:7077", (), "cluster"), "no Python driver in a standalone cluster"),
         (Submission("yarn", (), environment=Path("e"), executor_python="/p"), "executors have one Python"),

@@ -1,8 +1,7 @@
-"""How heavy is each class, by the history of a lake and the subscriptions in force?
+"""Class weights from the log of a lake and its active subscriptions.
 
-An event counts for the most specific classes that the ontology makes it a member of, whatever its publisher named; a
-subscription counts for the classes of its EVENTs. Tasks close and count events; only counts come back. What the weights
-are used for is in ``motet.ontology.weights``. PySpark is imported here: import this module where Spark is used.
+An event counts for the most specific classes that the ontology infers for it, a subscription for the classes of its
+EVENTs. Tasks close and count events; only counts are collected. ``motet.ontology.weights`` says what weights are for.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def weigh_classes(
 ) -> tuple[Hierarchy, WeightedTree]:
     """The ontology's classes and their weighted tree (OCWT), from the events at or after the offset ``first``.
 
-    ``event_share`` is the part of a weight that events decide, subscriptions deciding the rest; ``smoothing`` is added
-    to every count, so that a class never seen has some weight.
+    ``event_share`` is the share of events in a weight, the rest is that of subscriptions; ``smoothing`` is added to
+    every count, so that a class without events has some weight.
     """
     hierarchy = classify(ontology)
     events = count_events(spark, lake, ontology, hierarchy, first=first)
@@ -58,23 +57,23 @@ def weigh_classes(
 def count_events(
     spark: SparkSession, lake: str | Path, ontology: Ontology, hierarchy: Hierarchy, *, first: int = 0
 ) -> dict[str, int]:
-    """How many events have each class as one of their most specific ones."""
-    counting = CountClasses(ontology.triples, hierarchy)
+    """The number of events that have each class among their most specific ones."""
+    count_classes = CountClasses(ontology.triples, hierarchy)
     records = read_lake(spark, lake, first).where("kind = 'event'")
-    counts = records.mapInArrow(counting, from_arrow_schema(CLASS_COUNTS)).groupBy("name").agg(f.sum("count"))
+    counts = records.mapInArrow(count_classes, from_arrow_schema(CLASS_COUNTS)).groupBy("name").agg(f.sum("count"))
     return {name: int(count) for name, count in counts.collect()}
 
 
 def count_subscriptions(snapshot: Snapshot) -> dict[str, int]:
-    """How many EVENTs of the subscriptions in force ask for each class."""
+    """The number of EVENTs of the active subscriptions with each class."""
     texts = (record.text for record in snapshot.subscriptions().values())
-    asked = (event.class_iri for text in texts for subscription in parse(text) for event in subscription.events)
-    return dict(Counter(iri(name) for name in asked if name is not None))
+    classes = (event.class_iri for text in texts for subscription in parse(text) for event in subscription.events)
+    return dict(Counter(iri(name) for name in classes if name is not None))
 
 
 @dataclass(frozen=True)
 class CountClasses:
-    """Batches of records to batches of COUNTS. Travels to workers as plain fields; each closes the ontology once."""
+    """Batches of records to batches of CLASS_COUNTS. Pickled as fields; each worker closes the ontology once."""
 
     ontology: Sequence[Triple]
     hierarchy: Hierarchy
@@ -86,9 +85,9 @@ class CountClasses:
         yield pa.RecordBatch.from_pydict({"name": list(counts), "count": list(counts.values())}, schema=CLASS_COUNTS)
 
     def _classes(self, event: str, triples: Sequence[Triple]) -> tuple[str, ...]:
-        own = iri(event)
-        found = (o for s, p, o in self._reasoner.close(triples) if s == own and p == TYPE)
-        return most_specific(self.hierarchy, found)
+        subject = iri(event)
+        classes = (o for s, p, o in self._reasoner.close(triples) if s == subject and p == TYPE)
+        return most_specific(self.hierarchy, classes)
 
     @cached_property
     def _reasoner(self) -> Reasoner:

@@ -1,4 +1,4 @@
-"""How Spark starts: with the right Java and Python, quietly, on this machine only, leaving nothing behind.
+"""Spark sessions: started with a suitable Java and Python, without log output, by default on this machine only.
 
 Importing this module is cheap; PySpark is imported by the first call of :func:`session`.
 """
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-_EVERYWHERE = {  # also where the session was started by somebody else
+_SESSION_SETTINGS = {  # also of a session on a Spark Connect server
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes what it changed
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes only its changes
 }
-_CHOSEN: dict[str, str] = {}
+_SUBMITTED: dict[str, str] = {}
 _LOCAL = re.compile(r"local(?:-cluster)?(?:\[([^],]+).*\])?")
 _CONNECT_PORT, _CONNECT_SECONDS = 15002, 10.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -44,10 +44,9 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def session(
     *, master: str | None = None, app_name: str = "motet", config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The running session, or a new one: on all cores of this machine unless ``master``, `submit` or the variable
-    `SPARK_REMOTE`, which names a Spark Connect server, say otherwise.
+    """The active session, or a new one on the master of :func:`resolve_master`.
 
-    ``config`` holds further Spark settings and wins over those made here.
+    ``config`` has further Spark settings, which take precedence over those made here.
     """
     require_extra("spark", "a Spark session")
     from pyspark.errors import PySparkException
@@ -55,86 +54,86 @@ def session(
 
     submitted, master = _submitted(), resolve_master(master)
     if master.startswith("sc://"):
-        return _connected(master, dict(config or {}))
+        return _connect(master, dict(config or {}))
     java = find_java()
     settings: dict[str, Any] = _settings(master, java) | submitted | dict(config or {}) | {"spark.master": master}
     python = settings.get("spark.pyspark.python", sys.executable)
-    needs = {
+    environment = {
         "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_REMOTE": None,  # PySpark would refuse it beside a master
+        "SPARK_REMOTE": None,  # PySpark refuses it beside a master
     }
     try:
-        with _environment(**needs), filter_worker_output():
+        with _environment(**environment), filter_worker_output():
             return SparkSession.builder.appName(app_name).config(map=settings).getOrCreate()
     except PySparkException as error:
         raise EngineError(
             f"Spark did not start on {master} with Java {java.version} ({java.reason}): {error}",
-            advice="run `motet doctor` to see what is missing",
+            advice="Run `motet doctor` to see what is missing.",
         ) from error
 
 
 def resolve_master(master: str | None = None) -> str:
-    """The master of a new session."""
-    if found := master or _submitted().get("spark.master"):
-        return found
+    """The master of a new session: ``master``, that of `motet submit`, SPARK_REMOTE or all cores of this machine."""
+    if configured := master or _submitted().get("spark.master"):
+        return configured
     remote = os.environ.get("SPARK_REMOTE")
     if remote and not remote.startswith("sc://"):
         raise UsageError(
-            f"SPARK_REMOTE is {_public(remote)!r}", advice="It names a Spark Connect server: sc://HOST:PORT"
+            f"SPARK_REMOTE is {_without_token(remote)!r}", advice="It names a Spark Connect server: sc://HOST:PORT"
         )
     return remote or "local[*]"
 
 
 def set_submitted(settings: Mapping[str, str]) -> None:
-    """Settings for all sessions of this process that start from now on: what `motet submit` is told."""
-    _CHOSEN.clear()
-    _CHOSEN.update(settings)
+    """Set the settings of `motet submit` for all sessions that this process starts from now on."""
+    _SUBMITTED.clear()
+    _SUBMITTED.update(settings)
 
 
 def _submitted() -> dict[str, str]:
-    """What was chosen by whoever started this process: `motet submit`, or Spark's own `spark-submit`."""
+    """The settings of `motet submit`, or of Spark's own `spark-submit` if it has started this process."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return dict(_CHOSEN)
+        return dict(_SUBMITTED)
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 
 
-def _connected(remote: str, config: Mapping[str, str]) -> SparkSession:
+def _connect(remote: str, config: Mapping[str, str]) -> SparkSession:
     """A session on a Spark Connect server, which has its own Java, Python and memory."""
-    require_extra("connect", f"the Spark Connect server {_public(remote)}")
+    require_extra("connect", f"the Spark Connect server {_without_token(remote)}")
     from pyspark.sql import SparkSession
 
-    _reach(remote)
-    found = SparkSession.builder.remote(remote).getOrCreate()
-    for name, value in (_EVERYWHERE | dict(config)).items():
-        found.conf.set(name, value)
-    return found
+    _check_connection(remote)
+    spark = SparkSession.builder.remote(remote).getOrCreate()
+    for name, value in (_SESSION_SETTINGS | dict(config)).items():
+        spark.conf.set(name, value)
+    return spark
 
 
-def _public(remote: str) -> str:
-    """The address of a server without its parameters, which may hold a token."""
+def _without_token(remote: str) -> str:
+    """The address of a server without its parameters, which may contain a token."""
     return remote.partition(";")[0].removesuffix("/")
 
 
-def _reach(remote: str) -> None:
-    """Refuse a server that does not answer: PySpark would go on trying for a quarter of an hour without a word."""
-    place = _public(remote)
+def _check_connection(remote: str) -> None:
+    """Refuse a server that does not answer: PySpark retries for a quarter of an hour without a message."""
+    address = _without_token(remote)
     try:
-        address = urlsplit(place)
-        socket.create_connection((address.hostname or "", address.port or _CONNECT_PORT), _CONNECT_SECONDS).close()
+        url = urlsplit(address)
+        socket.create_connection((url.hostname or "", url.port or _CONNECT_PORT), _CONNECT_SECONDS).close()
     except (OSError, ValueError) as error:
         raise EngineError(
-            f"no Spark Connect server answers at {place}: {error}",
+            f"no Spark Connect server answers at {address}: {error}",
             advice="Check the address, sc://HOST:PORT, and that the server runs: Spark's sbin/start-connect-server.sh",
         ) from error
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once; Spark Connect does not say, so there as many as a shuffle makes."""
+    """The number of tasks that run at once; on Spark Connect, which does not report it, the shuffle partitions."""
     from pyspark.sql.utils import is_remote
 
     if is_remote():
@@ -143,7 +142,7 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def cores(master: str = "local[*]") -> int | None:
-    """How many tasks run at once, when the master says it.
+    """The number of tasks that run at once on a local master; None for others.
 
     >>> cores("local[3]"), cores("local"), cores("spark://host:7077")
     (3, 1, None)
@@ -163,7 +162,7 @@ def memory() -> int:
 
 def _settings(master: str, java: Java) -> dict[str, str]:
     settings = {
-        **_EVERYWHERE,
+        **_SESSION_SETTINGS,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": _warehouse(),
         "spark.ui.enabled": "false",
@@ -174,7 +173,7 @@ def _settings(master: str, java: Java) -> dict[str, str]:
 
 
 def _local_settings(master: str, java: Java) -> dict[str, str]:
-    """What holds only when driver and tasks share this machine: loopback, its memory, its Java and Python."""
+    """Settings for driver and tasks on this machine: loopback, its memory, its Java and Python."""
     parallel = cores(master)
     if parallel is None:
         return {}
@@ -182,7 +181,7 @@ def _local_settings(master: str, java: Java) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": f"{_driver_memory()}m",
-        "spark.sql.shuffle.partitions": str(2 * parallel),  # two rounds even out unequal partitions
+        "spark.sql.shuffle.partitions": str(2 * parallel),  # two rounds balance unequal partitions
         "spark.executorEnv.JAVA_HOME": str(java.home),
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
         "spark.python.daemon.module": DAEMON_MODULE,
@@ -196,7 +195,7 @@ def _driver_memory() -> int:
 
 @cache
 def _warehouse() -> str:
-    """Where tables go by default, removed when Python ends; Spark's own default is the working directory."""
+    """The default directory of tables, removed when Python exits; Spark's own default is the working directory."""
     directory = tempfile.mkdtemp(prefix="motet-warehouse-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
@@ -204,13 +203,13 @@ def _warehouse() -> str:
 
 @contextmanager
 def _environment(**values: str | None) -> Iterator[None]:
-    """Spark reads these from the environment while it starts; afterwards the caller's own values are back."""
-    before = {name: os.environ.get(name) for name in values}
+    """Set environment variables that Spark reads while it starts, and restore them afterwards."""
+    saved = {name: os.environ.get(name) for name in values}
     _set(values)
     try:
         yield
     finally:
-        _set(before)
+        _set(saved)
 
 
 def _set(values: Mapping[str, str | None]) -> None:

@@ -1,8 +1,8 @@
-"""How does a command reach a cluster? Which settings, files and Python go along, for each kind of master.
+"""Submits commands to a cluster: the settings, files and Python for each kind of master.
 
-The package travels as an archive that executors unpack, since its grammars are read from files, and what Numba has
-compiled from its kernels is kept beside them. What it needs besides (PyArrow, Numba, ...) travels as a packed
-environment, or is on the machines already. Nothing runs here.
+The package is shipped as an archive that executors unpack, because grammars and compiled kernels are files of it. Its
+requirements (PyArrow, Numba, ...) are shipped as a packed environment, or are installed on the machines. Nothing runs
+here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from motet.model.errors import EngineError, UsageError
 
-PACKAGE = "motet-package"  # the archives' names where executors work
+PACKAGE = "motet-package"  # names of the archives in the working directory of executors
 ENVIRONMENT = "motet-environment"
 MAIN = "motet_main.py"
 
@@ -28,32 +28,32 @@ _KINDS = {"local": "local", "spark://": "standalone", "yarn": "yarn", "k8s://": 
 
 @dataclass(frozen=True)
 class Submission:
-    """A command and where it is to run."""
+    """A command, and the cluster and Python it runs with."""
 
     master: str
     command: tuple[str, ...]
     deploy_mode: str = "client"
-    environment: Path | None = None  # a packed one
-    executor_python: str | None = None  # one that is there already
+    environment: Path | None = None  # an archive
+    executor_python: str | None = None  # installed on all machines
     config: tuple[tuple[str, str], ...] = ()
 
     @property
     def kind(self) -> str:
-        """Of the master.
+        """The kind of the master.
 
         >>> Submission("spark://host:7077", ()).kind
         'standalone'
         """
-        found = [kind for begin, kind in _KINDS.items() if self.master.startswith(begin)]
-        if not found:
+        kinds = [kind for prefix, kind in _KINDS.items() if self.master.startswith(prefix)]
+        if not kinds:
             raise UsageError(
-                f"{self.master!r} is no master that Spark knows",
+                f"{self.master!r} is not a master of Spark",
                 advice="Give local[*], spark://HOST:7077, yarn, k8s://https://HOST:6443 or sc://HOST:15002.",
             )
-        return found[0]
+        return kinds[0]
 
     def check(self) -> None:
-        """Refuse what cannot work."""
+        """Refuse combinations that cannot work."""
         if self.kind == "connect":
             raise UsageError(
                 "`motet submit` cannot ship the package to a Spark Connect server",
@@ -67,13 +67,13 @@ class Submission:
             raise UsageError("executors have one Python", advice="Give --environment or --executor-python, not both.")
 
     def settings(self, package: Path) -> dict[str, str]:
-        """What Spark is told; ``package`` is the archive of the package."""
-        found = {"spark.master": self.master}
+        """The settings of Spark; ``package`` is the archive of the package."""
+        settings = {"spark.master": self.master}
         if self.kind != "local":
-            found |= self._shipped(package)
-        return found | dict(self.config)
+            settings |= self._cluster_settings(package)
+        return settings | dict(self.config)
 
-    def _shipped(self, package: Path) -> dict[str, str]:
+    def _cluster_settings(self, package: Path) -> dict[str, str]:
         archives = [f"{package}#{PACKAGE}"]
         python = self.executor_python or sys.executable
         if self.environment is not None:
@@ -83,18 +83,18 @@ class Submission:
             "spark.submit.deployMode": self.deploy_mode,
             "spark.archives": ",".join(archives),
             "spark.pyspark.python": python,
-            **self._everywhere("PYTHONPATH", PACKAGE),
+            **self._environment_settings("PYTHONPATH", PACKAGE),
         }
 
-    def _everywhere(self, name: str, value: str) -> dict[str, str]:
-        """A variable of the executors' environment; of the driver's, too, when the cluster runs that."""
+    def _environment_settings(self, name: str, value: str) -> dict[str, str]:
+        """A variable of the executors' environment; also of the driver's, if it runs in the cluster."""
         prefixes = ["spark.executorEnv"]
         if self.deploy_mode == "cluster":
             prefixes += ["spark.yarn.appMasterEnv"] if self.kind == "yarn" else ["spark.kubernetes.driverEnv"]
         return {f"{prefix}.{name}": value for prefix in prefixes}
 
     def command_line(self, folder: Path) -> list[str]:
-        """The call of Spark's own `spark-submit` that does the same; ``folder`` holds what `staged` puts there."""
+        """The equivalent call of `spark-submit`; ``folder`` has the files of `stage_package`."""
         settings = self.settings(folder / f"{PACKAGE}.zip")
         options = ["--master", settings.pop("spark.master")]
         options += ["--deploy-mode", settings.pop("spark.submit.deployMode", "client")]
@@ -104,19 +104,19 @@ class Submission:
 
 
 def stage_package(folder: Path) -> Path:
-    """Put what a submission ships into a folder: the archive of the package, which is returned, and a main program."""
+    """Write the archive of the package, which is returned, and a main program into a folder."""
     source = Path(__file__).parents[1]
     archive = folder / f"{PACKAGE}.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zip_file:
         for path in sorted(source.rglob("*")):
-            if path.is_file() and path.suffix != ".pyc":  # what Numba has compiled goes along
-                packed.write(path, Path("motet") / path.relative_to(source))
+            if path.is_file() and path.suffix != ".pyc":  # with the compiled kernels
+                zip_file.write(path, Path("motet") / path.relative_to(source))
     (folder / MAIN).write_text(_MAIN)
     return archive
 
 
 def pack_environment(archive: Path) -> Path:
-    """The archive of an environment; if there is none, this program's own is packed into it."""
+    """The archive of an environment; if it does not exist, the environment of this program is packed."""
     if archive.exists():
         return archive.absolute()
     tool = "conda_pack" if Path(sys.prefix, "conda-meta").exists() else "venv_pack"
@@ -125,27 +125,27 @@ def pack_environment(archive: Path) -> Path:
             f"{archive} does not exist, and {tool.replace('_', '-')} is not installed to make it",
             advice=f"run `python -m pip install {tool.replace('_', '-')}`, or give --executor-python PATH",
         )
-    done = subprocess.run(
+    packed = subprocess.run(
         [sys.executable, "-m", tool, "--prefix", sys.prefix, "--output", str(archive)], capture_output=True, check=False
     )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
+    if packed.returncode:
+        messages = packed.stderr.decode(errors="replace").strip().splitlines() or ["no error message"]
         raise EngineError(
-            f"{sys.prefix} could not be packed: {said[-1]}", advice="Give --executor-python PATH instead."
+            f"{sys.prefix} could not be packed: {messages[-1]}", advice="Give --executor-python PATH instead."
         )
     return archive.absolute()
 
 
-def format_shell(line: Sequence[str]) -> str:
-    """A call as one types it, an option a line.
+def format_shell(call: Sequence[str]) -> str:
+    """A call for a shell, one option per line.
 
-    >>> print(shell(["spark-submit", "--master", "yarn", "main.py", "a b"]))
+    >>> print(format_shell(["spark-submit", "--master", "yarn", "main.py", "a b"]))
     spark-submit \\
       --master yarn \\
       main.py 'a b'
     """
-    parts: list[list[str]] = [[line[0]]]
-    rest = list(line[1:])
+    lines: list[list[str]] = [[call[0]]]
+    rest = list(call[1:])
     while rest and rest[0].startswith("--"):
-        parts.append([rest.pop(0), rest.pop(0)])
-    return " \\\n  ".join(shlex.join(part) for part in [*parts, rest] if part)
+        lines.append([rest.pop(0), rest.pop(0)])
+    return " \\\n  ".join(shlex.join(line) for line in [*lines, rest] if line)

@@ -1,8 +1,9 @@
-"""A lake as a Spark data source: ``spark.read.format("motet").load(path)`` gives its records, in rows of RECORDS.
+"""The log and the notification table of a lake as Spark data sources, ``motet`` and ``motet-notifications``.
 
-It reads the files a manifest version names, never a directory listing. Compaction keeps offsets, so a range of offsets
-is the same rows for ever; :func:`read_lake` fixes the range when it is called. PySpark is imported here: import this
-module where Spark is used.
+Readers use the files of a snapshot, never a directory listing. Compaction preserves offsets, so an offset range always
+has the same rows; :func:`read_lake` and :func:`stored_notifications` fix the range when they are called. A batch of the
+stream of notifications has those whose emission offsets are in its range, with their ids, so that a writer can
+recognise them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PARTITION_BYTES = 32 * 2**20  # of compressed Parquet
 
 
 def read_lake(spark: SparkSession, path: str | Path, first: int = 0, stop: int | None = None) -> DataFrame:
-    """The records with offsets in ``[first, stop)``; without ``stop``, those the lake holds now."""
+    """The records with offsets in ``[first, stop)``, in rows of RECORDS; ``stop`` defaults to the current end."""
     snapshot = Lake.open(path, create=False).snapshot()
     end = snapshot.next_offset if stop is None else min(stop, snapshot.next_offset)
     register_lake_source(spark)
@@ -37,12 +38,12 @@ def read_lake(spark: SparkSession, path: str | Path, first: int = 0, stop: int |
 
 
 def register_lake_source(spark: SparkSession) -> None:
-    """Make the format known to a session; doing it again is harmless."""
+    """Register the format in a session; repeating it has no effect."""
     spark.dataSource.register(LakeSource)
 
 
 class LakeSource(DataSource):
-    """Options: ``path``, and ``first``, ``stop`` and ``partitionBytes`` if wanted."""
+    """Options: ``path``; optional: ``first``, ``stop`` and ``partitionBytes``."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,7 +54,7 @@ class LakeSource(DataSource):
 
     def reader(self, schema: StructType) -> LakeReader:
         if "path" not in self.options:
-            raise UsageError("which lake to read is not said", advice='Give its directory: .load("path/of/lake").')
+            raise UsageError("the path of the lake is missing", advice='Give its directory: .load("path/of/lake").')
         stop = self.options.get("stop")
         return LakeReader(
             path=self.options["path"],
@@ -65,7 +66,7 @@ class LakeSource(DataSource):
 
 @dataclass
 class OffsetRange(InputPartition):
-    """What one task reads: offsets of one segment."""
+    """The offsets of one file that a task reads."""
 
     store: Store
     name: str
@@ -75,7 +76,7 @@ class OffsetRange(InputPartition):
 
 @dataclass
 class LakeReader(DataSourceReader):
-    """Plans with one snapshot; the partitions carry all a task needs."""
+    """Plans with one snapshot; the partitions have all that tasks need."""
 
     path: str
     first: int
@@ -87,7 +88,7 @@ class LakeReader(DataSourceReader):
         return list(plan_segments(snapshot, self.first, self.stop, self.partition_bytes))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, OffsetRange):  # Spark makes a partition of its own for a source without any
+        if isinstance(partition, OffsetRange):  # a source without partitions gets one from Spark
             yield from read_rows(partition.store, partition.name, partition.first, partition.stop)
 
 
@@ -96,8 +97,8 @@ def plan_segments(snapshot: Snapshot, first: int, stop: int | None, partition_by
     end = snapshot.next_offset if stop is None else stop
     for segment in snapshot.segments:
         low, high = max(segment.first, first), min(segment.stop, end)
-        pieces = -(-segment.size // partition_bytes)
-        step = max(1, -(-segment.rows // max(pieces, 1)))
+        count = -(-segment.size // partition_bytes)
+        step = max(1, -(-segment.rows // max(count, 1)))
         for start in range(low, high, step):
             yield OffsetRange(snapshot.store, segment.name, start, min(start + step, high))
 
@@ -111,11 +112,11 @@ Offset = dict[str, int]
 def notifications(
     spark: SparkSession, lake: str | Path, *, first: int = 0, max_offsets: int | None = None
 ) -> DataFrame:
-    """The notifications made final at log offset ``first`` or later, now and in future, as a streaming DataFrame.
+    """A streaming DataFrame of the notifications with emission offsets from ``first`` on.
 
-    A batch covers ``max_offsets`` records of the log at most, when given.
+    ``max_offsets`` limits the offset range of a batch.
     """
-    Lake.open(lake, create=False)  # a wrong path is an error here, not in a query
+    Lake.open(lake, create=False)  # refuses a wrong path before a query starts
     register_notification_source(spark)
     reader = spark.readStream.format(NOTIFICATION_FORMAT).option("first", first)
     if max_offsets is not None:
@@ -124,7 +125,7 @@ def notifications(
 
 
 def stored_notifications(spark: SparkSession, lake: str | Path, first: int = 0, stop: int | None = None) -> DataFrame:
-    """The notifications made final at offsets in ``[first, stop)``; without ``stop``, those there are now."""
+    """The notifications with emission offsets in ``[first, stop)``; ``stop`` defaults to the current end."""
     snapshot = Lake.open(lake, create=False).snapshot()
     end = snapshot.notifications_end if stop is None else min(stop, snapshot.notifications_end)
     register_notification_source(spark)
@@ -133,7 +134,7 @@ def stored_notifications(spark: SparkSession, lake: str | Path, first: int = 0, 
 
 
 def register_notification_source(spark: SparkSession) -> None:
-    """Make the format known to a session; doing it again is harmless."""
+    """Register the format in a session; repeating it has no effect."""
     spark.dataSource.register(NotificationSource)
 
 
@@ -159,13 +160,13 @@ class NotificationSource(DataSource):
 
     def _path(self) -> str:
         if "path" not in self.options:
-            raise UsageError("which lake to read is not said", advice='Give its directory: .load("path/of/lake").')
+            raise UsageError("the path of the lake is missing", advice='Give its directory: .load("path/of/lake").')
         return self.options["path"]
 
 
 @dataclass
 class NotificationReader(DataSourceReader):
-    """Plans with one snapshot; the partitions carry all a task needs."""
+    """Plans with one snapshot; the partitions have all that tasks need."""
 
     path: str
     first: int
@@ -185,12 +186,12 @@ class NotificationReader(DataSourceReader):
 
 @dataclass
 class NotificationStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Asks the manifest when a batch is planned."""
+    """Reads the manifest when a batch is planned."""
 
     path: str
     first: int
     limit: int | None
-    until: int | None = None
+    available_now: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802  (Spark's names, here and below)
         return {"offset": self.first}
@@ -199,10 +200,10 @@ class NotificationStreamReader(DataSourceStreamReader, SupportsTriggerAvailableN
         return ReadAllAvailable() if self.limit is None else ReadMaxRows(self.limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self.until = self._snapshot().notifications_end
+        self.available_now = self._snapshot().notifications_end
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        end = self._snapshot().notifications_end if self.until is None else self.until
+        end = self._snapshot().notifications_end if self.available_now is None else self.available_now
         if isinstance(limit, ReadMaxRows):
             end = min(end, start["offset"] + limit.max_rows)
         return {"offset": max(end, start["offset"])}
@@ -228,7 +229,7 @@ def _plan_notification_files(snapshot: Snapshot, first: int, stop: int) -> Itera
 
 
 def _read_notifications(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    if isinstance(partition, OffsetRange):  # Spark makes a partition of its own for a source without any
+    if isinstance(partition, OffsetRange):  # a source without partitions gets one from Spark
         for batch in read_rows(partition.store, partition.name, partition.first, partition.stop):
             ids = pa.array([notification.id for notification, _ in notification_rows(batch)], pa.string())
             yield pa.RecordBatch.from_arrays([ids, *batch.columns], schema=NOTIFICATION_ROWS)
