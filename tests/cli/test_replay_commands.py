@@ -10,7 +10,7 @@ from tests.builders import EX, minute_event
 
 from motet.cli.main import main
 from motet.fuzz.case import Case
-from motet.fuzz.replays import lake_of
+from motet.fuzz.replays import write_lake
 from motet.lake import Lake
 
 PAIR = f"""PREFIX ex: <{EX}>
@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Path:
     """A lake with an A at 10:00 and Bs at 10:03 and 10:09, and files of subscriptions."""
     times = [(1, "A", 0), (2, "B", 3), (3, "B", 9)]
     events = [minute_event(number, class_, minute, has_time=True) for number, class_, minute in times]
-    lake_of(Case((), lateness=0).with_records(events), tmp_path / "lake")
+    write_lake(Case((), lateness=0).with_records(events), tmp_path / "lake")
     (tmp_path / "old.motet").write_text(PAIR)
     (tmp_path / "new.motet").write_text(PAIR.replace("5 min", "10 min"))
     return tmp_path

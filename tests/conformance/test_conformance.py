@@ -14,22 +14,22 @@ from pathlib import Path
 import pytest
 
 from motet.engine.match.single_events import is_single_event
-from motet.fuzz.case import Case, packed, scoped, unscoped
-from motet.fuzz.engines import Engine, Live, Reference, embedded_files, spark_files, spark_stream
+from motet.fuzz.case import Case, pack_cases, with_scope, without_scope
+from motet.fuzz.engines import Engine, LiveEngine, ReferenceEngine, SparkStreamEngine, embedded_files, spark_files
 from motet.fuzz.files import read_case, read_lines
-from motet.fuzz.oracle import judge, without_offsets
+from motet.fuzz.oracle import expected_result, without_offsets
 from motet.fuzz.processor_engines import BucketsEngine
 from motet.model.batches import Triple
 from motet.model.errors import MotetError, UsageError
 
 CASES = {folder.name: folder for folder in sorted((Path(__file__).parent / "cases").iterdir())}
 ENGINES: dict[str, Callable[[], Engine]] = {
-    "reference": Reference,
+    "reference": ReferenceEngine,
     "embedded": embedded_files,
-    "embedded-live": Live,
+    "embedded-live": LiveEngine,
     "buckets": BucketsEngine,
     "spark": spark_files,
-    "spark-stream": spark_stream,
+    "spark-stream": SparkStreamEngine,
 }
 SHARED = {"spark": "on_spark", "spark-stream": "streamed"}  # by engine, who runs all cases at once
 MARKERS = ("notimpl", "notyet", "never")  # we could; upstream must first; it makes no sense
@@ -83,14 +83,14 @@ def streamed() -> Iterator[dict[str, list[str]]]:
     from motet.spark.session import session
 
     running = session(master="local[2]", app_name="motet-tests")
-    lines = spark_stream().run([read_case(folder) for folder in CASES.values()])
+    lines = SparkStreamEngine().run([read_case(folder) for folder in CASES.values()])
     yield dict(zip(CASES, lines, strict=True))
     running.stop()
 
 
 def matched(cases: dict[str, Case]) -> dict[str, list[str]]:
     """Cases of single events in one run: what a subscription says of another case's events is left out."""
-    [lines] = spark_files().run([packed(list(cases.values()))])
+    [lines] = spark_files().run([pack_cases(list(cases.values()))])
     return {
         name: [
             line
@@ -104,8 +104,8 @@ def matched(cases: dict[str, Case]) -> dict[str, list[str]]:
 
 def detected(cases: dict[str, Case]) -> dict[str, list[str]]:
     """Cases that combine events in one run: each sees no event but its own."""
-    found = spark_files().run([scoped(case, name) for name, case in cases.items()])
-    return {name: list(map(unscoped, lines)) for name, lines in zip(cases, found, strict=True)}
+    found = spark_files().run([with_scope(case, name) for name, case in cases.items()])
+    return {name: list(map(without_scope, lines)) for name, lines in zip(cases, found, strict=True)}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -122,8 +122,8 @@ def test_an_engine_says_what_the_case_expects(name: str, engine: str, request: p
         return
     examined, case = ENGINES[engine](), read_case(CASES[name])
     lines = request.getfixturevalue(SHARED[engine])[name] if engine in SHARED else examined.run([case])[0]
-    if examined.tells_offsets:
-        assert lines == judge(case).lines(offsets=True)
+    if examined.has_offsets:
+        assert lines == expected_result(case).lines(offsets=True)
         lines = without_offsets(lines)
     assert lines == expected_of(name)
 

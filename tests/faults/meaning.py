@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from motet.fuzz.oracle import lines_of
+from motet.fuzz.oracle import emission_lines
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.model.batches import notification_rows
@@ -25,12 +25,12 @@ def meant(lake: Lake) -> list[str]:
     """By the reference engine, which knows nothing of batches, buckets and checkpoints."""
     records = list(_records(lake))
     found = evaluate_emissions(records, lateness=lake.lateness)
-    return lines_of(list(found), offsets=True)
+    return emission_lines(list(found), offsets=True)
 
 
 def stored(lake: Lake) -> list[str]:
     rows = (row for batch in lake.notifications() for row in notification_rows(batch))
-    return lines_of([(offset, notification) for notification, offset in rows], offsets=True)
+    return emission_lines([(offset, notification) for notification, offset in rows], offsets=True)
 
 
 def _records(lake: Lake) -> Iterator[Record]:

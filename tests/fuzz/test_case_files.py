@@ -11,12 +11,12 @@ from motet.cli.main import main
 from motet.fuzz.cases import random_cases
 from motet.fuzz.files import read_case, read_lines, write_case
 from motet.fuzz.oracle import expected_lines
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.subscriptions import EngineCapabilities
 
 
 def test_a_case_reads_back_as_it_was_written(tmp_path: Path) -> None:
     """Runs and logs alike say the same after a round trip through files."""
-    for number, case in enumerate(islice(random_cases(11, Abilities()), 8)):
+    for number, case in enumerate(islice(random_cases(11, EngineCapabilities()), 8)):
         write_case(tmp_path / str(number), case, {"expected.jsonl": expected_lines(case)})
         again = read_case(tmp_path / str(number))
         assert (again.lateness, again.ontology, again.subscriptions) == (
@@ -29,7 +29,7 @@ def test_a_case_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_motet_run_takes_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The files of a run, repeated events included, are those of `motet run`."""
-    cases = random_cases(12, Abilities(logs=False))
+    cases = random_cases(12, EngineCapabilities(logs=False))
     case = next(case for case in cases if case.ontology and len({e.id for e in case.events}) < len(case.events))
     write_case(tmp_path, case, {})
     events = sorted(map(str, tmp_path.glob("events*")))

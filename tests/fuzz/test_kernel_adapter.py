@@ -11,8 +11,15 @@ import pyarrow as pa
 
 from motet.fuzz.cases import random_cases
 from motet.fuzz.compare import compare
-from motet.fuzz.processor_engines import Detector, History, KernelEngine, Opening, log_of, pieces
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.processor_engines import (
+    EarlierRecords,
+    ProcessorEngine,
+    ProcessorSettings,
+    RecordProcessor,
+    log_records,
+    random_batches,
+)
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
 from motet.model.batches import RECORDS, event_rows, micros, notification_batch
 from motet.reference import (
@@ -31,7 +38,7 @@ from motet.reference import (
 class Slow:
     """The reference engine as a kernel: it remembers the whole log and works it through each time."""
 
-    opening: Opening
+    opening: ProcessorSettings
     seen: list[Record] = field(default_factory=list)
     late_by: int = 0  # a mutant: says that notifications were final so many records later
 
@@ -68,12 +75,12 @@ def read(records: pa.RecordBatch) -> Iterable[Record]:
                 yield RetractRecord(offset, name)
 
 
-def reloaded(detector: Detector, history: History) -> Detector:
+def reloaded(detector: RecordProcessor, history: EarlierRecords) -> RecordProcessor:
     assert isinstance(detector, Slow)
-    return replace(detector, opening=replace(detector.opening, history=history), seen=list(detector.seen))
+    return replace(detector, opening=replace(detector.opening, earlier_records=history), seen=list(detector.seen))
 
 
-def forgetful(detector: Detector, history: History) -> Detector:
+def forgetful(detector: RecordProcessor, history: EarlierRecords) -> RecordProcessor:
     """A mutant: loses what was seen before a cut, subscriptions excepted."""
     assert isinstance(detector, Slow)
     kept = [record for record in detector.seen if not isinstance(record, EventRecord)]
@@ -81,38 +88,38 @@ def forgetful(detector: Detector, history: History) -> Detector:
     return replace(detector, seen=sorted([*kept, *tick], key=lambda record: record.offset))
 
 
-SOUND = KernelEngine("slow", start=Slow, reload=reloaded)
+SOUND = ProcessorEngine("slow", create=Slow, restore=reloaded)
 
 
 def test_a_sound_kernel_agrees_to_the_offset() -> None:
     """Cut anywhere, reloaded at every cut, with the ontology given beforehand or as a record: nothing differs."""
-    cases = list(islice(random_cases(31, Abilities()), 25))
+    cases = list(islice(random_cases(31, EngineCapabilities()), 25))
     assert {bool(case.ontology) for case in cases} == {case.is_run for case in cases} == {True, False}
     assert list(compare(SOUND, cases)) == [None] * len(cases)
 
 
 def test_a_state_that_forgets_is_found() -> None:
     """What is lost in a round trip of the state shows in the lines."""
-    cases = list(islice(random_cases(32, Abilities()), 10))
-    assert any(compare(replace(SOUND, reload=forgetful), cases))
+    cases = list(islice(random_cases(32, EngineCapabilities()), 10))
+    assert any(compare(replace(SOUND, restore=forgetful), cases))
 
 
 def test_a_wrong_offset_is_a_difference() -> None:
     """The same notifications, said to be final one record later: what an unsubscribe cuts off depends on it."""
-    cases = [case for case in islice(random_cases(33, Abilities()), 20) if not case.is_run]
-    slow = replace(SOUND, start=lambda opening: Slow(opening, late_by=1))
+    cases = [case for case in islice(random_cases(33, EngineCapabilities()), 20) if not case.is_run]
+    slow = replace(SOUND, create=lambda opening: Slow(opening, late_by=1))
     found = [difference for difference in compare(slow, cases) if difference is not None]
     assert found
-    assert list(compare(replace(slow, tells_offsets=False), cases)) == [None] * len(cases)
+    assert list(compare(replace(slow, has_offsets=False), cases)) == [None] * len(cases)
 
 
 def test_the_log_is_whole_and_cut_everywhere() -> None:
     """The pieces are the log, a lake's records without repetitions; over some cases every kind begins a piece."""
     begins = set()
-    for case in islice(random_cases(34, Abilities()), 80):
-        records, places = log_of(case)
+    for case in islice(random_cases(34, EngineCapabilities()), 80):
+        records, places = log_records(case)
         assert records.schema == RECORDS and len(places) == len(records)
-        cut = list(pieces(records, Random(case.seed)))
+        cut = list(random_batches(records, Random(case.seed)))
         assert pa.Table.from_batches(cut) == pa.Table.from_batches([records])
         begins |= {piece.column("kind")[0].as_py() for piece in cut}
         assert records.column("offset").to_pylist() == list(range(len(records)))

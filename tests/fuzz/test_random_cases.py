@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from itertools import islice
 
-from motet.fuzz.case import Case, run_of
+from motet.fuzz.case import Case, as_run
 from motet.fuzz.cases import random_cases
 from motet.fuzz.coverage import OPERATORS, operators
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Construct, Context
 
 
-def some(seed: int, abilities: Abilities, count: int, at_once: int = 1) -> list[Case]:
-    return list(islice(random_cases(seed, abilities, at_once), count))
+def some(seed: int, abilities: EngineCapabilities, count: int, cases_per_run: int = 1) -> list[Case]:
+    return list(islice(random_cases(seed, abilities, cases_per_run), count))
 
 
 def test_a_seed_decides_everything() -> None:
     """The same seed gives the same cases, another seed gives others."""
-    assert some(1, Abilities(), 5) == some(1, Abilities(), 5)
-    assert some(1, Abilities(), 5) != some(2, Abilities(), 5)
+    assert some(1, EngineCapabilities(), 5) == some(1, EngineCapabilities(), 5)
+    assert some(1, EngineCapabilities(), 5) != some(2, EngineCapabilities(), 5)
 
 
 def test_subscriptions_are_the_languages_own() -> None:
     """Every subscription can be written and read back, so a case can be saved as files."""
-    for case in some(3, Abilities(), 5):
+    for case in some(3, EngineCapabilities(), 5):
         for subscription in case.subscriptions:
             assert parse(to_text(subscription)) == (subscription,)
 
 
 def test_every_operator_and_context_occurs() -> None:
     """A few hundred subscriptions have every operator, every context, derived events, runs and logs."""
-    cases = some(4, Abilities(), 150)
+    cases = some(4, EngineCapabilities(), 150)
     subscriptions = [subscription for case in cases for subscription in case.subscriptions]
     assert {name for subscription in subscriptions for name, _ in operators(subscription.pattern)} == set(OPERATORS)
     assert {subscription.context for subscription in subscriptions} == set(Context)
@@ -43,13 +43,13 @@ def test_every_operator_and_context_occurs() -> None:
 
 def test_an_engine_is_given_what_it_can_do() -> None:
     """For an engine of files: runs only."""
-    for case in some(5, Abilities(logs=False), 20):
-        assert case == run_of(case)
+    for case in some(5, EngineCapabilities(logs=False), 20):
+        assert case == as_run(case)
 
 
 def test_cases_that_share_a_run_keep_apart() -> None:
     """They have one ontology, their own names and ids, and a tag in every event and every leaf."""
-    cases = some(6, Abilities(logs=False, shares=True), 4, at_once=4)
+    cases = some(6, EngineCapabilities(logs=False, shares_runs=True), 4, cases_per_run=4)
     assert len({case.ontology for case in cases}) == 1
     assert len({subscription.name for case in cases for subscription in case.subscriptions}) == 24
     for number, case in enumerate(cases):

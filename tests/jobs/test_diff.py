@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.fuzz.replays import expected_replay_lines, nth_replay, write_lake
 from motet.jobs.diff import edit_status, notification_changes, replay_changes
 from motet.jobs.replay import load_replay, replay_embedded
 from motet.language.parse import parse
@@ -41,10 +41,10 @@ def test_random_subscriptions_against_others(tmp_path: Path) -> None:
         asked, others = nth_replay(13, number), nth_replay(14, number).subscriptions
         edited = replace(asked, subscriptions=tuple(replace(one, since=asked.since) for one in others))
         lake = str(tmp_path / str(number))
-        lake_of(asked.log, Path(lake))
+        write_lake(asked.log, Path(lake))
         before, after = (
             load_replay(lake, one.subscriptions, since=one.since, until=one.until) for one in (asked, edited)
         )
         found = [(one.gained, one.notification.to_line()) for one in replay_changes(before, after, replay_embedded)]
-        old, new = set(expected_of(asked)), set(expected_of(edited))
+        old, new = set(expected_replay_lines(asked)), set(expected_replay_lines(edited))
         assert sorted(found) == sorted([*((False, line) for line in old - new), *((True, line) for line in new - old)])

@@ -11,7 +11,7 @@ from tests.builders import event_triples
 
 import motet
 from motet.fuzz.case import BEGIN, SECOND, Case, timed_event
-from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.fuzz.replays import expected_replay_lines, nth_replay, write_lake
 from motet.jobs.replay import load_replay, replay_embedded, replay_view
 from motet.lake import Lake
 from motet.language.parse import parse
@@ -42,9 +42,9 @@ def test_random_replays_say_what_the_reference_says(portion: int, tmp_path: Path
     """Any log, with retractions, late events and background changes, from any instant to any other."""
     for number in range(8 * portion, 8 * portion + 8):
         asked = nth_replay(3, number)
-        lake_of(asked.log, tmp_path / str(number))
+        write_lake(asked.log, tmp_path / str(number))
         found = replayed(tmp_path / str(number), asked.subscriptions, asked.since, asked.until)
-        assert found == expected_of(asked), f"replay {number}"
+        assert found == expected_replay_lines(asked), f"replay {number}"
 
 
 def test_a_replay_is_what_since_sees(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_replay_is_what_since_sees(tmp_path: Path) -> None:
     for number in range(12):
         asked = nth_replay(5, number)
         log = asked.log
-        lake_of(log, tmp_path / str(number))
+        write_lake(log, tmp_path / str(number))
         since = asked.since or BEGIN
         for one in asked.subscriptions:
             if not isinstance(one.delivery, Construct):
@@ -68,7 +68,7 @@ def test_a_replay_is_what_since_sees(tmp_path: Path) -> None:
 def test_until_is_what_was_known_then(tmp_path: Path) -> None:
     """What an event that is left out would have prevented is not told: the frontier stops at --until too."""
     log = Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "B", 3), event("urn:3", "A", 20)])
-    lake_of(log, tmp_path)
+    write_lake(log, tmp_path)
     subscriptions = parse(UNLESS)
     assert replayed(tmp_path, subscriptions, until=BEGIN + 2 * SECOND) == []
     [line] = replayed(tmp_path, parse(UNLESS.replace("urn:B", "urn:C")), until=BEGIN + 4 * SECOND)
@@ -87,7 +87,7 @@ def test_subscriptions_of_the_log_play_no_part(tmp_path: Path) -> None:
 
 def test_each_subscription_has_its_own_since(tmp_path: Path) -> None:
     """SINCE is where a replay starts from; one that is asked for takes its place."""
-    lake_of(Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "A", 3)]), tmp_path)
+    write_lake(Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "A", 3)]), tmp_path)
     subscriptions = parse(
         'SUBSCRIPTION late SINCE "2026-11-15T10:00:02Z" EVENT a WHEN a SIGNAL SUBSCRIPTION all EVENT a WHEN a SIGNAL'
     )
@@ -99,7 +99,7 @@ def test_each_subscription_has_its_own_since(tmp_path: Path) -> None:
 
 def test_feeding_across_different_starts_is_refused(tmp_path: Path) -> None:
     """Whoever looks back further would see derived events of a producer that does not."""
-    lake_of(Case((), lateness=0).with_records([event("urn:1", "A", 0)]), tmp_path)
+    write_lake(Case((), lateness=0).with_records([event("urn:1", "A", 0)]), tmp_path)
     subscriptions = parse(
         'SUBSCRIPTION one SINCE "2026-11-15T10:00:02Z" EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } '
         "SUBSCRIPTION two EVENT b : <urn:B> WHEN b SIGNAL"

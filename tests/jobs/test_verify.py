@@ -17,9 +17,9 @@ import motet
 from motet.cli.main import main
 from motet.fuzz.case import Case
 from motet.fuzz.cases import nth_case
-from motet.fuzz.oracle import judge
-from motet.fuzz.replays import lake_of
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.oracle import expected_result
+from motet.fuzz.replays import write_lake
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.verify import (
     Comparison,
     StreamedTable,
@@ -102,10 +102,10 @@ def test_a_link_for_each_stretch_of_the_log() -> None:
 def test_random_logs_have_the_chain_of_the_reference_engine(tmp_path: Path) -> None:
     """Embedded or by the definitions: the same rows, so the same head."""
     for number in range(12):
-        case = without_repetitions(nth_case(21, number, Abilities()))
-        lake = lake_of(case, tmp_path / str(number))
+        case = without_repetitions(nth_case(21, number, EngineCapabilities()))
+        lake = write_lake(case, tmp_path / str(number))
         before = bool(case.ontology)  # stands in the log's first record
-        expected = sorted((offset + before, told.to_line()) for offset, told in judge(case).emissions)
+        expected = sorted((offset + before, told.to_line()) for offset, told in expected_result(case).emissions)
         lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
         snapshot = lake.snapshot()
         assert sorted(recompute(snapshot, lake.lateness)) == expected

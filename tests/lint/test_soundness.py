@@ -9,7 +9,7 @@ from tests.language import trees
 
 from motet.fuzz.case import SECOND
 from motet.fuzz.cases import random_case
-from motet.fuzz.subscriptions import Abilities, Writer, read_condition, read_event
+from motet.fuzz.subscriptions import EngineCapabilities, SubscriptionGenerator, parse_condition, parse_event
 from motet.language.check import check
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -40,13 +40,13 @@ CONDITIONS = ("?k > 2", "?k < 2", "?k = 3 || ?k = 1", "?s < ?t", "?s > ?t", "?t 
 
 
 @dataclass
-class Contrary(Writer):
+class Contrary(SubscriptionGenerator):
     """Writes patterns that are often at odds with themselves."""
 
     def _event(self, name: str) -> Event:
         class_ = self.random.choice(("", "", " : ex:A"))
         times, body = self.random.choice(TIMES).format(e=name), self.random.choice(BODIES).format(e=name)
-        return read_event(f"EVENT {name}{class_}{times} {{ {body} }}", name)
+        return parse_event(f"EVENT {name}{class_}{times} {{ {body} }}", name)
 
     def _duration(self) -> int:
         return self.random.choice((1, 2, SECOND, 2 * SECOND, 5 * SECOND))
@@ -56,12 +56,12 @@ class Contrary(Writer):
         times = [name for name in bound if name[0] in "st"]
         texts = [f"?{self.random.choice(times)} {sign} ?{self.random.choice(times)}" for sign in "<=>" if times]
         texts += [f"{first} || {second}" for first in texts for second in texts] + list(CONDITIONS)
-        known = [found for text in texts if (found := read_condition(text)).variables <= set(bound)]
+        known = [found for text in texts if (found := parse_condition(text)).variables <= set(bound)]
         return Filter(pattern, self.random.choice(known)) if known else pattern
 
 
 def contrary(random: Random, name: str = "s") -> Subscription:
-    writer = Contrary(random, "x", Abilities(), "", ())
+    writer = Contrary(random, "x", EngineCapabilities(), "", ())
     pattern = writer.pattern(random.choice((1, 2, 3)))
     context = random.choice(tuple(Context))
     subscription = Subscription(name, tuple(writer.events), pattern, context, True, Select())
@@ -70,7 +70,7 @@ def contrary(random: Random, name: str = "s") -> Subscription:
 
 
 def notifications(random: Random, *subscriptions: Subscription) -> list[Notification]:
-    case = random_case(random, "x", subscriptions, as_log=False, tagged=False)
+    case = random_case(random, "x", subscriptions, as_log=False, is_scoped=False)
     return list(evaluate(case.records, ontology=case.ontology, lateness=case.lateness))
 
 
@@ -104,7 +104,7 @@ CHAIN = ("", "?{e} ex:k ?k", "?{e} ex:k ?k FILTER(?k > 1)", "?{e} ex:k ?k ; ex:r
 
 
 @dataclass
-class Plain(Writer):
+class Plain(SubscriptionGenerator):
     """Writes patterns without iterations, over leaves of the chain."""
 
     def pattern(self, depth: int) -> Pattern:
@@ -122,11 +122,11 @@ class Plain(Writer):
 
 
 def chained(name: str, class_: str, place: int) -> Event:
-    return read_event(f"EVENT {name}{class_} {{ {CHAIN[place].format(e=name)} }}", name)
+    return parse_event(f"EVENT {name}{class_} {{ {CHAIN[place].format(e=name)} }}", name)
 
 
 def plain(random: Random) -> Subscription:
-    writer = Plain(random, "x", Abilities(), "", ())
+    writer = Plain(random, "x", EngineCapabilities(), "", ())
     pattern = writer.pattern(random.choice((0, 1, 2)))
     context = random.choice((Context.UNRESTRICTED, Context.UNRESTRICTED, *Context))
     return Subscription("wider", tuple(writer.events), pattern, context, True, Select())
@@ -139,7 +139,7 @@ def narrowed(random: Random, wider: Subscription) -> Subscription:
     if random.random() < 0.3:
         pattern = Within(pattern, random.choice((SECOND, 3 * SECOND)))
     if random.random() < 0.2:
-        guard = read_event("EVENT guard : ex:B { ?guard ex:room ?room }", "guard")
+        guard = parse_event("EVENT guard : ex:B { ?guard ex:room ?room }", "guard")
         events, pattern = (*events, guard), Unless(pattern, Leaf("guard"), SECOND)
     context = random.choice((wider.context, wider.context, *Context))
     return replace(wider, name="narrower", events=events, pattern=pattern, context=context)
@@ -175,7 +175,7 @@ def test_an_idle_guard_changes_nothing(seed: int) -> None:
     if not isinstance(pattern, Unless | Without):
         pattern = Unless(pattern, Leaf("guard"), random.choice((1, SECOND)))
         body = random.choice(BODIES).format(e="guard")
-        guard = read_event(f"EVENT guard {random.choice(TIMES).format(e='guard')} {{ {body} }}", "guard")
+        guard = parse_event(f"EVENT guard {random.choice(TIMES).format(e='guard')} {{ {body} }}", "guard")
         subscription = replace(subscription, events=(*subscription.events, guard), pattern=pattern)
         check(subscription, "")
     pattern = replace(pattern, position=1)  # all others have 0

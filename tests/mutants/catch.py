@@ -17,11 +17,11 @@ from typing import NamedTuple
 import motet
 from motet.fuzz.case import Case
 from motet.fuzz.cases import nth_case
-from motet.fuzz.compare import answered, answers
+from motet.fuzz.compare import actual_lines, map_in_processes
 from motet.fuzz.files import read_case
-from motet.fuzz.oracle import judge
-from motet.fuzz.processor_engines import ODDS, KernelEngine
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.oracle import expected_result
+from motet.fuzz.processor_engines import CUT_PROBABILITIES, ProcessorEngine
+from motet.fuzz.subscriptions import EngineCapabilities
 
 SEED = 5
 INVALID = ("ImportError", "NameError", "SyntaxError", "TypingError", "LoweringError", "AttributeError")
@@ -33,33 +33,33 @@ class Question(NamedTuple):
     name: str
     case: Case
     expected: list[str]
-    odds: tuple[float, ...] = ODDS  # of cuts
+    odds: tuple[float, ...] = CUT_PROBABILITIES  # of cuts
 
 
 def written(folder: Path) -> Iterator[Question]:
     """A case of the conformance suite, whole and cut after every record."""
     case = read_case(folder)
-    expected = judge(case).lines(offsets=True)
+    expected = expected_result(case).lines(offsets=True)
     yield Question(f"{folder.name}, whole", case, expected, (0.0,))
     yield Question(f"{folder.name}, in pieces", case, expected, (1.0,))
 
 
 def drawn(number: int) -> Question:
     """A random case."""
-    case = nth_case(SEED, number, Abilities())
-    return Question(f"random case {number}", case, judge(case).lines(offsets=True))
+    case = nth_case(SEED, number, EngineCapabilities())
+    return Question(f"random case {number}", case, expected_result(case).lines(offsets=True))
 
 
 def exam(cases: Path, count: int, jobs: int) -> list[Question]:
     """The conformance suite, then random cases. What is expected comes from the reference engine, once for all."""
-    return [*chain.from_iterable(map(written, sorted(cases.iterdir()))), *answered(drawn, range(count), jobs)]
+    return [*chain.from_iterable(map(written, sorted(cases.iterdir()))), *map_in_processes(drawn, range(count), jobs)]
 
 
 def failures(questions: list[Question]) -> Iterator[dict[str, object]]:
     """The questions that are answered wrongly, as they are found."""
     started = time.perf_counter()
     for number, question in enumerate(questions, 1):
-        [actual] = answers(KernelEngine(odds=question.odds), [question.case])
+        [actual] = actual_lines(ProcessorEngine(cut_probabilities=question.odds), [question.case])
         if actual != question.expected:
             raised = actual[0] if actual and not actual[0].startswith("{") else ""
             yield {

@@ -10,7 +10,7 @@ from tests.provenance.checking import contradicting, untrue, untrue_triples
 
 from motet.fuzz.case import Case
 from motet.fuzz.cases import random_cases
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.printer import pattern_text
 from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed
 from motet.language.walk import nodes
@@ -29,7 +29,7 @@ CASES = 5
 
 
 def some(seed: int) -> list[Case]:
-    return list(islice(random_cases(seed, Abilities()), CASES))
+    return list(islice(random_cases(seed, EngineCapabilities()), CASES))
 
 
 def scene_of(case: Case) -> TracedLog:

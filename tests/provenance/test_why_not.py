@@ -12,7 +12,7 @@ import pytest
 from tests.builders import EX, MINUTE, TEN, minute_event
 
 from motet.fuzz.cases import random_cases
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE, RDFS, iri
@@ -258,7 +258,7 @@ def test_kinds_keep_their_spelling() -> None:
 def test_notified_means_notified() -> None:
     """Over random logs: an event is notified exactly if it is in a notification; others have another obstacle."""
     kinds = set()
-    for case in islice(random_cases(71, Abilities()), 8):
+    for case in islice(random_cases(71, EngineCapabilities()), 8):
         ontology, lateness = case.ontology, case.lateness
         found = evaluate(case.records, ontology=ontology, lateness=lateness)
         told = {(one.subscription, name): one.id for one in found for name in one.events}

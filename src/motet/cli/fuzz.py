@@ -12,7 +12,7 @@ from motet.cli import output
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from motet.fuzz.compare import Difference, Report
+    from motet.fuzz.compare import Difference, FuzzReport
 
 HELP = "compare an engine with the reference engine on random subscriptions, logs and ontologies"
 EXAMPLES = """\
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     engine = find_engine(args.engine)
     with _progress(args.runs) as advance:
-        report = fuzz(engine, args.runs, args.seed, jobs=args.jobs, keep_going=args.keep_going, advance=advance)
+        report = fuzz(engine, args.runs, args.seed, jobs=args.jobs, keep_going=args.keep_going, on_progress=advance)
     smallest = _shrink_all(args.engine, report)
-    fields = report.facts() | {"engine": args.engine, "seed": args.seed}
+    fields = report.fields() | {"engine": args.engine, "seed": args.seed}
     if args.json:
         output.print_json(
             fields | {"coverage": report.coverage.rows(), "found": [_texts(difference) for difference in smallest]}
@@ -71,7 +71,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--engine spark runs in one process", advice="Omit --jobs: Spark uses all cores itself.")
 
 
-def _shrink_all(engine: str, report: Report) -> list[Difference]:
+def _shrink_all(engine: str, report: FuzzReport) -> list[Difference]:
     from motet.fuzz.engines import find_engine
     from motet.fuzz.shrink import shrink
 
@@ -86,7 +86,7 @@ def _shrink_all(engine: str, report: Report) -> list[Difference]:
     return smallest
 
 
-def _show(fields: dict[str, object], report: Report, smallest: list[Difference], *, coverage: bool) -> None:
+def _show(fields: dict[str, object], report: FuzzReport, smallest: list[Difference], *, coverage: bool) -> None:
     output.print_fields(fields)
     if coverage:
         print("\nruns in which all operands of an operator had occurrences: over logs of points / with intervals")
@@ -101,7 +101,7 @@ def _contexts() -> list[str]:
     return [context.value for context in Context]
 
 
-def _table(report: Report) -> Iterator[list[object]]:
+def _table(report: FuzzReport) -> Iterator[list[object]]:
     """One line per operator that occurred, one column per context."""
     cells = report.coverage.exercised
     for operator in dict.fromkeys(row["operator"] for row in report.coverage.rows()):

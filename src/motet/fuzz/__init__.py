@@ -1,1 +1,1 @@
-"""Finding differences between an engine and the reference engine: random cases, comparison, shrinking, files."""
+"""Fuzzing of engines: random cases, comparison with the reference engine, shrinking, and case files."""

@@ -1,8 +1,7 @@
-"""A case: a log with its subscriptions and ontology, small enough to be judged by hand.
+"""A case: a small log with its subscriptions and ontology.
 
-The records are those of the reference engine, in log order. A case has the shape of `motet run` when it is
-subscriptions, then events with unlimited lateness, then a tick at the end of time; only such a case can be given to
-engines that read files.
+The records are those of the reference engine, in log order. A case is a *run* if it consists of subscriptions, then
+events with unlimited lateness, then a tick at the end of time; engines that read files accept only runs.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from motet.model.times import END_OF_TIME, format_datetime, parse_datetime
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord
 
 PROV = "http://www.w3.org/ns/prov#"
-TAG = "urn:motet:fuzz:case"
+SCOPE_PROPERTY = "urn:motet:fuzz:case"
 TIME_PROPERTIES = (iri(PROV + "startedAtTime"), iri(PROV + "endedAtTime"))
 
 BEGIN = parse_datetime("2026-11-15T10:00:00Z")
 SECOND = 1_000_000
-LAST = 9  # seconds after BEGIN at which the last event starts, of a log in which they are far apart
+LAST_START = 9  # seconds after BEGIN of the start of the last event, in a log with distant events
 
 
 @dataclass(frozen=True)
 class Case:
-    """``seed`` decides what a run of the case may choose freely, such as where batches are cut."""
+    """A log with its ontology; ``seed`` determines free choices of its execution, such as the bounds of batches."""
 
     records: tuple[Record, ...]
     ontology: frozenset[Triple] = frozenset()
@@ -47,103 +46,109 @@ class Case:
 
     @property
     def is_run(self) -> bool:
-        """Whether `motet run` can be given this case."""
-        return self.lateness is None and self.records == run_of(self).records
+        """Whether `motet run` accepts this case."""
+        return self.lateness is None and self.records == as_run(self).records
 
     def with_records(self, records: Iterable[Record]) -> Case:
-        """The same case with other records, numbered by their places."""
-        numbered = tuple(replace(record, offset=offset) for offset, record in zip(count(), records, strict=False))
-        return replace(self, records=numbered)
+        """The case with other records, whose offsets are their indexes."""
+        with_offsets = tuple(replace(record, offset=offset) for offset, record in zip(count(), records, strict=False))
+        return replace(self, records=with_offsets)
 
 
-def run_of(case: Case) -> Case:
-    """The case in the shape of `motet run`: everything but subscriptions and events is lost."""
-    begin = [record for record in case.records if isinstance(record, SubscribeRecord)]
-    return replace(case, lateness=None).with_records([*begin, *case.events, TickRecord(0, END_OF_TIME)])
+def as_run(case: Case) -> Case:
+    """The case as a run: only its subscriptions and events."""
+    subscribes = [record for record in case.records if isinstance(record, SubscribeRecord)]
+    return replace(case, lateness=None).with_records([*subscribes, *case.events, TickRecord(0, END_OF_TIME)])
 
 
 def timed_event(name: str, start: int, end: int, triples: Iterable[Triple]) -> EventRecord:
-    """An event that carries its interval in its own graph, so that files hold all of it.
+    """An event that states its interval in its graph, so that files contain it.
 
     >>> len(timed_event("urn:e:1", 0, 0, ()).triples)
     2
     """
     times = zip(TIME_PROPERTIES, (start, end), strict=True)
-    own = {(iri(name), property_, literal(_shortest(time), datatype=XSD + "dateTime")) for property_, time in times}
-    return EventRecord(0, name, start, end, frozenset(triples) | own)
+    time_triples = {
+        (iri(name), property_, literal(_format_time(time), datatype=XSD + "dateTime")) for property_, time in times
+    }
+    return EventRecord(0, name, start, end, frozenset(triples) | time_triples)
 
 
-def _shortest(time: int) -> str:
-    """Whole seconds without a fraction: the form every RDF store keeps."""
+def _format_time(time: int) -> str:
+    """A time without a zero fraction, the form that every RDF store keeps."""
     return format_datetime(time).replace(".000000Z", "Z")
 
 
-def packed(cases: Sequence[Case]) -> Case:
-    """Several runs as one. They share an ontology, and no event of one can match a subscription of another."""
+def pack_cases(cases: Sequence[Case]) -> Case:
+    """Several runs as one. They share an ontology, and no event of one matches a subscription of another."""
     first = cases[0]
     if any(case.ontology != first.ontology or not case.is_run for case in cases):
-        raise UsageError("only runs over the same ontology can be packed into one")
-    return run_of(first.with_records(record for case in cases for record in case.records))
+        raise UsageError("only runs with the same ontology can be packed into one")
+    return as_run(first.with_records(record for case in cases for record in case.records))
 
 
-def tag(scope: str) -> str:
-    """What the events of a case have in common when many cases share a run."""
-    return f"{TAG}:{scope}"
+def scope_iri(scope: str) -> str:
+    """The value of the scope property in all events of a case that shares a run."""
+    return f"{SCOPE_PROPERTY}:{scope}"
 
 
-def scoped(case: Case, scope: str) -> Case:
-    """The case with a tag on all its events, demanded by every EVENT and given to what CONSTRUCT makes.
+def with_scope(case: Case, scope: str) -> Case:
+    """The case with a scope triple in all its events, EVENT bodies and CONSTRUCT templates, so that it can share a run.
 
-    It means the same, unless an EVENT has solutions in the background alone, and can share a run.
+    It has the same notifications, unless an EVENT has solutions in the background alone.
     """
-    return case.with_records(_scoped(record, scope) for record in case.records)
+    return case.with_records(_record_with_scope(record, scope) for record in case.records)
 
 
-def _scoped(record: Record, scope: str) -> Record:
+def _record_with_scope(record: Record, scope: str) -> Record:
     match record:
         case EventRecord():
-            return replace(record, triples=record.triples | {(iri(record.id), iri(TAG), iri(tag(scope)))})
+            return replace(
+                record, triples=record.triples | {(iri(record.id), iri(SCOPE_PROPERTY), iri(scope_iri(scope)))}
+            )
         case SubscribeRecord():
-            return replace(record, subscription=_scoped_subscription(record.subscription, scope))
+            return replace(record, subscription=_subscription_with_scope(record.subscription, scope))
     return record
 
 
-def _scoped_subscription(subscription: Subscription, scope: str) -> Subscription:
-    events = tuple(replace(event, body=_tagged(event.body, event.name, scope)) for event in subscription.events)
+def _subscription_with_scope(subscription: Subscription, scope: str) -> Subscription:
+    events = tuple(
+        replace(event, body=_with_scope_triple(event.body, event.name, scope)) for event in subscription.events
+    )
     delivery = subscription.delivery
     if isinstance(delivery, Construct):
-        tag_triple = _tag_triple("this", scope)
-        templates = (replace(template, text=f"{tag_triple} {template.text}") for template in delivery.templates)
+        scope_triple = _scope_triple("this", scope)
+        templates = (replace(template, text=f"{scope_triple} {template.text}") for template in delivery.templates)
         delivery = Construct(tuple(templates))
     return replace(subscription, events=events, delivery=delivery)
 
 
-def _tagged(group: GroupPattern | None, name: str, scope: str) -> GroupPattern:
-    triple = _tag_triple(name, scope)
+def _with_scope_triple(group: GroupPattern | None, name: str, scope: str) -> GroupPattern:
+    triple = _scope_triple(name, scope)
     return replace(group, text=f"{triple} {group.text}") if group else GroupPattern(triple, frozenset({name}))
 
 
-def _tag_triple(name: str, scope: str) -> str:
-    return f"?{name} <{TAG}> <{tag(scope)}> ."
+def _scope_triple(name: str, scope: str) -> str:
+    return f"?{name} <{SCOPE_PROPERTY}> <{scope_iri(scope)}> ."
 
 
-def unscoped(line: str) -> str:
-    """A notification line without tags.
+def without_scope(line: str) -> str:
+    """A notification line without scope triples.
 
-    >>> unscoped('{"construct": ["<urn:d> <urn:motet:fuzz:case> <urn:motet:fuzz:case:c1> ."], "subscription": "s"}')
+    >>> without_scope('{"construct": ["<urn:d> <urn:motet:fuzz:case> <urn:c1> ."], "subscription": "s"}')
     '{"construct": [], "subscription": "s"}'
     """
     fields = json.loads(line)
     for name in ("graphs", "construct"):
         if name in fields:
-            fields[name] = [statement for statement in fields[name] if iri(TAG) not in statement]
+            fields[name] = [statement for statement in fields[name] if iri(SCOPE_PROPERTY) not in statement]
     return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
-def apart(lines: Iterable[str], cases: Sequence[Case]) -> Iterator[list[str]]:
-    """The lines of each of the packed cases, told apart by the names of subscriptions."""
-    homes = {subscription.name: number for number, case in enumerate(cases) for subscription in case.subscriptions}
-    sorted_out: list[list[str]] = [[] for _ in cases]
+def split_lines(lines: Iterable[str], cases: Sequence[Case]) -> Iterator[list[str]]:
+    """The lines of each of the packed cases, by the names of subscriptions."""
+    indexes = {subscription.name: index for index, case in enumerate(cases) for subscription in case.subscriptions}
+    by_case: list[list[str]] = [[] for _ in cases]
     for line in lines:
-        sorted_out[homes[json.loads(line)["subscription"]]].append(line)
-    yield from sorted_out
+        by_case[indexes[json.loads(line)["subscription"]]].append(line)
+    yield from by_case

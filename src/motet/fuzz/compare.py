@@ -1,4 +1,4 @@
-"""Comparing an engine with the reference engine over many random cases, to the byte."""
+"""Compares an engine with the reference engine on many random cases, byte by byte, in one or more processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from motet.fuzz.case import Case
-from motet.fuzz.cases import TOGETHER, nth_case
+from motet.fuzz.cases import SUBSCRIPTIONS_PER_CASE, nth_case
 from motet.fuzz.coverage import Coverage
 from motet.fuzz.engines import Engine
-from motet.fuzz.oracle import Verdict, judge
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.oracle import ExpectedResult, expected_result
+from motet.fuzz.subscriptions import EngineCapabilities
 
-PORTION = 20  # cases that make up one task, unless the engine wants more at once
-AHEAD = 2  # tasks given out per process before the oldest answer is asked for
+CASES_PER_TASK = 20  # unless the engine runs more cases at once
+QUEUED_PER_PROCESS = 2  # items submitted per process before the oldest result is awaited
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Difference:
-    """A case on which the engine does not say what the reference engine says."""
+    """A case whose actual lines differ from the expected ones."""
 
     case: Case
     expected: list[str]
@@ -36,60 +36,60 @@ class Difference:
 
 
 @dataclass
-class Report:
-    """What a run of the fuzzer did. One run is one subscription over one log."""
+class FuzzReport:
+    """Counts and differences of a fuzzing. One run is one subscription over one log."""
 
-    abilities: Abilities
+    capabilities: EngineCapabilities
     runs: int = 0
     logs: int = 0
-    told: int = 0  # runs that produced notifications
+    runs_with_notifications: int = 0
     notifications: int = 0
     seconds: float = 0.0
     coverage: Coverage = field(default_factory=Coverage)
     differences: list[Difference] = field(default_factory=list)
 
-    def facts(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         return {
             "runs": self.runs,
             "logs": self.logs,
-            "told": self.told,
-            "told_share": round(self.told / max(self.runs, 1), 3),
+            "told": self.runs_with_notifications,
+            "told_share": round(self.runs_with_notifications / max(self.runs, 1), 3),
             "notifications": self.notifications,
             "rarest_cell": self.coverage.rarest,
             "seconds": round(self.seconds, 1),
             "runs_per_second": round(self.runs / max(self.seconds, 1e-9), 1),
             "differences": len(self.differences),
-            "logs_with_changes": self.abilities.logs,
+            "logs_with_changes": self.capabilities.logs,
         }
 
-    def add(self, case: Case, verdict: Verdict) -> None:
-        notifications = verdict.told()
-        subscriptions = {subscription.name: subscription for subscription in case.subscriptions}  # some come back
+    def add(self, case: Case, result: ExpectedResult) -> None:
+        notifications = result.notification_counts()
+        subscriptions = {subscription.name: subscription for subscription in case.subscriptions}  # may begin twice
         for subscription in subscriptions.values():
-            told = notifications[subscription.name] > 0
-            produced = {pattern for name, pattern in verdict.produced if name == subscription.name}
-            self.coverage.add(case, subscription, produced, told=told)
-            self.told += told
+            has_notifications = notifications[subscription.name] > 0
+            patterns = {pattern for name, pattern in result.active_patterns if name == subscription.name}
+            self.coverage.add(case, subscription, patterns, has_notifications=has_notifications)
+            self.runs_with_notifications += has_notifications
         self.runs += len(subscriptions)
         self.logs += 1
         self.notifications += notifications.total()
 
-    def include(self, part: Report) -> None:
-        """Take in what another process did."""
-        self.runs += part.runs
-        self.logs += part.logs
-        self.told += part.told
-        self.notifications += part.notifications
-        self.coverage.include(part.coverage)
-        self.differences += part.differences
+    def merge(self, other: FuzzReport) -> None:
+        """Add the counts of another report."""
+        self.runs += other.runs
+        self.logs += other.logs
+        self.runs_with_notifications += other.runs_with_notifications
+        self.notifications += other.notifications
+        self.coverage.merge(other.coverage)
+        self.differences += other.differences
 
 
 @dataclass(frozen=True)
-class Task:
-    """Some successive cases: one process does them."""
+class FuzzTask:
+    """Consecutive cases for one process."""
 
     engine: Engine
-    abilities: Abilities
+    capabilities: EngineCapabilities
     seed: int
     numbers: range
     keep_going: bool
@@ -102,99 +102,99 @@ def fuzz(
     *,
     jobs: int = 1,
     keep_going: bool = False,
-    advance: Callable[[int], object] = lambda _: None,
-) -> Report:
-    """Run random cases until a difference is found, or to the end; ``advance`` is told of the runs that are done.
+    on_progress: Callable[[int], object] = lambda _: None,
+) -> FuzzReport:
+    """Run random cases until the first difference, or all; ``on_progress`` is called with numbers of finished runs.
 
-    The seed alone decides the cases and what is found, not the number of processes.
+    The cases and the result depend on the seed alone, not on the number of processes.
     """
-    report = Report(abilities_of(engine))
+    report = FuzzReport(engine_capabilities(engine))
     started = time.perf_counter()
-    tasks = (Task(engine, report.abilities, seed, part, keep_going) for part in _portions(engine, runs))
-    with closing(answered(done, tasks, jobs)) as parts:
-        for part in parts:
-            report.include(part)
+    tasks = (FuzzTask(engine, report.capabilities, seed, numbers, keep_going) for numbers in _task_ranges(engine, runs))
+    with closing(map_in_processes(run_task, tasks, jobs)) as task_reports:
+        for task_report in task_reports:
+            report.merge(task_report)
             report.seconds = time.perf_counter() - started
-            advance(part.runs)
+            on_progress(task_report.runs)
             if report.differences and not keep_going:
                 break
     gc.enable()
     return report
 
 
-def done(task: Task) -> Report:
-    """The report on the cases of a task, up to the first difference unless all are wanted.
+def run_task(task: FuzzTask) -> FuzzReport:
+    """The report on the cases of a task, up to the first difference unless ``keep_going``.
 
-    What the engines keep for the next case is much: to look through it for garbage time and again takes a sixth of the
-    time. So garbage is looked for once for each task, among what is new.
+    Engines cache many objects between cases, and repeated garbage collection takes a sixth of the time. Therefore new
+    objects are collected once per task.
     """
     gc.disable()
     gc.collect(0)
-    report = Report(task.abilities)
-    at_once = task.engine.at_once
-    for first in task.numbers[::at_once]:
-        numbers = range(first, min(first + at_once, task.numbers.stop))
-        cases = [nth_case(task.seed, number, task.abilities, at_once) for number in numbers]
-        verdicts = [judge(case) for case in cases]
-        for case, verdict in zip(cases, verdicts, strict=True):
-            report.add(case, verdict)
-        report.differences += filter(None, compare(task.engine, cases, verdicts))
+    report = FuzzReport(task.capabilities)
+    cases_per_run = task.engine.cases_per_run
+    for first in task.numbers[::cases_per_run]:
+        numbers = range(first, min(first + cases_per_run, task.numbers.stop))
+        cases = [nth_case(task.seed, number, task.capabilities, cases_per_run) for number in numbers]
+        results = [expected_result(case) for case in cases]
+        for case, result in zip(cases, results, strict=True):
+            report.add(case, result)
+        report.differences += filter(None, compare(task.engine, cases, results))
         if report.differences and not task.keep_going:
             break
     return report
 
 
 def compare(
-    engine: Engine, cases: Sequence[Case], verdicts: Iterable[Verdict] | None = None
+    engine: Engine, cases: Sequence[Case], results: Iterable[ExpectedResult] | None = None
 ) -> Iterator[Difference | None]:
-    """For each case the difference, if there is one. A failure is a difference too."""
-    wanted = verdicts if verdicts is not None else map(judge, cases)
-    for case, verdict, actual in zip(cases, wanted, answers(engine, cases), strict=True):
-        expected = verdict.lines(offsets=engine.tells_offsets)
+    """The difference of each case, or None. An exception of the engine is a difference."""
+    expected_results = results if results is not None else map(expected_result, cases)
+    for case, result, actual in zip(cases, expected_results, actual_lines(engine, cases), strict=True):
+        expected = result.lines(offsets=engine.has_offsets)
         yield None if expected == actual else Difference(case, expected, actual)
 
 
-def answers(engine: Engine, cases: Sequence[Case]) -> list[list[str]]:
-    """What the engine says to each case; the message when it fails. Cases that fail together are tried alone."""
+def actual_lines(engine: Engine, cases: Sequence[Case]) -> list[list[str]]:
+    """The lines of the engine for each case, or its error message. Cases that fail together are run separately."""
     try:
         return engine.run(cases)
-    except Exception as error:  # noqa: BLE001  (whatever an engine raises is a finding, not ours to die of)
+    except Exception as error:  # noqa: BLE001  (any exception of an engine is a difference to report)
         if len(cases) == 1:
             return [[f"{type(error).__name__}: {error}"]]
-    return [answers(engine, [case])[0] for case in cases]
+    return [actual_lines(engine, [case])[0] for case in cases]
 
 
-def abilities_of(engine: Engine) -> Abilities:
-    """What the engine can be given."""
-    return Abilities(engine.takes_logs, shares=engine.at_once > 1)
+def engine_capabilities(engine: Engine) -> EngineCapabilities:
+    """The capabilities of an engine."""
+    return EngineCapabilities(engine.accepts_logs, shares_runs=engine.cases_per_run > 1)
 
 
-def _portions(engine: Engine, runs: int) -> Iterator[range]:
-    """The numbers of as many cases as make up the runs, in pieces of one size."""
-    cases = -(-runs // TOGETHER)
-    size = max(engine.at_once, PORTION // engine.at_once * engine.at_once)
+def _task_ranges(engine: Engine, runs: int) -> Iterator[range]:
+    """Ranges of case numbers for the runs, one range per task."""
+    cases = -(-runs // SUBSCRIPTIONS_PER_CASE)
+    size = max(engine.cases_per_run, CASES_PER_TASK // engine.cases_per_run * engine.cases_per_run)
     return (range(first, min(first + size, cases)) for first in range(0, cases, size))
 
 
-def answered(work: Callable[[Item], Result], tasks: Iterable[Item], jobs: int) -> Generator[Result]:
-    """The answers to the tasks, one after the other; with one job in this very process.
+def map_in_processes(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Generator[Result]:
+    """The results of the items, in their order, computed by ``jobs`` processes, or in this process if ``jobs`` is 1.
 
-    Whoever has heard enough closes the iterator: tasks that have not begun are then dropped.
+    Closing the iterator cancels items that have not started.
 
-    >>> list(answered(str, range(3), jobs=1))
+    >>> list(map_in_processes(str, range(3), jobs=1))
     ['0', '1', '2']
     """
     if jobs == 1:
-        yield from map(work, tasks)
+        yield from map(function, items)
         return
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
     try:
-        waiting: deque[Future[Result]] = deque()
-        for task in tasks:
-            waiting.append(pool.submit(work, task))
-            if len(waiting) > AHEAD * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        pending: deque[Future[Result]] = deque()
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) > QUEUED_PER_PROCESS * jobs:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""How often each operator had something to work on, by context and by whether events are points or intervals."""
+"""Counts how often random cases exercise each operator, by context and by points or intervals."""
 
 from __future__ import annotations
 
@@ -23,41 +23,46 @@ Cell = tuple[str, str, str]  # operator, context, points or intervals
 
 @dataclass
 class Coverage:
-    """``exercised`` counts the runs in which every operand of the operator produced something; ``told`` those of them
-    that ended in notifications.
+    """``exercised`` counts runs in which every operand of an operator has occurrences; ``with_notifications`` those of
+    them that have notifications.
     """
 
     exercised: Counter[Cell] = field(default_factory=Counter)
-    told: Counter[Cell] = field(default_factory=Counter)
+    with_notifications: Counter[Cell] = field(default_factory=Counter)
 
-    def add(self, case: Case, subscription: Subscription, produced: Container[Pattern], *, told: bool) -> None:
-        """Count the operators of which every operand is among the patterns that ``produced`` something."""
+    def add(
+        self, case: Case, subscription: Subscription, active_patterns: Container[Pattern], *, has_notifications: bool
+    ) -> None:
+        """Count the operators of a subscription whose operands are all among ``active_patterns``."""
         kind = KINDS[any(event.start < event.end for event in case.events)]
-        for operator in {name for name, node in operators(subscription.pattern) if _has_inputs(node, produced)}:
+        for operator in {name for name, node in operators(subscription.pattern) if _has_inputs(node, active_patterns)}:
             cell = (operator, subscription.context.value, kind)
             self.exercised[cell] += 1
-            self.told[cell] += told
+            self.with_notifications[cell] += has_notifications
 
-    def include(self, other: Coverage) -> None:
+    def merge(self, other: Coverage) -> None:
         self.exercised += other.exercised
-        self.told += other.told
+        self.with_notifications += other.with_notifications
 
     @property
     def rarest(self) -> int:
-        """How often the rarest cell of the operators that occurred at all was exercised."""
-        occurring = {operator for operator, _, _ in self.exercised}
-        counts = [row["cases"] for row in self.rows() if row["operator"] in occurring]
+        """The least count of the cells of all operators that were exercised."""
+        exercised = {operator for operator, _, _ in self.exercised}
+        counts = [row["cases"] for row in self.rows() if row["operator"] in exercised]
         return min((int(str(count)) for count in counts), default=0)
 
     def rows(self, contexts: tuple[Context, ...] = tuple(Context)) -> list[dict[str, object]]:
-        """Every cell there could be, those never reached included."""
+        """The counts of all cells, including zeros."""
         cells = [(operator, context.value, kind) for operator in OPERATORS for context in contexts for kind in KINDS]
         names = ("operator", "context", "kind", "cases", "told")
-        return [dict(zip(names, (*cell, self.exercised[cell], self.told[cell]), strict=True)) for cell in cells]
+        return [
+            dict(zip(names, (*cell, self.exercised[cell], self.with_notifications[cell]), strict=True))
+            for cell in cells
+        ]
 
 
 def operators(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
-    """The operators of a pattern, as the report names them.
+    """The operators of a pattern with their names in the report.
 
     >>> from motet.language.syntax import Leaf
     >>> [name for name, _ in operators(Times(Leaf("a"), 2))]
@@ -73,5 +78,5 @@ def operators(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
                 yield spoken(node), node
 
 
-def _has_inputs(node: Pattern, produced: Container[Pattern]) -> bool:
-    return all(operand in produced for operand in children(node))
+def _has_inputs(node: Pattern, active_patterns: Container[Pattern]) -> bool:
+    return all(operand in active_patterns for operand in children(node))

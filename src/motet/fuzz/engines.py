@@ -1,7 +1,7 @@
-"""The engines a case can be given to, behind one small interface.
+"""The engines that can be compared with the reference engine, behind one interface.
 
-A new engine needs a name, whether it takes logs or only runs, how many cases it should be given at once, and a function
-from cases to notification lines.
+An engine has a name, says whether it accepts logs or only runs and how many cases it should run at once, and maps cases
+to notification lines.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from motet.fuzz.case import Case, apart, packed
+from motet.fuzz.case import Case, pack_cases, split_lines
 from motet.fuzz.files import event_files
-from motet.fuzz.oracle import expected_lines, lines_of, without_offsets
-from motet.fuzz.processor_engines import BucketsEngine, KernelEngine, log_of
+from motet.fuzz.oracle import emission_lines, expected_lines, without_offsets
+from motet.fuzz.processor_engines import BucketsEngine, ProcessorEngine, log_records
 from motet.language.printer import to_text
 from motet.model.batches import notification_rows
 from motet.model.control import entailment_of
@@ -46,28 +47,28 @@ if TYPE_CHECKING:
     Runner = Callable[[BatchJob, BinaryIO, Callable[[Sequence[DecodeError]], None]], RunSummary]
     from motet.lake import Lake
 
-HOSTED = 8  # of so many cases one is also given to a host
+HOST_INTERVAL = 8  # one of so many cases is also run by a host
 
 
 class Engine(Protocol):
-    """What the fuzzer and the conformance suite ask of an engine."""
+    """The interface of engines for the fuzzer and the conformance suite."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def takes_logs(self) -> bool:
-        """Or only cases in the shape of `motet run`."""
+    def accepts_logs(self) -> bool:
+        """Whether it accepts logs, or only runs."""
         ...
 
     @property
-    def at_once(self) -> int:
-        """How many cases `run` is best given."""
+    def cases_per_run(self) -> int:
+        """The best number of cases for one call of `run`."""
         ...
 
     @property
-    def tells_offsets(self) -> bool:
-        """Whether its lines say which record made a notification final."""
+    def has_offsets(self) -> bool:
+        """Whether its lines have emission offsets."""
         ...
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
@@ -76,48 +77,50 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Reference:
-    """The reference engine as it is: the oracle."""
+class ReferenceEngine:
+    """The reference engine, which is the oracle."""
 
     name: str = "reference"
-    takes_logs: bool = True
-    at_once: int = 1
-    tells_offsets: bool = False
+    accepts_logs: bool = True
+    cases_per_run: int = 1
+    has_offsets: bool = False
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [expected_lines(case) for case in cases]
 
 
 @dataclass(frozen=True)
-class ShuffledReference(Reference):
-    """The reference engine over another arrival order, and read piece by piece: neither may change what it says."""
+class ShuffledReferenceEngine(ReferenceEngine):
+    """The reference engine over another arrival order and in batches, neither of which may change its notifications."""
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
-        return [_in_pieces(shuffled(case)) for case in cases]
+        return [_lines_in_batches(shuffled(case)) for case in cases]
 
 
 @dataclass(frozen=True)
-class Files:
-    """An engine behind `motet run`: files in, lines out."""
+class FileEngine:
+    """An engine of `motet run`: files in, lines out."""
 
     name: str
     runner: Runner
-    takes_logs: bool = False
-    at_once: int = 1
-    tells_offsets: bool = False
+    accepts_logs: bool = False
+    cases_per_run: int = 1
+    has_offsets: bool = False
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         refused = [case for case in cases if not case.is_run]
         if refused:
-            raise UsageError(f"{self.name} reads event files; this case is a log", advice="Use an engine over a lake.")
-        whole = cases[0] if len(cases) == 1 else packed(cases)
-        return list(apart(self._lines(whole), cases))
+            raise UsageError(
+                f"{self.name} reads event files, and this case is a log", advice="use an engine over a lake"
+            )
+        packed = cases[0] if len(cases) == 1 else pack_cases(cases)
+        return list(split_lines(self._lines(packed), cases))
 
     def _lines(self, case: Case) -> list[str]:
         from motet.jobs.run import BatchJob
 
         sink = io.BytesIO()
-        with _scratch() as folder:
+        with _temporary_directory() as folder:
             paths = []
             for name, text in event_files(case.events).items():
                 paths.append(str(Path(folder) / name))
@@ -128,13 +131,13 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Live:
-    """The embedded engine over a lake: the log is written record by record, listeners collect what they are told."""
+class LiveEngine:
+    """The embedded engine over a lake: the log is written in small commits, and listeners collect notifications."""
 
     name: str = "embedded-live"
-    takes_logs: bool = True
-    at_once: int = 1
-    tells_offsets: bool = False
+    accepts_logs: bool = True
+    cases_per_run: int = 1
+    has_offsets: bool = False
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [self._lines(case) for case in cases]
@@ -143,88 +146,117 @@ class Live:
         from motet.embedded.cloud import Cloud
         from motet.lake import Lake
 
-        told: Counter[tuple[int, Notification]] = Counter()  # by the step a subscription's life began with
+        delivered: Counter[tuple[int, Notification]] = Counter()  # by the commit that registered the listener
         with (
-            _scratch() as folder,
+            _temporary_directory() as folder,
             Cloud(Lake.open(folder, lateness=case.lateness)) as cloud,
         ):
             if case.ontology:
                 cloud.background.add(case.ontology)
-            for life, step in enumerate(batches(case)):
-                _do(cloud, step, partial(_count, told, life))
-        most: Counter[Notification] = Counter()  # each life tells its past again, but nothing twice
-        for (_, found), times in told.items():
-            most[found] = max(most[found], times)
-        return [found.to_line() for found in sorted(most.elements(), key=lambda found: found.sort_key)]
+            for commit, batch in enumerate(batches(case)):
+                _commit(cloud, batch, partial(_count, delivered, commit))
+        counts: Counter[Notification] = Counter()  # each registration repeats its backfill, but no notification twice
+        for (_, notification), count in delivered.items():
+            counts[notification] = max(counts[notification], count)
+        return [notification.to_line() for notification in sorted(counts.elements(), key=attrgetter("sort_key"))]
 
 
 @dataclass(frozen=True)
-class Embedded(KernelEngine):
-    """The embedded engine: its kernel and, of some cases, also the hosts around it, over files or a lake."""
+class EmbeddedEngine(ProcessorEngine):
+    """The embedded engine: its processor and, for some cases, also its hosts, over files or a lake."""
 
     name: str = "embedded"
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
-        return [self._agreed(case, lines) for case, lines in zip(cases, super().run(cases), strict=True)]
+        return [self._check_host(case, lines) for case, lines in zip(cases, super().run(cases), strict=True)]
 
-    def _agreed(self, case: Case, lines: list[str]) -> list[str]:
-        """What kernel and host both say; what the host says, if that is something else."""
-        host = embedded_files() if case.is_run else Live()
-        if case.seed % HOSTED:
+    def _check_host(self, case: Case, lines: list[str]) -> list[str]:
+        """The lines of the processor, or those of the host if they differ."""
+        host = embedded_files() if case.is_run else LiveEngine()
+        if case.seed % HOST_INTERVAL:
             return lines
-        [hosted] = host.run([case])
-        return lines if hosted == without_offsets(lines) else hosted
+        [host_lines] = host.run([case])
+        return lines if host_lines == without_offsets(lines) else host_lines
 
 
-def embedded_files() -> Files:
+@dataclass(frozen=True)
+class SparkStreamEngine:
+    """The pipeline on Spark: many cases in one streaming query, each in a lake of its own.
+
+    The sizes of batches and the numbers of buckets and partitions are random for each query.
+    """
+
+    name: str = "spark-stream"
+    accepts_logs: bool = True
+    cases_per_run: int = 60
+    has_offsets: bool = True
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        from motet.fuzz.replays import write_lake
+        from motet.spark.session import session
+        from motet.spark.stream.job import start_query
+
+        random = Random(cases[0].seed)  # noqa: S311  (seeded, not secret)
+        spark = session()
+        with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
+            lakes = [write_lake(case, Path(folder) / str(index)) for index, case in enumerate(cases)]
+            spark.conf.set("spark.sql.shuffle.partitions", random.randint(1, 4))
+            query = start_query(
+                spark,
+                [lake.store.root for lake in lakes],
+                Path(folder) / "checkpoint",
+                buckets=random.randint(1, 4),
+                max_records=random.choice((5, 9, 14, 30, 1000)),
+                once=True,
+            )
+            query.awaitTermination()
+            return [_lake_lines(case, lake) for case, lake in zip(cases, lakes, strict=True)]
+
+
+def embedded_files() -> FileEngine:
     from motet.jobs.run import run_embedded
 
-    return Files("embedded", run_embedded)
+    return FileEngine("embedded", run_embedded)
 
 
-def spark_files() -> Files:
+def spark_files() -> FileEngine:
     from motet.spark.batch.run import run_spark
 
-    return Files("spark", run_spark, at_once=40)
-
-
-def spark_stream() -> Engine:
-
-    return StreamEngine()
+    return FileEngine("spark", run_spark, cases_per_run=40)
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "buckets": BucketsEngine,
-    "embedded": Embedded,
-    "kernel": KernelEngine,
-    "reference": ShuffledReference,
+    "embedded": EmbeddedEngine,
+    "kernel": ProcessorEngine,
+    "reference": ShuffledReferenceEngine,
     "spark": spark_files,
-    "spark-stream": spark_stream,
+    "spark-stream": SparkStreamEngine,
 }
 
 
 def find_engine(name: str) -> Engine:
     if name not in ENGINES:
-        raise UsageError(f"{name!r} is not an engine", advice=f"Use one of {', '.join(sorted(ENGINES))}.")
+        raise UsageError(f"{name!r} is not an engine", advice=f"use one of {', '.join(sorted(ENGINES))}.")
     return ENGINES[name]()
 
 
 def shuffled(case: Case) -> Case:
-    """The events between other records in another order; the same case when that would make other events late.
+    """The case with consecutive events shuffled, or unchanged if that would make other events late.
 
-    Repetitions of an event stay in their order: the first content wins.
+    Repeated publications of an event keep their order, because the first content is accepted.
     """
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
     records: list[Record] = []
     for are_events, group in groupby(case.records, key=lambda record: isinstance(record, EventRecord)):
-        found = list(group)
-        records += _shuffled_events(random, found) if are_events else found
-    other = case.with_records(records)
-    return other if _late(other) == _late(case) else case
+        run = list(group)
+        records += _shuffled_events(random, run) if are_events else run
+    candidate = case.with_records(records)
+    return candidate if _late(candidate) == _late(case) else case
 
 
 def batches(case: Case) -> Iterator[list[Record]]:
-    """The log cut into what is committed together: one record, or some events that follow each other."""
+    """The log split into commits: one record, or some consecutive events."""
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
     batch: list[Record] = []
     for record in case.records:
@@ -250,23 +282,23 @@ def _late(case: Case) -> set[str]:
     return {record.id for record in stamped if isinstance(record, EventRecord) and record.late}
 
 
-def _in_pieces(case: Case) -> list[str]:
-    """What is emitted when the log is read up to a few places, each time only what is new."""
+def _lines_in_batches(case: Case) -> list[str]:
+    """The notifications of successive prefixes of the log, of each only the new ones."""
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
     size = len(case.records)
-    cuts = sorted({random.randint(1, size), size}) if size else []
-    found: dict[Notification, None] = {}
+    stops = sorted({random.randint(1, size), size}) if size else []
+    notifications: dict[Notification, None] = {}
     begin = 0
-    for cut in cuts:
-        emitted = evaluate_emissions(case.records[:cut], ontology=case.ontology, lateness=case.lateness)
-        found |= {notification: None for offset, notification in emitted if offset >= begin}
-        begin = cut
-    return [notification.to_line() for notification in sorted(found, key=lambda found: found.sort_key)]
+    for stop in stops:
+        emitted = evaluate_emissions(case.records[:stop], ontology=case.ontology, lateness=case.lateness)
+        notifications |= {notification: None for offset, notification in emitted if offset >= begin}
+        begin = stop
+    return [notification.to_line() for notification in sorted(notifications, key=attrgetter("sort_key"))]
 
 
-def _scratch() -> tempfile.TemporaryDirectory[str]:
-    """A folder that is gone afterwards; in memory where there is such a place, since a lake waits for its disk."""
-    memory = Path("/dev/shm")  # noqa: S108  (a fresh folder of our own is made in it)
+def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    """A temporary directory, in memory if possible, because a lake waits for its disk."""
+    memory = Path("/dev/shm")  # noqa: S108  (a new directory is made in it)
     return tempfile.TemporaryDirectory(prefix="motet-fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
 
 
@@ -275,16 +307,16 @@ def _refuse(rejected: Sequence[DecodeError]) -> None:
         raise rejected[0]
 
 
-def _count(told: Counter[tuple[int, Notification]], life: int, found: Notification) -> None:
-    told[life, found] += 1
+def _count(delivered: Counter[tuple[int, Notification]], commit: int, notification: Notification) -> None:
+    delivered[commit, notification] += 1
 
 
-def _do(cloud: Cloud, batch: Sequence[Record], listener: Callable[[Notification], object]) -> None:
-    """One commit to the cloud's log."""
+def _commit(cloud: Cloud, batch: Sequence[Record], listener: Callable[[Notification], object]) -> None:
+    """Write one commit to the log of a cloud."""
     match batch[0]:
         case EventRecord():
-            for part in event_files([record for record in batch if isinstance(record, EventRecord)]).values():
-                cloud.publish(part)
+            for text in event_files([record for record in batch if isinstance(record, EventRecord)]).values():
+                cloud.publish(text)
         case SubscribeRecord(subscription=subscription):
             cloud.subscribe(to_text(subscription), listener)
         case UnsubscribeRecord(name=name):
@@ -298,36 +330,8 @@ def _do(cloud: Cloud, batch: Sequence[Record], listener: Callable[[Notification]
     cloud.flush()
 
 
-@dataclass(frozen=True)
-class StreamEngine:
-    name: str = "spark-stream"
-    takes_logs: bool = True
-    at_once: int = 60
-    tells_offsets: bool = True
-
-    def run(self, cases: Sequence[Case]) -> list[list[str]]:
-        from motet.fuzz.replays import lake_of
-        from motet.spark.session import session
-        from motet.spark.stream.job import start_query
-
-        random = Random(cases[0].seed)  # noqa: S311  (seeded, not secret)
-        spark = session()
-        with tempfile.TemporaryDirectory(prefix="motet-fuzz-") as folder:
-            lakes = [lake_of(case, Path(folder) / str(number)) for number, case in enumerate(cases)]
-            spark.conf.set("spark.sql.shuffle.partitions", random.randint(1, 4))
-            query = start_query(
-                spark,
-                [lake.store.root for lake in lakes],
-                Path(folder) / "checkpoint",
-                buckets=random.randint(1, 4),
-                max_records=random.choice((5, 9, 14, 30, 1000)),
-                once=True,
-            )
-            query.awaitTermination()
-            return [_lines(case, lake) for case, lake in zip(cases, lakes, strict=True)]
-
-
-def _lines(case: Case, lake: Lake) -> list[str]:
-    _, places = log_of(case)
-    told = (row for batch in lake.notifications() for row in notification_rows(batch))
-    return lines_of([(places[offset], notification) for notification, offset in told], offsets=True)
+def _lake_lines(case: Case, lake: Lake) -> list[str]:
+    """The notifications in a lake, with the offsets of the case."""
+    _, case_offsets = log_records(case)
+    rows = (row for batch in lake.notifications() for row in notification_rows(batch))
+    return emission_lines([(case_offsets[offset], notification) for notification, offset in rows], offsets=True)

@@ -1,10 +1,10 @@
-"""Cases as files in a directory, to be read by people, `motet run` and the conformance suite.
+"""Reads and writes cases as files in a directory, for people, `motet run` and the conformance suite.
 
     subscriptions.motet   the subscriptions
-    events.nq, .trig      the events of a case in the shape of `motet run`; a repeated event begins another file
-    log.jsonl             the log of any other case: one record a line, the lateness first
-    ontology.ttl          if there is one
-    expected.jsonl        the notifications, exactly
+    events.nq, .trig      the events of a run; a repeated event starts another file
+    log.jsonl             the log of any other case: the lateness, then one record per line
+    ontology.ttl          the ontology, if there is one
+    expected.jsonl        the expected notifications
 
 A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
 NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time), ``{"add": TURTLE}`` and
@@ -45,7 +45,9 @@ _PROLOGUE = "".join(f"PREFIX {name}: <{start}> " for name, start in PREFIXES.ite
 
 def read_case(folder: Path) -> Case:
     """The case in a directory."""
-    subscriptions = {found.name: found for found in parse((folder / "subscriptions.motet").read_text("utf-8"))}
+    subscriptions = {
+        subscription.name: subscription for subscription in parse((folder / "subscriptions.motet").read_text("utf-8"))
+    }
     ontology = folder / "ontology.ttl"
     empty = Case((), frozenset(load([ontology]).triples) if ontology.exists() else frozenset())
     log = folder / "log.jsonl"
@@ -57,46 +59,46 @@ def read_lines(path: Path) -> list[str]:
 
 
 def write_case(folder: Path, case: Case, lines: Mapping[str, Iterable[str]]) -> None:
-    """Write a case and the notification lines that go with it, by file name."""
+    """Write a case and notification lines, by file name."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in case_files(case, lines).items():
         (folder / name).write_text(text, "utf-8")
 
 
 def case_files(case: Case, lines: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """The texts of a case's files, and of the notification lines that go with it."""
-    texts = {"subscriptions.motet": to_text(_once(case.subscriptions), PREFIXES)}
+    """The texts of the files of a case and of notification lines, by file name."""
+    texts = {"subscriptions.motet": to_text(_distinct(case.subscriptions), PREFIXES)}
     texts |= event_files(case.events) if case.is_run else {"log.jsonl": "".join(_log_lines(case))}
     if case.ontology:
         texts["ontology.ttl"] = _turtle(case.ontology)
-    return texts | {name: "".join(f"{line}\n" for line in given) for name, given in lines.items()}
+    return texts | {name: "".join(f"{line}\n" for line in file_lines) for name, file_lines in lines.items()}
 
 
 def event_files(events: Iterable[EventRecord]) -> dict[str, str]:
-    """N-Quads files by name. In one file the quads of a graph are one event, so a repetition goes into the next."""
+    """N-Quads files by name. The quads of a graph in one file are one event; a repetition is in the next file."""
     files: list[dict[str, str]] = [{}]
     for event in events:
         if event.id in files[-1]:
             files.append({})
         files[-1][event.id] = nquads(event)
-    return {f"events{number or ''}.nq": "".join(found.values()) for number, found in enumerate(files)}
+    return {f"events{index or ''}.nq": "".join(texts.values()) for index, texts in enumerate(files)}
 
 
 def nquads(event: EventRecord) -> str:
-    """The quads of an event, a line each."""
+    """The quads of an event, one per line."""
     return "".join(f"{s} {p} {o} {iri(event.id)} .\n" for s, p, o in sorted(event.triples))
 
 
-def _once(subscriptions: Iterable[Subscription]) -> list[Subscription]:
-    """A subscription that comes back after its end is written once."""
+def _distinct(subscriptions: Iterable[Subscription]) -> list[Subscription]:
+    """The subscriptions, each once, even if it is registered twice."""
     return list({subscription.name: subscription for subscription in subscriptions}.values())
 
 
 def _read_run(empty: Case, folder: Path, subscriptions: Mapping[str, Subscription]) -> Case:
     files = sorted(folder.glob("events*"))
     rows = [row for path in files for decoded in decode_file(str(path)) for row in event_rows(decoded.events)]
-    begin = [SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
-    return empty.with_records([*begin, *map(_event, rows), TickRecord(0, END_OF_TIME)])
+    subscribes = [SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
+    return empty.with_records([*subscribes, *map(_event, rows), TickRecord(0, END_OF_TIME)])
 
 
 def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]) -> Case:
@@ -129,12 +131,14 @@ def _row(turtle: str, name: str) -> EventRow:
 
 def _event(row: EventRow) -> EventRecord:
     if row.start is None or row.end is None:
-        raise UsageError(f"the event <{row.id}> has no time", advice="Give it one: cases say the same on every day.")
+        raise UsageError(
+            f"the event <{row.id}> has no time", advice="add a time, so that the case does not depend on the clock"
+        )
     return EventRecord(0, row.id, row.start, row.end, frozenset(row.triples))
 
 
 def _log_lines(case: Case) -> Iterator[str]:
-    """The inverse of reading a log."""
+    """The lines of log.jsonl."""
     lateness = None if case.lateness is None else f"PT{case.lateness // 1_000_000}.{case.lateness % 1_000_000:06}S"
     yield _dumps({"lateness": lateness})
     for record in case.records:

@@ -1,4 +1,4 @@
-"""What the reference engine says of a case: the verdict every other engine is held to."""
+"""The expected result of a case, by the reference engine."""
 
 from __future__ import annotations
 
@@ -12,67 +12,68 @@ from motet.language.syntax import Pattern
 from motet.model.notifications import Notification
 from motet.reference import evaluate_emissions
 
-Emission = tuple[int, Notification]  # the offset of the record that made it final
+Emission = tuple[int, Notification]  # emission offset and notification
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The emissions of a case, and which parts of which patterns produced anything."""
+class ExpectedResult:
+    """The emissions of a case, and the sub-patterns with occurrences."""
 
     emissions: tuple[Emission, ...]
-    produced: frozenset[tuple[str, Pattern]]  # by the subscription's name
+    active_patterns: frozenset[tuple[str, Pattern]]  # by name of the subscription
 
     def lines(self, *, offsets: bool = False) -> list[str]:
-        """As the engine in question writes them: with offsets, or each notification once."""
-        return lines_of(self.emissions, offsets=offsets)
+        """Notification lines, with emission offsets, or else each notification once."""
+        return emission_lines(self.emissions, offsets=offsets)
 
-    def told(self) -> Counter[str]:
-        """How many notifications each subscription has."""
-        return Counter(found.subscription for found in {found for _, found in self.emissions})
+    def notification_counts(self) -> Counter[str]:
+        """The number of notifications of each subscription."""
+        return Counter(notification.subscription for notification in {pair[1] for pair in self.emissions})
 
 
-def judge(case: Case) -> Verdict:
-    """The notifications of a case by the definitions of the language page."""
-    produced: set[tuple[str, Pattern]] = set()
+def expected_result(case: Case) -> ExpectedResult:
+    """The emissions of a case by the definitions of the language page."""
+    active_patterns: set[tuple[str, Pattern]] = set()
 
-    def observe(name: str, pattern: Pattern, found: Sequence[object]) -> None:
-        if found:
-            produced.add((name, pattern))
+    def observe(name: str, pattern: Pattern, occurrences: Sequence[object]) -> None:
+        if occurrences:
+            active_patterns.add((name, pattern))
 
     emissions = evaluate_emissions(case.records, ontology=case.ontology, lateness=case.lateness, observe=observe)
-    return Verdict(tuple(emissions), frozenset(produced))
+    return ExpectedResult(tuple(emissions), frozenset(active_patterns))
 
 
 def expected_lines(case: Case) -> list[str]:
     """Notification lines in the order of `motet run`."""
-    return judge(case).lines()
+    return expected_result(case).lines()
 
 
-def lines_of(emissions: Iterable[Emission], *, offsets: bool) -> list[str]:
-    """Lines in the order of `motet run`; with ``offsets`` each says which record made it final.
+def emission_lines(emissions: Iterable[Emission], *, offsets: bool) -> list[str]:
+    """Lines in the order of `motet run`; with ``offsets`` each has its emission offset.
 
     >>> notification = Notification("s", 0, 0, ("urn:e:1",), ())
-    >>> [line[:26] for line in lines_of([(7, notification), (7, notification)], offsets=True)]
+    >>> [line[:26] for line in emission_lines([(7, notification), (7, notification)], offsets=True)]
     ['{"offset": 7, "bindings": ', '{"offset": 7, "bindings": ']
-    >>> len(lines_of([(7, notification), (8, notification)], offsets=False))
+    >>> len(emission_lines([(7, notification), (8, notification)], offsets=False))
     1
     """
     ordered = sorted(emissions, key=lambda pair: (pair[1].sort_key, pair[0]))
     if not offsets:
-        return [_line(found) for found in dict.fromkeys(found for _, found in ordered)]
-    return [f'{{"offset": {offset}, {_line(found)[1:]}' for offset, found in ordered]
+        return [_line(notification) for notification in dict.fromkeys(notification for _, notification in ordered)]
+    return [f'{{"offset": {offset}, {_line(notification)[1:]}' for offset, notification in ordered]
 
 
 @lru_cache(maxsize=4096)
-def _line(found: Notification) -> str:
-    """What is equal has one line: an engine that is right says what has just been expected."""
-    return found.to_line()
+def _line(notification: Notification) -> str:
+    """The line of a notification, cached because the compared engine emits equal ones."""
+    return notification.to_line()
 
 
 def without_offsets(lines: Iterable[str]) -> list[str]:
-    """
+    """The lines without emission offsets, each once.
+
     >>> without_offsets(['{"offset": 7, "bindings": {}}', "EngineError: no"])
     ['{"bindings": {}}', 'EngineError: no']
     """
-    plain = ("{" + line.split(", ", 1)[1] if line.startswith('{"offset": ') else line for line in lines)
-    return list(dict.fromkeys(plain))
+    stripped = ("{" + line.split(", ", 1)[1] if line.startswith('{"offset": ') else line for line in lines)
+    return list(dict.fromkeys(stripped))

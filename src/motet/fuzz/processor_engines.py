@@ -1,7 +1,8 @@
-"""The detection kernel on its own: a log in random pieces, and its state written and read again at every cut.
+"""Engines that run the processor without a host: alone, and partitioned over buckets.
 
-Nothing a host does is in the way here, so that where the log is cut, what the state forgets and which record made a
-notification final are all seen. The hosts around it are tried by the other engines.
+The log is read in random batches, and the state is written and restored after each, so that errors in batching,
+pruning, state snapshots and emission offsets are found. The partitioned engine does what the pipeline on Spark does,
+without Spark. Other engines test the hosts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from motet.fuzz.case import Case
-from motet.fuzz.oracle import lines_of
+from motet.fuzz.oracle import emission_lines
 from motet.lake.accept import UNCOMMITTED_RECORDS, assign_offsets
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -36,103 +37,108 @@ from motet.reference import (
 if TYPE_CHECKING:
     from motet.engine.runtime.record_slices import FilteredRecords
 
-BEFORE = -1  # the place of what the log does not hold: the ontology
-ODDS = (0.03, 0.1, 0.1, 0.3, 1.0)
+ONTOLOGY_OFFSET = -1  # of the background record of the ontology, which the case does not contain
+#: Probabilities that a batch ends after a record; one is chosen for each case.
+CUT_PROBABILITIES = (0.03, 0.1, 0.1, 0.3, 1.0)
 
 
-History = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
+EarlierRecords = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
 
 
-class Detector(Protocol):
-    """What the kernel is to its hosts."""
+class RecordProcessor(Protocol):
+    """The interface of the processor for its hosts."""
 
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Take in the next RECORDS of the log; the NOTIFICATIONS they made final."""
+        """Process the next RECORDS of the log; returns the NOTIFICATIONS they made final."""
         ...
 
 
 @dataclass(frozen=True)
-class Opening:
-    """What a detector is opened with."""
+class ProcessorSettings:
+    """The arguments of a new processor."""
 
     lateness: int | None
     background: frozenset[Triple]
-    history: History
+    earlier_records: EarlierRecords
 
 
-def _kernel(opening: Opening) -> Detector:
+def _create(settings: ProcessorSettings) -> RecordProcessor:
     from motet.engine.runtime.processor import Processor
 
-    return Processor(lateness=opening.lateness, background=opening.background, earlier_records=opening.history)
+    return Processor(
+        lateness=settings.lateness, background=settings.background, earlier_records=settings.earlier_records
+    )
 
 
-def _reloaded(detector: Detector, history: History) -> Detector:
+def _restore(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:
     from motet.engine.runtime.processor import Processor
 
-    assert isinstance(detector, Processor)
-    return Processor.load(detector.dump(), earlier_records=history)
+    assert isinstance(processor, Processor)
+    return Processor.load(processor.dump(), earlier_records=earlier_records)
 
 
 @dataclass(frozen=True)
-class KernelEngine:
-    """``start`` makes a detector that has seen nothing, ``reload`` one from another's written state.
-
-    ``odds`` are those of which one is taken for a case: that its log is cut after a record.
-    """
+class ProcessorEngine:
+    """One processor. ``create`` makes an empty one, ``restore`` one from the written state of another."""
 
     name: str = "kernel"
-    takes_logs: bool = True
-    at_once: int = 1
-    tells_offsets: bool = True
-    start: Callable[[Opening], Detector] = _kernel
-    reload: Callable[[Detector, History], Detector] = _reloaded
-    odds: tuple[float, ...] = ODDS
+    accepts_logs: bool = True
+    cases_per_run: int = 1
+    has_offsets: bool = True
+    create: Callable[[ProcessorSettings], RecordProcessor] = _create
+    restore: Callable[[RecordProcessor, EarlierRecords], RecordProcessor] = _restore
+    cut_probabilities: tuple[float, ...] = CUT_PROBABILITIES
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [self._lines(case) for case in cases]
 
     def _lines(self, case: Case) -> list[str]:
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-        given = case.ontology if random.random() < 0.5 else frozenset()
-        records, places = log_of(replace(case, ontology=case.ontology - given))
+        background = case.ontology if random.random() < 0.5 else frozenset()
+        records, case_offsets = log_records(replace(case, ontology=case.ontology - background))
 
-        def history(offset: int) -> Iterator[pa.RecordBatch]:
-            return pieces(records.slice(0, offset), random, self.odds)
+        def earlier_records(offset: int) -> Iterator[pa.RecordBatch]:
+            return random_batches(records.slice(0, offset), random, self.cut_probabilities)
 
-        detector = self.start(Opening(case.lateness, given, history))
-        found = []
-        for piece in pieces(records, random, self.odds):
-            told = notification_rows(detector.advance(piece))
-            found += [(places[offset], notification) for notification, offset in told]
-            detector = self.reload(detector, history)
-        return lines_of(found, offsets=self.tells_offsets)
+        processor = self.create(ProcessorSettings(case.lateness, background, earlier_records))
+        emissions = []
+        for batch in random_batches(records, random, self.cut_probabilities):
+            rows = notification_rows(processor.advance(batch))
+            emissions += [(case_offsets[offset], notification) for notification, offset in rows]
+            processor = self.restore(processor, earlier_records)
+        return emission_lines(emissions, offsets=self.has_offsets)
 
 
-def pieces(records: pa.RecordBatch, random: Random, among: Sequence[float] = ODDS) -> Iterator[pa.RecordBatch]:
-    """The records cut at random places: sometimes hardly ever, sometimes after each of them."""
-    odds = random.choice(among)
+def random_batches(
+    records: pa.RecordBatch, random: Random, cut_probabilities: Sequence[float] = CUT_PROBABILITIES
+) -> Iterator[pa.RecordBatch]:
+    """The records in batches of random sizes, with one of the probabilities of a cut."""
+    probability = random.choice(cut_probabilities)
     first = 0
     for stop in range(1, len(records) + 1):
-        if stop == len(records) or random.random() < odds:
+        if stop == len(records) or random.random() < probability:
             yield records.slice(first, stop - first)
             first = stop
 
 
-def log_of(case: Case) -> tuple[pa.RecordBatch, list[int]]:
-    """The case's log as a lake would hold it, and for each of its rows the place of its record in the case.
+def log_records(case: Case) -> tuple[pa.RecordBatch, list[int]]:
+    """The log of the case as in a lake, and for each of its rows the offset of its record in the case.
 
-    An ontology is the first change of the background; an event that is published again is not a record.
+    An ontology is the first background record; repeated publications of an event are omitted.
     """
     rows: list[RecordRow] = []
-    places: list[int] = []
-    for record in [BackgroundRecord(BEFORE, added=case.ontology), *assign_frontiers(case.records, case.lateness)]:
+    case_offsets: list[int] = []
+    for record in [
+        BackgroundRecord(ONTOLOGY_OFFSET, added=case.ontology),
+        *assign_frontiers(case.records, case.lateness),
+    ]:
         for row in _rows(record):
             rows.append(row)
-            places.append(record.offset)
+            case_offsets.append(record.offset)
     draft = pa.Table.from_batches([record_batch(rows)]).select(UNCOMMITTED_RECORDS.names)
     placed, _ = assign_offsets(draft, 0, None, case.lateness)
     (batch,) = placed.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=placed.schema)]
-    return batch, places
+    return batch, case_offsets
 
 
 def _rows(record: Record) -> Iterator[RecordRow]:
@@ -154,12 +160,12 @@ def _rows(record: Record) -> Iterator[RecordRow]:
 
 @dataclass(frozen=True)
 class BucketsEngine:
-    """As many buckets as the case's seed says, from one to five."""
+    """One router and one processor per bucket; the seed of the case determines the number of buckets, one to five."""
 
     name: str = "buckets"
-    takes_logs: bool = True
-    at_once: int = 1
-    tells_offsets: bool = True
+    accepts_logs: bool = True
+    cases_per_run: int = 1
+    has_offsets: bool = True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
         return [self._lines(case) for case in cases]
@@ -172,34 +178,33 @@ class BucketsEngine:
         from motet.spark.stream.backfill import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-        records, places = log_of(case)
+        records, case_offsets = log_records(case)
         layout = BucketLayout(random.randint(1, 5), derivation_linked(records))
 
-        def past(bucket: int, offset: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
-            before = pieces(records.slice(0, offset), random)
+        def earlier_records(bucket: int, offset: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
+            before = random_batches(records.slice(0, offset), random)
             (subscription,) = parse(records.column("text")[offset].as_py())
-            is_single_bucket = layout.is_single_bucket(subscription)
-            return (
-                before
-                if is_single_bucket
-                else BucketBackfill(subscription, layout, before, case.lateness).read_bucket(bucket)
-            )
+            if layout.is_single_bucket(subscription):
+                return before
+            return BucketBackfill(subscription, layout, before, case.lateness).read_bucket(bucket)
 
         router = Processor(lateness=case.lateness, layout=layout)
         processors = [
-            Processor(lateness=case.lateness, earlier_records=partial(past, bucket), layout=layout, bucket=bucket)
+            Processor(
+                lateness=case.lateness, earlier_records=partial(earlier_records, bucket), layout=layout, bucket=bucket
+            )
             for bucket in range(layout.count)
         ]
-        told: list[pa.RecordBatch] = []
-        for piece in pieces(records, random):
-            matched, routed = router.route(piece)
-            told.append(matched)
-            timeline = FrontierTimeline.from_records(piece, case.lateness)
+        notifications: list[pa.RecordBatch] = []
+        for batch in random_batches(records, random):
+            matched, routed = router.route(batch)
+            notifications.append(matched)
+            timeline = FrontierTimeline.from_records(batch, case.lateness)
             for bucket, processor in enumerate(processors):
-                mine = np.isin(timeline.offsets, routed[routed[:, 0] == bucket, 1]) | timeline.is_boundary
-                told.append(processor.advance(piece.filter(pa.array(mine)), timeline))
+                is_routed = np.isin(timeline.offsets, routed[routed[:, 0] == bucket, 1]) | timeline.is_boundary
+                notifications.append(processor.advance(batch.filter(pa.array(is_routed)), timeline))
                 snapshot = StateSnapshot.from_bytes(processor.dump())
-                earlier = partial(past, bucket)
+                earlier = partial(earlier_records, bucket)
                 processors[bucket] = Processor.restore(snapshot, earlier_records=earlier, layout=layout, bucket=bucket)
-        found = [(places[offset], one) for batch in told for one, offset in notification_rows(batch)]
-        return lines_of(found, offsets=True)
+        rows = (row for batch in notifications for row in notification_rows(batch))
+        return emission_lines([(case_offsets[offset], notification) for notification, offset in rows], offsets=True)

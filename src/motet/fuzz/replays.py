@@ -1,7 +1,7 @@
-"""Random replays: a log in a lake, subscriptions that come to it later, and what the reference engine says of them.
+"""Random replays: a log in a lake, subscriptions over its history, and their expected notifications.
 
-The log is shown to the reference engine as the language page says: the subscriptions stand first, events they do not
-see are not there, and the frontier goes as far as it may.
+The reference engine gets the log as the language page defines it: the subscriptions are first, events that are not
+visible to them are omitted, and the frontier moves as far as it may.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 
 from motet.codec.decode import decode_bytes
-from motet.fuzz.case import BEGIN, LAST, SECOND, Case
+from motet.fuzz.case import BEGIN, LAST_START, SECOND, Case
 from motet.fuzz.cases import nth_case
 from motet.fuzz.files import nquads
-from motet.fuzz.oracle import judge
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.oracle import expected_result
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
@@ -35,8 +35,8 @@ from motet.reference import (
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """A log without subscriptions, and what is asked of it."""
+class ReplayCase:
+    """A log without subscriptions, and subscriptions to replay over it."""
 
     log: Case
     subscriptions: tuple[Subscription, ...]
@@ -44,25 +44,25 @@ class Replayed:
     until: int | None
 
 
-def nth_replay(seed: int, number: int) -> Replayed:
-    """The same for the same numbers."""
-    case = nth_case(seed, number, Abilities())
+def nth_replay(seed: int, number: int) -> ReplayCase:
+    """One of the replays of a seed."""
+    case = nth_case(seed, number, EngineCapabilities())
     random = Random(f"{seed} {number} replay")  # noqa: S311  (seeded, not secret)
-    lives = (SubscribeRecord, UnsubscribeRecord)
-    records: list[Record] = [one for one in case.records if not isinstance(one, lives)]
-    events = [one.id for one in case.events]
+    registrations = (SubscribeRecord, UnsubscribeRecord)
+    records: list[Record] = [record for record in case.records if not isinstance(record, registrations)]
+    events = [event.id for event in case.events]
     for event in random.sample(events, random.choice((0, 0, 1, 2))):
-        published = next(place for place, one in enumerate(records) if isinstance(one, EventRecord) and one.id == event)
-        records.insert(random.randint(published + 1, len(records)), RetractRecord(0, event))
-    since = random.choice((None, BEGIN + random.randint(0, LAST) * SECOND))
-    until = random.choice((None, None, (since or BEGIN) + random.randint(0, LAST) * SECOND))
-    named = {one.name: replace(one, since=since) for one in case.subscriptions}  # some come back under their name
-    subscriptions = tuple(named.values())
-    return Replayed(case.with_records(records), subscriptions, since, until)
+        published = (isinstance(record, EventRecord) and record.id == event for record in records)
+        offset = list(published).index(True)
+        records.insert(random.randint(offset + 1, len(records)), RetractRecord(0, event))
+    since = random.choice((None, BEGIN + random.randint(0, LAST_START) * SECOND))
+    until = random.choice((None, None, (since or BEGIN) + random.randint(0, LAST_START) * SECOND))
+    by_name = {each.name: replace(each, since=since) for each in case.subscriptions}  # some are registered twice
+    return ReplayCase(case.with_records(records), tuple(by_name.values()), since, until)
 
 
-def lake_of(log: Case, directory: Path) -> Lake:
-    """The log as a lake."""
+def write_lake(log: Case, directory: Path) -> Lake:
+    """Write the log of a case to a lake."""
     lake = Lake.open(directory, lateness=log.lateness, durable=False)
     if log.ontology:
         lake.background(added=sorted(log.ontology))
@@ -84,26 +84,26 @@ def lake_of(log: Case, directory: Path) -> Lake:
     return lake
 
 
-def expected_of(replayed: Replayed) -> list[str]:
-    """The lines the reference engine writes."""
-    log = replayed.log
+def expected_replay_lines(replay: ReplayCase) -> list[str]:
+    """The notification lines of a replay by the reference engine."""
+    log = replay.log
     before = list(takewhile(lambda record: not isinstance(record, EventRecord), log.records))
     ontology: frozenset[Triple] = log.ontology
     for record in before:
         if isinstance(record, BackgroundRecord):
             ontology = (ontology - record.removed) | record.added
-    begin = [SubscribeRecord(0, one) for one in replayed.subscriptions]
-    seen = Case((), ontology).with_records([*begin, *_seen(replayed, len(before))])
-    return judge(seen).lines()
+    subscribes = [SubscribeRecord(0, subscription) for subscription in replay.subscriptions]
+    visible = Case((), ontology).with_records([*subscribes, *_visible_records(replay, len(before))])
+    return expected_result(visible).lines()
 
 
-def _seen(replayed: Replayed, begin: int) -> Iterator[Record]:
-    """The records as the subscriptions see them, and a tick for each that moves the frontier."""
-    log, last = replayed.log, None if replayed.until is None else replayed.until + 1
+def _visible_records(replay: ReplayCase, begin: int) -> Iterator[Record]:
+    """The records that are visible to the subscriptions, and a tick for each that moves the frontier."""
+    log, last = replay.log, None if replay.until is None else replay.until + 1
     retracted = {record.event: record.offset for record in log.records if isinstance(record, RetractRecord)}
     for record in assign_frontiers(log.records, log.lateness):
         if isinstance(record, EventRecord):
-            if not record.late and retracted.get(record.id, -1) < record.offset and _is_between(record, replayed):
+            if not record.late and retracted.get(record.id, -1) < record.offset and _is_between(record, replay):
                 yield replace(record, frontier=None)
             if log.lateness is not None:
                 yield TickRecord(0, _earliest(record.end - log.lateness, last))
@@ -113,8 +113,8 @@ def _seen(replayed: Replayed, begin: int) -> Iterator[Record]:
             yield record
 
 
-def _is_between(event: EventRecord, replayed: Replayed) -> bool:
-    since, until = replayed.since, replayed.until
+def _is_between(event: EventRecord, replay: ReplayCase) -> bool:
+    since, until = replay.since, replay.until
     return (since is None or event.start >= since) and (until is None or event.end <= until)
 
 

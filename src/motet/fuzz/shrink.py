@@ -1,6 +1,6 @@
-"""From a case that shows a difference to a smaller one that still does.
+"""Shrinks a case with a difference to a smaller one that still has a difference.
 
-Greedy: of all cases that are one step simpler, the first that still differs is taken, until none does.
+Greedy: of all cases that are one step simpler, the first with a difference is taken, until there is none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TypeVar
 
-from motet.fuzz.case import TIME_PROPERTIES, Case, run_of, timed_event
+from motet.fuzz.case import TIME_PROPERTIES, Case, as_run, timed_event
 from motet.fuzz.compare import Difference, compare
 from motet.fuzz.engines import Engine
 from motet.language.check import check
@@ -25,44 +25,44 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 2000
 
 
-def shrink(engine: Engine, found: Difference, attempts: int = MAX_ATTEMPTS) -> Difference:
-    """A smallest difference reachable by simple steps, with at most so many attempts."""
-    smaller: Difference | None = found
+def shrink(engine: Engine, difference: Difference, attempts: int = MAX_ATTEMPTS) -> Difference:
+    """The smallest difference that is reached by simple steps within a number of attempts."""
+    smaller: Difference | None = difference
     while smaller is not None and attempts > 0:
-        found = smaller
-        candidates = islice(simpler(found.case), attempts)
-        smaller, tried = _first_difference(engine, candidates)
-        attempts -= tried
-    return next(filter(None, compare(engine, [renamed(found.case)])), found)
+        difference = smaller
+        candidates = islice(simpler(difference.case), attempts)
+        smaller, used = _first_difference(engine, candidates)
+        attempts -= used
+    return next(filter(None, compare(engine, [renamed(difference.case)])), difference)
 
 
 def _first_difference(engine: Engine, candidates: Iterator[Case]) -> tuple[Difference | None, int]:
-    """The first candidate that differs, and how many were tried."""
-    tried = 0
+    """The difference of the first candidate that has one, and the number of attempts."""
+    attempts = 0
     for case in candidates:
-        tried += 1
+        attempts += 1
         try:
             difference = next(compare(engine, [case]))
-        except UsageError:  # the step made what the reference engine refuses, such as a circle of derived events
+        except UsageError:  # the reference engine refuses the case, such as a cycle of derived events
             continue
         if difference is not None:
-            return difference, tried
-    return None, tried
+            return difference, attempts
+    return None, attempts
 
 
 def simpler(case: Case) -> Iterator[Case]:
-    """Cases one step simpler, the boldest steps first."""
+    """Cases that are one step simpler, the largest steps first."""
     yield from _fewer_subscriptions(case)
     if not case.is_run:
-        yield run_of(case)
+        yield as_run(case)
     yield from _fewer_records(case)
     if case.lateness is not None:
         yield replace(case, lateness=None)
     for kept in _fewer(sorted(case.ontology)):
         yield replace(case, ontology=frozenset(kept))
-    for number, record in enumerate(case.records):
-        for other in _simpler_records(record):
-            yield case.with_records([*case.records[:number], other, *case.records[number + 1 :]])
+    for index, record in enumerate(case.records):
+        for simpler_record in _simpler_records(record):
+            yield case.with_records([*case.records[:index], simpler_record, *case.records[index + 1 :]])
 
 
 def _fewer_subscriptions(case: Case) -> Iterator[Case]:
@@ -76,16 +76,16 @@ def _fewer_subscriptions(case: Case) -> Iterator[Case]:
 
 
 def _fewer_records(case: Case) -> Iterator[Case]:
-    dropped = [n for n, record in enumerate(case.records) if not isinstance(record, SubscribeRecord)]
+    indexes = [index for index, record in enumerate(case.records) if not isinstance(record, SubscribeRecord)]
     if case.is_run:
-        dropped.pop()  # the tick at the end of time
-    for kept in _fewer(dropped):
-        gone = set(dropped) - set(kept)
-        yield _consistent(case, [record for number, record in enumerate(case.records) if number not in gone])
+        indexes.pop()  # the tick at the end of time
+    for kept in _fewer(indexes):
+        removed = set(indexes) - set(kept)
+        yield _consistent(case, [record for index, record in enumerate(case.records) if index not in removed])
 
 
 def _consistent(case: Case, records: Sequence[Record]) -> Case:
-    """Without the ends of subscriptions, and the retractions of events, that are gone."""
+    """The case with these records, without unsubscribe and retract records of removed subscriptions and events."""
     names = {record.subscription.name for record in records if isinstance(record, SubscribeRecord)}
     events = {record.id for record in records if isinstance(record, EventRecord)}
     return case.with_records(
@@ -97,7 +97,7 @@ def _consistent(case: Case, records: Sequence[Record]) -> Case:
 
 
 def _fewer(items: Sequence[T]) -> Iterator[list[T]]:
-    """Without the first half, the second half, each quarter, and so on down to single items."""
+    """The items without the first half, the second half, each quarter, and so on down to single items."""
     size = len(items)
     while size > 0:
         for first in range(0, len(items), size):
@@ -112,28 +112,28 @@ def _simpler_records(record: Record) -> Iterator[Record]:
                 yield replace(record, subscription=subscription)
         case EventRecord():
             if record.start < record.end:
-                own = (triple for triple in record.triples if triple[1] not in TIME_PROPERTIES)
-                yield timed_event(record.id, record.end, record.end, own)
+                other_triples = (triple for triple in record.triples if triple[1] not in TIME_PROPERTIES)
+                yield timed_event(record.id, record.end, record.end, other_triples)
             for triple in sorted(record.triples):
                 if triple[1] not in TIME_PROPERTIES:
                     yield replace(record, triples=record.triples - {triple})
 
 
 def simpler_subscriptions(subscription: Subscription) -> Iterator[Subscription]:
-    """Those the language accepts."""
-    changed = [
+    """Simpler subscriptions that the language accepts."""
+    candidates = [
         *(replace(subscription, pattern=pattern) for pattern in simpler_patterns(subscription.pattern)),
         *(replace(subscription, delivery=delivery) for delivery in _simpler_deliveries(subscription.delivery)),
         *(replace(subscription, since=None) for _ in [0] if subscription.since is not None),
         *(replace(subscription, context=Context.RECENT) for _ in [0] if subscription.context is not Context.RECENT),
         *_simpler_events(subscription),
     ]
-    for candidate in changed:
+    for candidate in candidates:
         yield from _accepted(candidate)
 
 
 def simpler_patterns(pattern: Pattern) -> Iterator[Pattern]:
-    """Each node in turn replaced by one of its operands, or counting less."""
+    """The pattern with one node replaced by one of its operands, or with a smaller count."""
     yield from children(pattern)
     if isinstance(pattern, Times):
         yield from (replace(pattern, count=pattern.count - 1) for _ in [0] if pattern.count > 1)
@@ -141,8 +141,8 @@ def simpler_patterns(pattern: Pattern) -> Iterator[Pattern]:
     for field in fields(pattern):
         child = getattr(pattern, field.name)
         if isinstance(child, Pattern):
-            for other in simpler_patterns(child):
-                yield replace(pattern, **{field.name: other})  # type: ignore[arg-type]
+            for simpler_child in simpler_patterns(child):
+                yield replace(pattern, **{field.name: simpler_child})  # type: ignore[arg-type]
 
 
 def _simpler_deliveries(delivery: Delivery) -> Iterator[Delivery]:
@@ -153,11 +153,11 @@ def _simpler_deliveries(delivery: Delivery) -> Iterator[Delivery]:
 
 
 def _simpler_events(subscription: Subscription) -> Iterator[Subscription]:
-    for number, event in enumerate(subscription.events):
+    for index, event in enumerate(subscription.events):
         for change in ({"body": None}, {"class_iri": None}, {"times": None}):
             simpler_event = replace(event, **change)  # type: ignore[arg-type]
             if simpler_event != event:
-                events = (*subscription.events[:number], simpler_event, *subscription.events[number + 1 :])
+                events = (*subscription.events[:index], simpler_event, *subscription.events[index + 1 :])
                 yield replace(subscription, events=events)
 
 
@@ -175,7 +175,7 @@ def _accepted(subscription: Subscription) -> Iterator[Subscription]:
 
 
 def renamed(case: Case) -> Case:
-    """Events called urn:1, urn:2, … in the order of the log, and subscriptions s1, s2, …"""
+    """The case with events named urn:1, urn:2, … in log order, and subscriptions named s1, s2, …"""
     events = {name: f"urn:{number}" for number, name in enumerate(dict.fromkeys(e.id for e in case.events), 1)}
     names = {s.name: f"s{number}" for number, s in enumerate(case.subscriptions, 1)}
     return case.with_records(_renamed_record(record, events, names) for record in case.records)

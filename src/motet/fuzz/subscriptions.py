@@ -1,7 +1,7 @@
-"""Random subscriptions over the small vocabulary of ``logs``: every operator, context, delivery and kind of leaf.
+"""Random subscriptions over the vocabulary of ``cases``: every operator, context, delivery and kind of leaf.
 
-Few classes, rooms and values, so that most subscriptions find something. Texts of leaves are read by the language's own
-parser, once each.
+There are few classes, rooms and values, so that most subscriptions have notifications. The texts of leaves are parsed
+by the parser of the language, once each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 
-from motet.fuzz.case import BEGIN, LAST, SECOND, TAG, tag
+from motet.fuzz.case import BEGIN, LAST_START, SCOPE_PROPERTY, SECOND, scope_iri
 from motet.fuzz.files import EX
 from motet.language.check import check
 from motet.language.parse import parse
@@ -46,10 +46,10 @@ from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 
 CLASSES = ("A", "B", "C")
-DERIVED = ("D", "E")  # the classes of derived events: no published event has them; who makes E may ask for D
+DERIVED = ("D", "E")  # classes of derived events only; subscriptions that derive E may match D
 MAX_DEPTH = 3
 
-# {e} is the event's name. ?room and ?k are shared by the events of a subscription, ?v_… belong to one of them.
+# {e} is the name of the event. ?room and ?k are shared by the events of a subscription, ?v_… are of one event.
 BODIES = (
     "",
     "",
@@ -73,10 +73,10 @@ BODIES = (
     "?{e} ex:room ?room ; ex:says ?v_{e} FILTER(STRLEN(STR(?v_{e})) > 3)",
     "?{e} ex:k ?k OPTIONAL {{ ?{e} ex:near ?room FILTER(?k > 1) }}",
     "?{e} ex:room ?room BIND(IF(?room = ex:r1, 1, 2) AS ?k)",
-    "?{e} ex:cause ?e1",  # another event, or itself
+    "?{e} ex:cause ?e1",  # another event, or the event itself
     "OPTIONAL {{ ?{e} ex:cause ?e2 }}",
 )
-FREQUENT = 5  # of the bodies, at the head, are used most of the time
+FREQUENT = 5  # number of bodies at the head that are used most often
 TIMES = " DURING ?from_{e} ?to_{e}"
 
 CONDITIONS = ("?k > 1", "?k < 3 || BOUND(?room)", "?room != <http://example.org/r1>", "!BOUND(?k)", 'STR(?room) > "r"')
@@ -84,8 +84,8 @@ CONDITIONS = ("?k > 1", "?k < 3 || BOUND(?room)", "?room != <http://example.org/
 
 SIDES = ("left", "right")
 PAIRINGS = (And, Alongside, Relation.BEFORE, *Relation)
-# Of points these relations never hold: which sides must last.
-LASTING = {
+# Relations that never hold between points, with the sides that must be intervals.
+INTERVAL_SIDES = {
     Relation.MEETS: SIDES,
     Relation.MET_BY: SIDES,
     Relation.OVERLAPS: SIDES,
@@ -100,23 +100,23 @@ LASTING = {
 
 
 @dataclass(frozen=True)
-class Abilities:
-    """What the engine in question can be given."""
+class EngineCapabilities:
+    """The kinds of cases that an engine accepts."""
 
     logs: bool = True
-    shares: bool = False  # many cases in one run, so that each must keep to its own events
+    shares_runs: bool = False  # several cases in one run, whose events must not mix
 
 
 @dataclass
-class Writer:
-    """Writes one subscription; remembers the events it has declared."""
+class SubscriptionGenerator:
+    """Generates one subscription; ``events`` are those declared so far."""
 
     random: Random
     scope: str
-    abilities: Abilities
-    derives: str  # the class of the events this subscription makes, if any
-    fed: tuple[str, ...]  # those of the events that others make
-    intervals: bool = True  # events may last
+    capabilities: EngineCapabilities
+    derived_class: str  # class of the events this subscription derives; empty if none
+    upstream_classes: tuple[str, ...]  # classes of the events that other subscriptions derive
+    intervals: bool = True  # events may be intervals
     events: list[Event] = field(default_factory=list)
 
     def pattern(self, depth: int) -> Pattern:
@@ -146,12 +146,12 @@ class Writer:
 
     def pair(self, depth: int) -> Pattern:
         kind = self.random.choice(PAIRINGS)
-        lasting = () if self.intervals or not isinstance(kind, Relation) else LASTING.get(kind, ())
-        left, right = (self.lasting() if side in lasting else self.pattern(depth) for side in SIDES)
+        interval_sides = () if self.intervals or not isinstance(kind, Relation) else INTERVAL_SIDES.get(kind, ())
+        left, right = (self.interval_pattern() if side in interval_sides else self.pattern(depth) for side in SIDES)
         return Timed(kind, left, right) if isinstance(kind, Relation) else kind(left, right)
 
-    def lasting(self) -> Pattern:
-        """Something that lasts, made of events that may be points."""
+    def interval_pattern(self) -> Pattern:
+        """A pattern whose occurrences are intervals, over events that may be points."""
         kind = self.random.randrange(8)
         if kind == 0:
             return No(self.leaf(), self._short())
@@ -176,10 +176,10 @@ class Writer:
         return Unless(self.pattern(depth), self.pattern(depth), self._short())
 
     def without(self, depth: int) -> Pattern:
-        """Over a pair, as the language demands; seen through a bound or another guard."""
+        """WITHOUT over a pairing, as the language requires, sometimes with WITHIN, UNLESS or FILTER between them."""
         operand = self.pair(depth)
         for _ in range(self.random.choice((0, 0, 1))):
-            operand = self.random.choice((self._within, self._guard, self._condition))(operand)
+            operand = self.random.choice((self._within, self._unless, self._condition))(operand)
         return Without(operand, self.pattern(depth))
 
     def filtered(self, depth: int) -> Pattern:
@@ -199,39 +199,39 @@ class Writer:
 
     def delivery(self, pattern: Pattern) -> Delivery:
         variables = set().union(*map(leaf_variables, self.events)) - iterated_names(pattern)
-        if self.derives:
+        if self.derived_class:
             return Construct(tuple(self._template(variables) for _ in range(self.random.choice((1, 1, 2)))))
-        chosen = self.random.sample(sorted(variables), min(len(variables), self.random.randint(1, 2)))
+        projected = self.random.sample(sorted(variables), min(len(variables), self.random.randint(1, 2)))
         choices: list[Delivery] = [Select(), Select(), Signal(), Events()]
-        choices += [Select(tuple(chosen))] if chosen else []
+        choices += [Select(tuple(projected))] if projected else []
         return self.random.choice(choices)
 
     def _event(self, name: str) -> Event:
-        class_ = self.random.choice((*CLASSES * 2, *self.fed))
-        typed = f": ex:{class_}" if self.derives or self.random.random() < 0.85 else ""
+        class_ = self.random.choice((*CLASSES * 2, *self.upstream_classes))
+        typed = f": ex:{class_}" if self.derived_class or self.random.random() < 0.85 else ""
         times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
         body = self.random.choice(BODIES[:FREQUENT] if self.random.random() < 0.7 else BODIES).format(e=name)
-        own = f"?{name} <{TAG}> <{tag(self.scope)}> . {body}" if self.abilities.shares else body
-        return read_event(f"EVENT {name} {typed}{times} {{ {own} }}", name)
+        scope = f"?{name} <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}> . " if self.capabilities.shares_runs else ""
+        return parse_event(f"EVENT {name} {typed}{times} {{ {scope}{body} }}", name)
 
     def _template(self, variables: set[str]) -> Template:
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
-        own = f"; <{TAG}> <{tag(self.scope)}>" if self.abilities.shares else ""
-        return read_template(f"?this a ex:{self.derives} {room} {own}", frozenset(variables))
+        scope = f"; <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}>" if self.capabilities.shares_runs else ""
+        return parse_template(f"?this a ex:{self.derived_class} {room} {scope}", frozenset(variables))
 
     def _within(self, pattern: Pattern) -> Pattern:
         return Within(pattern, self._duration())
 
-    def _guard(self, pattern: Pattern) -> Pattern:
+    def _unless(self, pattern: Pattern) -> Pattern:
         return Unless(pattern, self.leaf(), self._duration())
 
     def _condition(self, pattern: Pattern) -> Pattern:
-        """A condition on what the events so far can bind; none when they bind nothing it speaks of."""
+        """The pattern with a condition on variables of the events so far, or unchanged if there is none."""
         bound = set().union(*map(leaf_variables, self.events))
         private = sorted(name for name in bound if name.startswith("v_"))
         texts = [*CONDITIONS, *(f"?{name} > 1" for name in private), *(f"?k < ?{name}" for name in private)]
-        known = [found for text in texts if (found := read_condition(text)).variables <= bound]
-        return Filter(pattern, self.random.choice(known)) if known else pattern
+        conditions = [condition for text in texts if (condition := parse_condition(text)).variables <= bound]
+        return Filter(pattern, self.random.choice(conditions)) if conditions else pattern
 
     def _duration(self) -> int:
         return self.random.randint(1, 8) * SECOND if self.random.random() < 0.98 else 1
@@ -240,43 +240,48 @@ class Writer:
         return self._duration() + 2 * SECOND
 
     def _short(self) -> int:
-        """For windows in which something must not be: in long ones there always is."""
+        """A duration for windows without occurrences: long windows always contain one."""
         return self.random.choice((SECOND // 2, SECOND // 2, SECOND, SECOND, 2 * SECOND, 4 * SECOND))
 
 
 def random_subscriptions(
-    random: Random, scope: str, abilities: Abilities, count: int, *, intervals: bool = True
+    random: Random, scope: str, capabilities: EngineCapabilities, count: int, *, intervals: bool = True
 ) -> list[Subscription]:
-    """Subscriptions for one log; sometimes the first one makes events that the others see, and the second one makes
-    others of them; sometimes two are alike.
+    """Subscriptions for one log; sometimes the first derives events for the others, and the second derives from those;
+    sometimes two differ only in their names.
     """
-    derived = DERIVED[: random.choice((1, 1, 2))] if random.random() < 0.3 else ()
-    found: list[Subscription] = []
+    derived_classes = DERIVED[: random.choice((1, 1, 2))] if random.random() < 0.3 else ()
+    subscriptions: list[Subscription] = []
     for number in range(1, count + 1):
         name = f"{scope}-{number}"
-        writer = Writer(
-            random, scope, abilities, "".join(derived[number - 1 : number]), derived[: number - 1], intervals
+        generator = SubscriptionGenerator(
+            random,
+            scope,
+            capabilities,
+            "".join(derived_classes[number - 1 : number]),
+            derived_classes[: number - 1],
+            intervals,
         )
-        alike = number > 3 and random.random() < 0.18
-        found.append(replace(found[-1], name=name) if alike else random_subscription(writer, name))
-    return found
+        is_copy = number > 3 and random.random() < 0.18
+        subscriptions.append(replace(subscriptions[-1], name=name) if is_copy else random_subscription(generator, name))
+    return subscriptions
 
 
-def random_subscription(writer: Writer, name: str) -> Subscription:
-    """A subscription that the language accepts; unbounded only when it must be."""
-    random = writer.random
+def random_subscription(generator: SubscriptionGenerator, name: str) -> Subscription:
+    """A subscription that the language accepts; with UNBOUNDED only if it is required."""
+    random = generator.random
     depths = (
-        (0, 1, 1, 2) if writer.derives else (1, 1, 1, 1, 2, 2, MAX_DEPTH)
-    )  # who feeds others should have something to say
-    pattern = writer.pattern(random.choice(depths))
+        (0, 1, 1, 2) if generator.derived_class else (1, 1, 1, 1, 2, 2, MAX_DEPTH)
+    )  # upstream subscriptions should have occurrences
+    pattern = generator.pattern(random.choice(depths))
     if random.random() < 0.3:
         pattern = Within(pattern, random.randint(6, 20) * SECOND)
-    since = BEGIN + random.randint(0, LAST // 2) * SECOND if random.random() < 0.15 else None
-    delivery, context = writer.delivery(pattern), random.choice(tuple(Context))
-    return _accepted(Subscription(name, tuple(writer.events), pattern, context, delivery=delivery, since=since))
+    since = BEGIN + random.randint(0, LAST_START // 2) * SECOND if random.random() < 0.15 else None
+    delivery, context = generator.delivery(pattern), random.choice(tuple(Context))
+    return _checked(Subscription(name, tuple(generator.events), pattern, context, delivery=delivery, since=since))
 
 
-def _accepted(subscription: Subscription) -> Subscription:
+def _checked(subscription: Subscription) -> Subscription:
     try:
         check(subscription, "")
     except SubscriptionError:
@@ -286,13 +291,13 @@ def _accepted(subscription: Subscription) -> Subscription:
 
 
 @lru_cache(maxsize=65536)
-def read_event(text: str, name: str) -> Event:
+def parse_event(text: str, name: str) -> Event:
     [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {text} WHEN {name}")
     return subscription.events[0]
 
 
 @lru_cache(maxsize=1024)
-def read_condition(text: str) -> Expression:
+def parse_condition(text: str) -> Expression:
     variables = " ".join(f"?e <urn:p> {word} ." for word in text.split() if word.startswith("?"))
     text_ = f"SUBSCRIPTION s EVENT e {{ ?e <urn:p> ?room , ?k . {variables} }} WHEN e FILTER({text})"
     [subscription] = parse(text_)
@@ -301,7 +306,7 @@ def read_condition(text: str) -> Expression:
 
 
 @lru_cache(maxsize=1024)
-def read_template(text: str, variables: frozenset[str]) -> Template:
+def parse_template(text: str, variables: frozenset[str]) -> Template:
     bound = "?e <urn:p> ?room" if "room" in variables else ""
     [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT e {{ {bound} }} WHEN e CONSTRUCT {{ {text} }}")
     assert isinstance(subscription.delivery, Construct)

@@ -11,8 +11,8 @@ from tests.builders import control_row, event_row, record_batch
 from motet.engine.runtime.processor import Processor
 from motet.fuzz.cases import random_cases
 from motet.fuzz.compare import compare
-from motet.fuzz.processor_engines import KernelEngine
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.processor_engines import ProcessorEngine
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
 from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE
@@ -21,8 +21,8 @@ from motet.model.terms import RDF_TYPE
 @pytest.mark.parametrize("seed", range(6))
 def test_as_the_reference_engine_whatever_the_batches(seed: int) -> None:
     """The same notifications, final with the same records, wherever the log is cut and state written and read."""
-    cases = list(islice(random_cases(7100 + seed, Abilities()), 8))
-    assert [difference for difference in compare(KernelEngine(), cases) if difference is not None] == []
+    cases = list(islice(random_cases(7100 + seed, EngineCapabilities()), 8))
+    assert [difference for difference in compare(ProcessorEngine(), cases) if difference is not None] == []
 
 
 def event(offset: int, name: str, instant: int, class_: str) -> dict[str, object]:

@@ -20,13 +20,13 @@ from motet.engine.state.rows import EventContent, StateRows, canonical_rows, con
 from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 from motet.fuzz.case import Case
 from motet.fuzz.cases import random_cases
-from motet.fuzz.processor_engines import log_of
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.processor_engines import log_records
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
 from motet.reference import evaluate_emissions
 
-EVERYTHING = Abilities()
+EVERYTHING = EngineCapabilities()
 SEEDS = (1, 2)
 CASES = 4  # for each seed
 
@@ -53,7 +53,7 @@ def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
 
 def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:
     """What a kernel that is saved and loaded at each cut tells, with the places in the case's log."""
-    records, places = log_of(case)
+    records, places = log_records(case)
     kernel = kernel_of(case, records)
     found: list[tuple[int, str]] = []
     saved = [kernel.snapshot()]
@@ -94,7 +94,7 @@ def test_what_was_built_for_an_older_kernel_serves_a_newer_state(seed: int) -> N
     """Two processes that take turns, each with a kernel that has missed something, tell what one tells, from the same
     states."""
     for number, case in enumerate(cases(seed + 300)):
-        records, places = log_of(case)
+        records, places = log_records(case)
         older, kernel = None, kernel_of(case, records)
         found: list[tuple[int, str]] = []
         saved = [kernel.snapshot()]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import motet
 from motet.demo import building
-from motet.fuzz.replays import expected_of, lake_of, nth_replay
+from motet.fuzz.replays import expected_replay_lines, nth_replay, write_lake
 from motet.jobs.replay import Replay, ReplayGroup, load_replay, replay_embedded
 from motet.jobs.subscription_files import load_subscriptions
 from motet.jobs.verify import verify_embedded
@@ -51,10 +51,10 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
     kinds, changed = Counter[RouteKind](), 0
     for number in range(16):
         asked = nth_replay(28, number)
-        lake_of(asked.log, tmp_path / str(number))
+        write_lake(asked.log, tmp_path / str(number))
         replay = load_replay(str(tmp_path / str(number)), asked.subscriptions, since=asked.since, until=asked.until)
         [part] = replay.groups
-        assert lines_of(replay, part) == set(expected_of(asked)), f"replay {number}"
+        assert lines_of(replay, part) == set(expected_replay_lines(asked)), f"replay {number}"
         kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.view.background, None).groups)
         changed += bool(part.view.controls.background_changes)
     assert changed > 1 and kinds.keys() == set(RouteKind)

@@ -15,7 +15,7 @@ from motet.fuzz.case import Case
 from motet.fuzz.cases import nth_case
 from motet.fuzz.files import EX
 from motet.fuzz.oracle import expected_lines
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.replay import ReplayControls
 from motet.language.parse import parse
 from motet.language.syntax import Event, GroupPattern
@@ -146,7 +146,7 @@ def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Cas
     """Over random subscriptions and events, tasks and groups say exactly what the reference engine says."""
     kinds = Counter[RouteKind]()
     for number in range(CASES):
-        case = change(nth_case(1, number, Abilities(logs=False)))
+        case = change(nth_case(1, number, EngineCapabilities(logs=False)))
         plan = plan_job(case.subscriptions, case.ontology, entailment_of(case.ontology))
         kinds.update(group.route_kind for group in plan.groups)
         assert lines_of(case, plan) == sorted(expected_lines(case)), number

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 import motet
 from motet.demo import building
 from motet.fuzz.cases import nth_case
-from motet.fuzz.replays import lake_of
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.replays import write_lake
+from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.verify import recompute, verify_embedded
 from motet.lake import Lake
 from motet.model.batches import notification_batch
@@ -24,7 +24,7 @@ def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
     """Over random logs, subscriptions that are derived apart are told the same, with the same records."""
     several = 0
     for number in range(16):
-        lake = lake_of(nth_case(22, number, Abilities()), tmp_path / str(number))
+        lake = write_lake(nth_case(22, number, EngineCapabilities()), tmp_path / str(number))
         lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
         snapshot = lake.snapshot()
         spread = pack_subscriptions(snapshot, 3)
