@@ -195,7 +195,7 @@ def test_repeated_ids(lake: Lake) -> None:
     """An IRI that stands twice is found, and the run that knows better."""
     _change(lake, 1, "id", ["urn:1:0", "urn:0:0"])
     found = lake.check()
-    assert "event <urn:0:0> stands at offset 0 and at 3" in found
+    assert "event <urn:0:0> is at offset 0 and at 3" in found
     assert any(problem.startswith("ids/") for problem in found)
 
 
@@ -219,7 +219,7 @@ def test_a_snapshot_that_disagrees(lake: Lake) -> None:
     """A checkpoint that says something else than the commits is found."""
     wrong = lake.snapshot()._replace(frontier=7, notifications_end=9)
     assert find_problems(wrong, 10) == [
-        "manifest/checkpoint.json: does not agree with the commits; delete it to have it made again",
+        "manifest/checkpoint.json: does not agree with the commits; delete it and it is rebuilt",
         "the manifest's frontier is 7, the records give 31",
         "notifications go to offset 9, the log ends at 6",
     ]
@@ -238,5 +238,5 @@ def test_records_in_a_commit_are_checked(tmp_path: Path, events: Events) -> None
     other, _, _ = (lake.store.find(names[1]) or b"").partition(b"\n")
     lake.store.put(names[1], other + b"\n" + body)
     found = lake.check()
-    assert f"{lake.store.path(names[0])} has no records any more" in found
+    assert f"{lake.store.path(names[0])} has no inline records" in found
     assert f"{names[1]}: its offsets are not 1 to 1" in found

@@ -1,4 +1,4 @@
-"""The append-only log: segments, manifest, uniqueness of event IRIs, compaction, notification tables, cursors."""
+"""The lake: an append-only log in a directory, with its notification table, cursors and state snapshots."""
 
 from motet.lake.accept import CommittedRecords, record_batches
 from motet.lake.log import UNLIMITED, AppendRequest, CommitResult, EventInput, Lake, Receipt

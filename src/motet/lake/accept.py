@@ -1,6 +1,7 @@
-"""How events and commands become records: checked, stamped, then placed at offsets with frontiers and late flags.
+"""Turns events and control records into records of the log: checks and stamps them, then assigns offsets, frontiers
+and late flags.
 
-Pure: the same draft placed at the same point of the same log gives the same records.
+A small batch is handled in Python values, where calling Arrow would cost more than the work; a test compares both ways.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from motet.model.records import EVENT, ControlRecord, Tick
 from motet.model.timeline import NO_FRONTIER, stamp_columns, stamp_rows
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
-_ASSIGNED = ("offset", "frontier", "late")  # what only a commit can know
+_ASSIGNED = ("offset", "frontier", "late")  # columns that a commit fills in
 UNCOMMITTED_RECORDS = pa.schema([column for column in RECORDS if column.name not in _ASSIGNED])
 
 
 def uncommitted_events(events: pa.RecordBatch | pa.Table, now: int) -> pa.Table:
-    """Events as records without a place. Those without a time of their own are stamped with ``now``."""
+    """Events as records without offsets; those that state no time are stamped with ``now``."""
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
     try:
         table = table.select(EVENTS.names).cast(EVENTS)
@@ -46,9 +47,8 @@ def uncommitted_controls(records: Sequence[ControlRecord]) -> pa.Table:
             raise UsageError(
                 f"a tick at {record.instant} is outside the years 1 to 9999", advice="Give an instant within them."
             )
-    return pa.Table.from_batches([record_batch(record.to_row() for record in records)]).select(
-        UNCOMMITTED_RECORDS.names
-    )
+    rows = record_batch(record.to_row() for record in records)
+    return pa.Table.from_batches([rows]).select(UNCOMMITTED_RECORDS.names)
 
 
 def assign_offsets(
@@ -71,11 +71,11 @@ def assign_offsets(
 
 
 def _check_times(events: pa.Table, start: pa.ChunkedArray, end: pa.ChunkedArray) -> None:
-    half = pc.xor(pc.is_null(events["start"]), pc.is_null(events["end"]))
-    early, latest = start.cast(pa.int64()).to_numpy(), end.cast(pa.int64()).to_numpy()
-    wrong = half.to_numpy() | (early > latest) | (early < START_OF_TIME) | (latest > END_OF_TIME)
-    if wrong.any():
-        event = events["id"][int(wrong.argmax())].as_py()
+    has_one_only = pc.xor(pc.is_null(events["start"]), pc.is_null(events["end"])).to_numpy()
+    starts, ends = start.cast(pa.int64()).to_numpy(), end.cast(pa.int64()).to_numpy()
+    is_wrong = has_one_only | (starts > ends) | (starts < START_OF_TIME) | (ends > END_OF_TIME)
+    if is_wrong.any():
+        event = events["id"][int(is_wrong.argmax())].as_py()
         raise UsageError(
             f"event <{event}>: its time is not an interval", advice="Give it start <= end, or neither of them."
         )
@@ -85,12 +85,14 @@ def _repeat(value: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.string()), count)
 
 
-SMALL_BATCH = 32
+# Small batches.
+
+SMALL_BATCH = 32  # events
 SMALL_BATCH_TRIPLES = 512
 
 
 class SmallBatch(NamedTuple):
-    """Events with times, distinct, sound."""
+    """A few events as columns of Python values: stamped, with distinct ids and valid intervals."""
 
     ids: list[str]
     starts: list[int]
@@ -107,7 +109,7 @@ def record_batches(records: CommittedRecords) -> list[pa.RecordBatch]:
 
 
 class PlacedRecords(NamedTuple):
-    """Records with their place in the log, the frontier after them, and a description of them without name and size."""
+    """Records with offsets, the frontier after them, and their entry in the manifest without name and size."""
 
     records: CommittedRecords
     frontier: int | None
@@ -115,7 +117,10 @@ class PlacedRecords(NamedTuple):
 
 
 def as_small_batch(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: int) -> SmallBatch | None:
-    """The events, those without a time stamped with ``now``; None when there are many or something is odd."""
+    """The events as a small batch, stamped with ``now`` where they state no time.
+
+    None for other batches, also for one that has to be rejected: `uncommitted_events` says why.
+    """
     rows = _small_rows(events) if isinstance(events, pa.RecordBatch | pa.Table) else events
     if rows is None or not 0 < len(rows) <= SMALL_BATCH:
         return None
@@ -132,17 +137,14 @@ def as_small_batch(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: 
 
 
 def _small_rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
-    """The events of a small sound batch as Python values."""
+    """The rows of an EVENTS batch that is small and has no nulls where none may be; None for others."""
     if not isinstance(events, pa.RecordBatch) or not 0 < events.num_rows <= SMALL_BATCH or events.schema != EVENTS:
         return None
     ids, triples = events.column(0), events.column(3)
-    if (
-        ids.null_count
-        or triples.null_count
-        or triples.offsets[-1].as_py() - triples.offsets[0].as_py() > SMALL_BATCH_TRIPLES
-    ):
+    if ids.null_count or triples.null_count:
         return None
-    return list(event_rows(events))
+    count = triples.offsets[-1].as_py() - triples.offsets[0].as_py()
+    return list(event_rows(events)) if count <= SMALL_BATCH_TRIPLES else None
 
 
 def place_small(batch: SmallBatch, first: int, frontier: int | None, lateness: int | None) -> PlacedRecords:
@@ -154,8 +156,8 @@ def place_small(batch: SmallBatch, first: int, frontier: int | None, lateness: i
         for offset, (id_, start, end, triples, before, is_late) in enumerate(rows, first)
     ]
     count, kinds = len(records), {EVENT: len(records)}
-    described = DataFile("", first, first + count, count, 0, kinds, sum(late), min(batch.starts), max(batch.ends))
-    return PlacedRecords(records, after, described)
+    file = DataFile("", first, first + count, count, 0, kinds, sum(late), min(batch.starts), max(batch.ends))
+    return PlacedRecords(records, after, file)
 
 
 def _is_interval(start: int, end: int) -> bool:

@@ -1,8 +1,8 @@
-"""Which event IRIs the log already holds, exactly, without keeping them in memory.
+"""The set of event IRIs that a log holds, exact, without all of them in memory.
 
-The lake keeps sorted runs of (64-bit hash of the IRI, offset) as memory-mapped files, each for a range of offsets. A
-hash that hits is only a suspicion: the IRI at that offset is read and compared. Runs are derived from the log, so a
-lost one is built again, and two processes that write the same one write the same bytes.
+It is stored as sorted runs of (64-bit hash of the IRI, offset) in memory-mapped files, each for a range of offsets. If
+a hash occurs, the IRI at that offset is read and compared. A lost run is rebuilt from the log, and two processes that
+write the same run write the same bytes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Offsets = npt.NDArray[np.int64]
 
 MAGIC = b"motetid1"
 _HASH = np.dtype("<u8")
-TAIL_IDS = 65_536  # ids kept in memory before they become a run
+TAIL_IDS = 65_536  # ids in memory before they are written as a run
 TAIL_SEGMENTS = 1_024  # segments a newly opened lake may have to read before its first append
 NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
-MAX_MERGED_IDS = 1 << 24  # ids; larger runs are left alone, so that a merge stays below a few seconds
+MAX_MERGED_IDS = 1 << 24  # larger runs are not merged, so that a merge takes at most a few seconds
 
 
 def hash_ids(ids: list[str]) -> Hashes:
-    """Stable 64-bit hashes. Publishers choose IRIs, so a hash whose collisions are easy to find would not do."""
+    """Stable 64-bit hashes. Publishers choose the IRIs, so collisions must be hard to find."""
     digests = b"".join([blake2b(iri.encode(), digest_size=8).digest() for iri in ids])
     return np.frombuffer(digests, _HASH).astype(np.uint64, copy=False)
 
@@ -49,12 +49,12 @@ class HashRun:
 
     def may_hold(self, hashes: Hashes) -> bool:
         """Whether one of a few hashes occurs here."""
-        places = self.hashes.searchsorted(hashes).tolist()
-        found = [self.hashes.item(place) for place in places if place < len(self.hashes)]
-        return not set(found).isdisjoint(hashes.tolist())
+        indexes = self.hashes.searchsorted(hashes).tolist()
+        neighbours = [self.hashes.item(index) for index in indexes if index < len(self.hashes)]
+        return not set(neighbours).isdisjoint(hashes.tolist())
 
     def possible_duplicates(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
-        """For each hash that occurs here: its position in ``hashes``, and an offset; one pair per entry."""
+        """Indexes into ``hashes`` of those that occur here, and the offsets of the entries; one pair per entry."""
         low = np.searchsorted(self.hashes, hashes)
         hits = np.flatnonzero(low < len(self.hashes))
         hits = hits[self.hashes[low[hits]] == hashes[hits]]
@@ -67,7 +67,7 @@ class HashRun:
 
 @dataclass
 class _Tail:
-    """The newest ids, not yet in a run: few enough to be kept as they are."""
+    """The newest ids, which are not in a run yet."""
 
     first: int = 0
     stop: int = 0
@@ -79,7 +79,7 @@ class _Tail:
 
 
 class EventIds:
-    """The event IRIs of one lake, as far as this process has followed it."""
+    """The event IRIs of one lake, as far as this process has read it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._store = snapshot.store
@@ -88,7 +88,7 @@ class EventIds:
         self._tail = _Tail(at, at)
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Take in the events that were committed since."""
+        """Add the events committed since the last call."""
         if self._tail.stop == snapshot.next_offset:
             return
         for segment in snapshot.overlapping(self._tail.stop, snapshot.next_offset):
@@ -107,55 +107,55 @@ class EventIds:
             self._flush_tail()
 
     def add(self, ids: list[str], hashes: Hashes, first: int) -> None:
-        """Take in events this process has just committed at offsets from ``first`` on."""
+        """Add events that this process has just committed at offsets from ``first`` on."""
         self._add(ids, hashes, np.arange(first, first + len(ids)))
         self._tail.stop = first + len(ids)
         self._tail.segments += 1
         self._flush_tail()
 
     def holds_none(self, ids: list[str], hashes: Hashes) -> bool:
-        """Whether a few ids are new for certain; ``follow`` must have seen the snapshot they shall follow."""
+        """Whether a few ids are certainly new; `follow` must have read the snapshot before them."""
         return self._tail.ids.isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
 
     def existing(self, ids: list[str], hashes: Hashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-        """Which of the ids the log holds; ``follow`` must have seen the snapshot."""
+        """Whether the log holds each of the ids; `follow` must have read the snapshot."""
         tail = self._tail.ids
-        found = np.fromiter((iri in tail for iri in ids), bool, len(ids))
-        order = np.argsort(hashes)  # neighbours in a run are then asked for together
+        exists = np.fromiter((iri in tail for iri in ids), bool, len(ids))
+        order = np.argsort(hashes)  # so that neighbours in a run are looked up together
         for run in self._runs:
-            suspects, offsets = run.possible_duplicates(hashes[order])
+            candidates, offsets = run.possible_duplicates(hashes[order])
             if not len(offsets):
                 continue
             by_offset = np.argsort(offsets)
-            suspects = order[suspects][by_offset]
-            held = snapshot.ids_at(offsets[by_offset])
-            asked = pa.array([ids[suspect] for suspect in suspects], pa.string())
-            found[suspects[pc.equal(held, asked).to_numpy(zero_copy_only=False)]] = True
-        return found
+            candidates = order[candidates][by_offset]
+            stored = snapshot.ids_at(offsets[by_offset])
+            requested = pa.array([ids[index] for index in candidates], pa.string())
+            exists[candidates[pc.equal(stored, requested).to_numpy(zero_copy_only=False)]] = True
+        return exists
 
     def _add(self, ids: list[str], hashes: Hashes, offsets: Offsets) -> None:
         if len(ids) < TAIL_IDS:
-            self._tail.ids.update(ids)  # a larger batch becomes a run at once, so its set would be thrown away
+            self._tail.ids.update(ids)  # a larger batch becomes a run at once and needs no set
         self._tail.count += len(hashes)
         self._tail.hashes.append(hashes)
         self._tail.offsets.append(offsets)
 
     def _flush_tail(self) -> None:
-        """Turn a tail that has grown into a run, merged with the earlier runs that are not much larger."""
+        """Write the tail as a run once it is large, merged with the earlier runs that are not much larger."""
         tail = self._tail
         if tail.count < TAIL_IDS and tail.segments < TAIL_SEGMENTS:
             return
         merged = _sorted_run(tail.first, tail.stop, [NO_HASHES, *tail.hashes], [NO_OFFSETS, *tail.offsets])
-        old = []
+        merged_runs = []
         while self._runs and len(self._runs[-1].hashes) <= min(2 * len(merged.hashes), MAX_MERGED_IDS):
-            old.append(self._runs.pop())
-            merged = _merge(old[-1], merged)
+            merged_runs.append(self._runs.pop())
+            merged = _merge(merged_runs[-1], merged)
         self._runs.append(merged)
         self._tail = _Tail(tail.stop, tail.stop)
-        with suppress(LakeError):  # derived: without the file, the next process reads the segments instead
+        with suppress(LakeError):  # without the file, the next process reads the segments instead
             self._store.put(run_name(merged.first, merged.stop), _to_bytes(merged))
-            self._runs[-1] = _load(self._store, merged.first, merged.stop) or merged  # mapped, not held
-            for run in old:
+            self._runs[-1] = _load(self._store, merged.first, merged.stop) or merged  # memory-mapped
+            for run in merged_runs:
                 self._store.delete(run_name(run.first, run.stop))
 
 
@@ -164,10 +164,10 @@ def run_name(first: int, stop: int) -> str:
 
 
 def load_runs(store: Store, next_offset: int) -> list[HashRun]:
-    """Runs on disk that follow one another from offset 0, the longest first where there is a choice."""
+    """Runs on disk that cover the offsets from 0 on without gaps; of several with the same start the longest."""
     runs: list[HashRun] = []
-    spans = [span for name in store.names("ids") if (span := _span(name))]
-    for first, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
+    ranges = [offsets for name in store.names("ids") if (offsets := _offset_range(name))]
+    for first, stop in sorted(ranges, key=lambda offsets: (offsets[0], -offsets[1])):
         if first == (runs[-1].stop if runs else 0) and stop <= next_offset:
             run = _load(store, first, stop)
             if run is not None:
@@ -175,22 +175,22 @@ def load_runs(store: Store, next_offset: int) -> list[HashRun]:
     return runs
 
 
-def _span(name: str) -> tuple[int, int] | None:
+def _offset_range(name: str) -> tuple[int, int] | None:
     first, _, stop = name.removeprefix("ids/").removesuffix(".run").partition("-")
     return (int(first), int(stop)) if first.isdigit() and stop.isdigit() else None
 
 
 def _load(store: Store, first: int, stop: int) -> HashRun | None:
-    """The run of this name, or None when it has just been merged into another or is damaged."""
+    """The run of an offset range; None if it has been merged into another one or is damaged."""
     try:
-        words = np.memmap(store.path(run_name(first, stop)), dtype="<u8", mode="r")
+        content = np.memmap(store.path(run_name(first, stop)), dtype="<u8", mode="r")
     except (OSError, ValueError):
         return None
-    if len(words) < 2 or words[:1].tobytes() != MAGIC or len(words) != 2 + 2 * int(words[1]):
+    if len(content) < 2 or content[:1].tobytes() != MAGIC or len(content) != 2 + 2 * int(content[1]):
         return None
-    count = int(words[1])
-    plain = np.asarray(words)  # still mapped; its slices cost less than those of a memmap
-    return HashRun(first, stop, plain[2 : 2 + count], plain[2 + count :].view("<i8"))
+    count = int(content[1])
+    values = np.asarray(content)  # still memory-mapped; its slices cost less than those of a memmap
+    return HashRun(first, stop, values[2 : 2 + count], values[2 + count :].view("<i8"))
 
 
 def _to_bytes(run: HashRun) -> bytes:
@@ -203,6 +203,6 @@ def _merge(left: HashRun, right: HashRun) -> HashRun:
 
 
 def _sorted_run(first: int, stop: int, hashes: list[Hashes], offsets: list[Offsets]) -> HashRun:
-    together = np.concatenate(hashes)
-    order = np.argsort(together, kind="stable")
-    return HashRun(first, stop, together[order], np.concatenate(offsets)[order])
+    unsorted = np.concatenate(hashes)
+    order = np.argsort(unsorted, kind="stable")
+    return HashRun(first, stop, unsorted[order], np.concatenate(offsets)[order])

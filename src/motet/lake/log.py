@@ -1,6 +1,6 @@
-"""The lake as its users see it: append records durably, read snapshots, keep house.
+"""The lake: append records durably, read snapshots, store notifications and progress, compact and check.
 
-Everything here is thin: each method is one call into the module that answers its question.
+Most methods are one call into the module that does the work.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ UNLIMITED: Final = None
 DEFAULT_LATENESS = 60_000_000
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
 MAX_LISTED_DUPLICATES = 10
-INLINE_ROWS = 4_096  # so that nobody measures or copies a large batch to find out that it is large
+INLINE_ROWS = 4_096  # a larger batch is not inline, whatever its size in bytes: it need not be measured
 FOLDERS = {
     "manifest", "segments", "ids", "notifications", "consumers", "sources", "dead-letter", "tmp", "commit.lock",
 }  # fmt: skip
@@ -58,20 +58,20 @@ Indexes = Sequence[int] | npt.NDArray[np.int64]
 
 
 class Lateness(Enum):
-    """Ask for no lateness in particular: the lake's own, or the default for a new lake."""
+    """The lateness of the lake that is opened, or the default for a new one."""
 
     AS_IS = "as is"
 
 
 class Receipt(NamedTuple):
-    """What became of a batch of events."""
+    """The result of appending the events of one request."""
 
-    first: int | None  # offset of the first one accepted; None when there was none
+    first: int | None  # offset of the first accepted event; None if there is none
     last: int | None
     accepted: int
     duplicates: int
     late: int
-    duplicate_ids: tuple[str, ...] = ()  # the first few
+    duplicate_ids: tuple[str, ...] = ()  # at most MAX_LISTED_DUPLICATES
 
 
 class AppendRequest:
@@ -89,7 +89,7 @@ class AppendRequest:
 
 
 class CommitResult(NamedTuple):
-    """What became of some offers, and the records they are now: none when all events were known."""
+    """The receipts of the requests of one commit, and its records: none if the log held all events."""
 
     receipts: list[Receipt]
     records: CommittedRecords
@@ -122,57 +122,57 @@ class Lake:
         lateness: int | Literal[Lateness.AS_IS] | None = Lateness.AS_IS,
         durable: bool = True,
     ) -> Lake:
-        """Open the lake in a directory, making it when there is none; lateness is in microseconds.
+        """Open the lake in a directory; it is created if there is none. The lateness is in microseconds.
 
-        When not ``durable``, appending does not wait for the disk: what was acknowledged survives the death of the
-        process, but perhaps not that of the machine.
+        If not ``durable``, appending does not sync the disk: acknowledged records survive a crash of the process, but
+        perhaps not one of the machine.
         """
         store = Store(Path(path), durable)
         settings = store.find(SETTINGS)
         if settings is None:
             settings = _create(store, create, lateness)
-        kept = _stored_lateness(store, settings)
-        if lateness not in (Lateness.AS_IS, kept):
+        stored = _stored_lateness(store, settings)
+        if lateness not in (Lateness.AS_IS, stored):
             raise UsageError(
-                f"{store.root} allows a lateness of {_lateness_text(kept)}, not {_lateness_text(lateness)}",
-                advice="Lateness is fixed when a lake is made: leave it out, or use another directory.",
+                f"{store.root} has a lateness of {_lateness_text(stored)}, not {_lateness_text(lateness)}",
+                advice="Lateness is fixed when a lake is created: leave it out, or use another directory.",
             )
-        return cls(store, kept)
+        return cls(store, stored)
 
     def append(self, events: EventInput, *, now: int) -> Receipt:
-        """Append events, all or none; durable when it returns. IRIs the log already holds are left out.
+        """Append events, all or none; durable when it returns. Events whose IRI the log holds are left out.
 
-        ``now``, in microseconds, becomes the time of events that have none.
+        ``now``, in microseconds, is the time of events that state none.
         """
         return self.append_group([AppendRequest(events, now)]).receipts[0]
 
     def append_group(self, requests: Sequence[AppendRequest]) -> CommitResult:
-        """Append the events of several requests in one commit; each gets a receipt as if it had come alone."""
-        ids = requests[0].ids if len(requests) == 1 else [id_ for offer in requests for id_ in offer.ids]
+        """Append the events of several requests in one commit, with a receipt for each request."""
+        ids = requests[0].ids if len(requests) == 1 else [id_ for request in requests for id_ in request.ids]
         hashes = hash_ids(ids)
-        fresh: Indexes = ()
+        accepted: Indexes = ()
         placed: PlacedRecords | None = None
 
         def propose(newest: Snapshot) -> Commit | None:
-            nonlocal fresh, placed
-            fresh = _new_indexes(self._current_ids(newest), ids, hashes, newest)
-            placed = self._place_requests(requests, fresh, newest) if len(fresh) else None
+            nonlocal accepted, placed
+            accepted = _new_indexes(self._current_ids(newest), ids, hashes, newest)
+            placed = self._place_requests(requests, accepted, newest) if len(accepted) else None
             return self._append_commit(newest, placed) if placed else None
 
-        with self._manifest.writing:  # no other thread may follow the log between the commit and the note of it
-            hopeful = all(offer.small is not None for offer in requests)
-            after = self._manifest.commit(propose, optimistic=hopeful) if ids else None
+        with self._manifest.writing:  # no other thread may read the log between the commit and the update of the ids
+            is_small = all(request.small is not None for request in requests)
+            after = self._manifest.commit(propose, optimistic=is_small) if ids else None
             if after is not None and self._ids is not None:
-                whole = len(fresh) == len(ids)
-                new, codes = (ids, hashes) if whole else ([ids[place] for place in fresh], hashes[np.asarray(fresh)])
-                self._ids.add(new, codes, after.segments[-1].first)
-        return CommitResult(_receipts(requests, fresh, placed), placed.records if placed else [], after)
+                if len(accepted) < len(ids):
+                    ids, hashes = [ids[index] for index in accepted], hashes[np.asarray(accepted)]
+                self._ids.add(ids, hashes, after.segments[-1].first)
+        return CommitResult(_receipts(requests, accepted, placed), placed.records if placed else [], after)
 
     def append_controls(self, records: Sequence[ControlRecord]) -> int:
         """Append control records, at least one, in one commit; returns the offset of the first."""
-        draft = uncommitted_controls(records)
-        after = self._manifest.commit(lambda newest: self._append_commit(newest, self._place(draft, newest)))
-        return self._offset_of(after, draft.num_rows)
+        uncommitted = uncommitted_controls(records)
+        after = self._manifest.commit(lambda newest: self._append_commit(newest, self._place(uncommitted, newest)))
+        return self._offset_of(after, uncommitted.num_rows)
 
     def tick(self, instant: int) -> int:
         """Move the frontier to an instant: events that end before it are late from now on."""
@@ -197,13 +197,13 @@ class Lake:
         return self.append_controls(changes)
 
     def retract(self, event_id: str) -> int:
-        """Hide an event from queries and later subscriptions. Its IRI stays taken."""
-        draft = uncommitted_controls([Retraction(event_id)])
+        """Hide an event from queries and later subscriptions. The log still holds its IRI."""
+        uncommitted = uncommitted_controls([Retraction(event_id)])
 
         def propose(newest: Snapshot) -> Commit:
             if not self._current_ids(newest).existing([event_id], hash_ids([event_id]), newest).any():
                 raise UsageError(f"no event <{event_id}> is in {self.store.root}", advice="Check the event's IRI.")
-            return self._append_commit(newest, self._place(draft, newest))
+            return self._append_commit(newest, self._place(uncommitted, newest))
 
         return self._offset_of(self._manifest.commit(propose), 1)
 
@@ -212,7 +212,7 @@ class Lake:
         return self._manifest.snapshot()
 
     def cached_snapshot(self) -> Snapshot:
-        """The newest version this process has heard of, without looking for newer ones."""
+        """The newest version that this process has read, without a look for newer ones."""
         return self._manifest.cached_snapshot
 
     def compact(
@@ -226,16 +226,16 @@ class Lake:
         return maintenance.vacuum(self.store, self._manifest, older_than, _now(now))
 
     def commit_notifications(self, batch: pa.RecordBatch | pa.Table, first: int, stop: int) -> bool:
-        """Commit the notifications of the records ``[first, stop)``; False when another has done that range."""
+        """Commit the notifications of the records ``[first, stop)``; False if another process has done that range."""
         written = [self.write_notifications(batch)] if batch.num_rows else []
         return self.commit_notification_files(written, first, stop)
 
     def write_notifications(self, batch: pa.RecordBatch | pa.Table) -> DataFile:
-        """Write notifications, at least one, for a later `commit_notification_files`; any process may do it."""
+        """Write notifications, at least one, to a file for `commit_notification_files`, perhaps by another process."""
         return notifications.write_table(self.store, batch, self.snapshot().version)
 
     def commit_notification_files(self, files: Sequence[DataFile], first: int, stop: int) -> bool:
-        """Commit files of notifications as those of the records ``[first, stop)``; False as above."""
+        """As `commit_notifications`, for files that are already written."""
         return notifications.commit_tables(self.store, self._manifest, files, first, stop)
 
     def notifications(self, first_offset: int = 0) -> Iterator[pa.RecordBatch]:
@@ -247,69 +247,69 @@ class Lake:
         return progress.read_cursor(self.store, consumer)
 
     def put_state(self, offset: int, data: bytes) -> None:
-        """Keep what an engine remembers that has read all records below an offset."""
+        """Store the state snapshot of an engine that has processed all records below an offset."""
         write_state(self.store, offset, data)
 
     def state_snapshots(self, stop: int) -> Iterator[tuple[int, bytes]]:
-        """What engines remembered at or below an offset, the newest first."""
+        """The stored state snapshots at or below an offset, the newest first."""
         return read_states(self.store, stop)
 
-    def cursors(self, names: Iterable[str]) -> dict[str, int]:
+    def cursors(self, consumers: Iterable[str]) -> dict[str, int]:
         """The cursors of several consumers."""
-        return progress.read_cursors(self.store, names)
+        return progress.read_cursors(self.store, consumers)
 
     def advance_cursor(self, consumer: str, offset: int) -> None:
-        """Remember that the consumer has everything below this offset."""
+        """Move a consumer's cursor to an offset: it has everything below."""
         progress.advance_cursor(self.store, consumer, offset)
 
     def advance_cursors(self, offsets: Mapping[str, int]) -> None:
-        """Remember as much about several consumers, in one write; a cursor that is farther stays."""
+        """Move the cursors of several consumers in one write; a cursor that is farther stays."""
         self._cursor_file.advance(offsets)
 
     def statistics(self) -> dict[str, object]:
-        """Counts and extents, for people."""
+        """Counts and extents of the newest version."""
         return {"lateness": self.lateness, **self.snapshot().statistics()}
 
     def check(self) -> list[str]:
-        """Read everything, and say what contradicts what; empty when the lake is sound."""
+        """Read every file and return the contradictions found, as texts; empty for a sound lake."""
         return maintenance.find_problems(self.snapshot(), self.lateness)
 
     def _current_ids(self, newest: Snapshot) -> EventIds:
-        known, self._ids = self._ids, None  # one that fails halfway is of no use any more
-        known = EventIds(newest) if known is None else known
-        known.follow(newest)
-        self._ids = known
-        return known
+        event_ids, self._ids = self._ids, None  # dropped if following fails halfway
+        event_ids = EventIds(newest) if event_ids is None else event_ids
+        event_ids.follow(newest)
+        self._ids = event_ids
+        return event_ids
 
-    def _place_requests(self, offers: Sequence[AppendRequest], fresh: Indexes, newest: Snapshot) -> PlacedRecords:
-        whole = len(fresh) == sum(len(offer.ids) for offer in offers)
-        if len(offers) == 1 and offers[0].small is not None and whole:
-            return place_small(offers[0].small, newest.next_offset, newest.frontier, self.lateness)
-        drafts = pa.concat_tables([offer.uncommitted for offer in offers])
-        return self._place(drafts if whole else drafts.take(pa.array(fresh)), newest)
+    def _place_requests(self, requests: Sequence[AppendRequest], accepted: Indexes, newest: Snapshot) -> PlacedRecords:
+        are_all_accepted = len(accepted) == sum(len(request.ids) for request in requests)
+        if len(requests) == 1 and requests[0].small is not None and are_all_accepted:
+            return place_small(requests[0].small, newest.next_offset, newest.frontier, self.lateness)
+        uncommitted = pa.concat_tables([request.uncommitted for request in requests])
+        return self._place(uncommitted if are_all_accepted else uncommitted.take(pa.array(accepted)), newest)
 
-    def _place(self, draft: pa.Table, newest: Snapshot) -> PlacedRecords:
-        records, frontier = assign_offsets(draft, newest.next_offset, newest.frontier, self.lateness)
+    def _place(self, uncommitted: pa.Table, newest: Snapshot) -> PlacedRecords:
+        records, frontier = assign_offsets(uncommitted, newest.next_offset, newest.frontier, self.lateness)
         return PlacedRecords(records, frontier, describe_segment("", 0, records))
 
     def _append_commit(self, newest: Snapshot, placed: PlacedRecords) -> Commit:
-        """The commit that appends these records to the newest version; many are in a durable segment already."""
-        records, frontier, described = placed
+        """The commit that appends these records to the newest version; a large batch is first written to a segment."""
+        records, frontier, file = placed
         body = _inline(records)
         if body is not None:
-            named = described._replace(name=commit_name(newest.version + 1), size=len(body))
+            named = file._replace(name=commit_name(newest.version + 1), size=len(body))
             return Commit(frontier, newest.notifications_end, add=(named,), records=body)
         name = new_name("segments", newest.next_offset, newest.version + 1)
         size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(record_batches(records), RECORDS)])
-        return Commit(frontier, newest.notifications_end, add=(described._replace(name=name, size=size),))
+        return Commit(frontier, newest.notifications_end, add=(file._replace(name=name, size=size),))
 
     def _offset_of(self, after: Snapshot | None, rows: int) -> int:
-        assert after is not None, "a control record is always proposed"
+        assert after is not None, "control records are always accepted"
         return after.next_offset - rows
 
 
 def _inline(records: CommittedRecords) -> bytes | memoryview | None:
-    """The bytes of records that are few enough to stand in their commit."""
+    """The bytes of records that are small enough to be inline in their commit; None for others."""
     if isinstance(records, pa.Table):
         if records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
             return None
@@ -320,63 +320,60 @@ def _inline(records: CommittedRecords) -> bytes | memoryview | None:
     return body if len(body) <= INLINE_BYTES else None
 
 
-def _new_indexes(known: EventIds, ids: list[str], hashes: Hashes, newest: Snapshot) -> Indexes:
-    """The places of the ids that neither the log holds nor stand earlier in the list."""
-    distinct = len(set(ids)) == len(ids)
-    if distinct and len(ids) <= SMALL_BATCH and known.holds_none(ids, hashes):
+def _new_indexes(event_ids: EventIds, ids: list[str], hashes: Hashes, newest: Snapshot) -> Indexes:
+    """The indexes of the ids that the log does not hold, each id once."""
+    are_distinct = len(set(ids)) == len(ids)
+    if are_distinct and len(ids) <= SMALL_BATCH and event_ids.holds_none(ids, hashes):
         return range(len(ids))
-    fresh = ~known.existing(ids, hashes, newest)
-    return np.flatnonzero(fresh if distinct else fresh & first_of_each(ids))
+    is_new = ~event_ids.existing(ids, hashes, newest)
+    return np.flatnonzero(is_new if are_distinct else is_new & first_of_each(ids))
 
 
 def first_of_each(ids: list[str]) -> npt.NDArray[np.bool_]:
-    """Which ids did not stand earlier in the list.
+    """Whether each id occurs in the list for the first time.
 
     >>> first_of_each(["a", "b", "a"]).tolist()
     [True, True, False]
     """
-    found = np.zeros(len(ids), np.bool_)
+    is_first = np.zeros(len(ids), np.bool_)
     first: dict[str, int] = {}
-    for position, id_ in enumerate(ids):
-        found[first.setdefault(id_, position)] = True
-    return found
+    for index, id_ in enumerate(ids):
+        is_first[first.setdefault(id_, index)] = True
+    return is_first
 
 
-def _receipts(offers: Sequence[AppendRequest], fresh: Indexes, placed: PlacedRecords | None) -> list[Receipt]:
-    """What became of each offer; the records are the fresh events of all of them, in order."""
-    if len(offers) == 1:
+def _receipts(requests: Sequence[AppendRequest], accepted: Indexes, placed: PlacedRecords | None) -> list[Receipt]:
+    """The receipt of each request; the records are the accepted events of all requests, in order."""
+    if len(requests) == 1:
         first, late = (placed.file.first, placed.file.late) if placed else (0, 0)
-        return [_receipt(offers[0], fresh, first, late)]
-    places = np.asarray(fresh, np.int64)
-    flags = (
-        [flag for batch in record_batches(placed.records) for flag in batch.column("late").to_pylist()]
-        if placed
-        else []
-    )
-    found, begin, taken = [], 0, 0
-    for offer in offers:
-        stop = int(np.searchsorted(places, begin + len(offer.ids)))
-        first = placed.file.first + taken if placed else 0
-        found.append(_receipt(offer, places[taken:stop] - begin, first, sum(flags[taken:stop])))
-        begin, taken = begin + len(offer.ids), stop
-    return found
+        return [_receipt(requests[0], accepted, first, late)]
+    indexes = np.asarray(accepted, np.int64)
+    batches = record_batches(placed.records) if placed else []
+    late_flags = [flag for batch in batches for flag in batch.column("late").to_pylist()]
+    receipts, first_index, begin = [], 0, 0
+    for request in requests:
+        end = int(np.searchsorted(indexes, first_index + len(request.ids)))
+        first = placed.file.first + begin if placed else 0
+        receipts.append(_receipt(request, indexes[begin:end] - first_index, first, sum(late_flags[begin:end])))
+        first_index, begin = first_index + len(request.ids), end
+    return receipts
 
 
-def _receipt(offer: AppendRequest, fresh: Indexes, first: int, late: int) -> Receipt:
-    whole = len(fresh) == len(offer.ids)
-    dropped = [] if whole else [offer.ids[place] for place in np.setdiff1d(range(len(offer.ids)), fresh)]
-    shown = tuple(dropped[:MAX_LISTED_DUPLICATES])
-    if not len(fresh):
-        return Receipt(None, None, 0, len(dropped), 0, shown)
-    return Receipt(first, first + len(fresh) - 1, len(fresh), len(dropped), late, shown)
+def _receipt(request: AppendRequest, accepted: Indexes, first: int, late: int) -> Receipt:
+    are_all_accepted = len(accepted) == len(request.ids)
+    duplicates = () if are_all_accepted else np.setdiff1d(range(len(request.ids)), accepted)
+    listed = tuple(request.ids[index] for index in duplicates[:MAX_LISTED_DUPLICATES])
+    if not len(accepted):
+        return Receipt(None, None, 0, len(duplicates), 0, listed)
+    return Receipt(first, first + len(accepted) - 1, len(accepted), len(duplicates), late, listed)
 
 
 def _create(store: Store, create: bool, lateness: int | Lateness | None) -> bytes:
     if not create:
-        raise LakeError(f"{store.root} is not a lake", advice="Check the path, or make one by publishing into it.")
-    if strangers := [path.name for path in store.root.glob("[!.]*") if path.name not in FOLDERS]:
+        raise LakeError(f"{store.root} is not a lake", advice="Check the path, or create one by publishing into it.")
+    if unknown := [path.name for path in store.root.glob("[!.]*") if path.name not in FOLDERS]:
         raise LakeError(
-            f"{store.root} is not a lake: it holds {sorted(strangers)[0]!r}", advice="Use an empty or new directory."
+            f"{store.root} is not a lake: it holds {sorted(unknown)[0]!r}", advice="Use an empty or new directory."
         )
     chosen = DEFAULT_LATENESS if isinstance(lateness, Lateness) else lateness
     if chosen is not None and not 0 <= chosen <= END_OF_TIME - START_OF_TIME:
@@ -384,18 +381,18 @@ def _create(store: Store, create: bool, lateness: int | Lateness | None) -> byte
     store.make_root()
     settings = json.dumps({"format": FORMAT, "lateness": chosen}).encode()
     store.put_if_absent(SETTINGS, settings)
-    return store.find(SETTINGS) or settings  # another process may have come first
+    return store.find(SETTINGS) or settings  # another process may have created it in between
 
 
 def _stored_lateness(store: Store, settings: bytes) -> int | None:
-    place = store.path(SETTINGS)
+    path = store.path(SETTINGS)
     try:
-        kept = json.loads(settings)
-        version, lateness = int(kept["format"]), kept["lateness"]
+        fields = json.loads(settings)
+        version, lateness = int(fields["format"]), fields["lateness"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptLakeError(f"{place} is damaged: {error}", advice="Bring it back from a backup.") from error
+        raise CorruptLakeError(f"{path} is damaged: {error}", advice="Bring it back from a backup.") from error
     if version > FORMAT:
-        raise LakeError(f"{place} has format {version}, newer than {FORMAT}", advice="Install a newer Motet.")
+        raise LakeError(f"{path} has format {version}, newer than {FORMAT}", advice="Install a newer Motet.")
     return None if lateness is None else int(lateness)
 
 

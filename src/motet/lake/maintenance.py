@@ -1,7 +1,7 @@
-"""How many small files become few large ones, and how files nobody needs go away.
+"""Maintenance of a lake: compaction of small files, vacuum of unused ones, and a check of all files.
 
-Records keep their offsets, order and content; only the files change. A snapshot taken before goes on reading the old
-files until a vacuum whose grace period has passed removes them.
+Compaction keeps the offsets, order and content of records. Earlier snapshots still read the replaced files until a
+vacuum deletes them after a grace period.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCHEMAS = {"segments": RECORDS, "notifications": NOTIFICATIONS}
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """What a compaction did: so many files became so many, holding so many rows."""
+    """The numbers of files before and after a compaction, and of the rows in them."""
 
     before: int = 0
     after: int = 0
@@ -50,8 +50,8 @@ def compact(store: Store, manifest: Manifest, target_rows: int, target_bytes: in
 
 
 def plan(files: Sequence[DataFile], target_rows: int, target_bytes: int) -> list[list[DataFile]]:
-    """Neighbours that together stay within the target. A file larger than all that follow it in its group is left out,
-    so that a row is rewritten a logarithmic number of times, however often one compacts.
+    """Groups of neighbouring files that stay within the target. A file larger than all that follow it in its group is
+    left out, so that a row is rewritten a logarithmic number of times over many compactions.
 
     >>> sizes = [DataFile(str(n), n, n + 1, rows, rows) for n, rows in enumerate([50, 2, 2, 90])]
     >>> [[file.rows for file in group] for group in plan(sizes, 100, 100)]
@@ -79,7 +79,7 @@ def _without_giants(group: list[DataFile]) -> list[DataFile]:
 
 
 def vacuum(store: Store, manifest: Manifest, older_than: int, now: int) -> list[str]:
-    """Delete what was replaced, and what no commit ever took in, at least ``older_than`` microseconds ago."""
+    """Delete files that were replaced, or never added by a commit, at least ``older_than`` microseconds ago."""
     snapshot = manifest.snapshot()
     expired = {name for name, at in snapshot.replaced if now - at >= older_than}
     deleted = sorted(expired)
@@ -93,7 +93,7 @@ def vacuum(store: Store, manifest: Manifest, older_than: int, now: int) -> list[
 
 
 def _delete(store: Store, name: str) -> None:
-    """Remove a file; of a commit, which stays for ever, the records behind its line."""
+    """Delete a file; of a commit, which is never deleted, its inline records."""
     if is_inline(name):
         store.put(name, (store.find(name) or b"").partition(b"\n")[0])
     else:
@@ -107,24 +107,24 @@ def _merge(store: Store, folder: str, group: list[DataFile], version: int) -> Da
 
 
 def _checked(store: Store, group: list[DataFile], *, contiguous: bool) -> Iterator[pa.Table]:
-    """The rows of the files, never fewer or others than the manifest says: a merge must not make damage permanent."""
+    """The rows of the files, compared with the manifest: a merge must not make damage permanent."""
     for file in group:
-        seen = 0
+        count = 0
         for batch in read_rows(store, file.name, file.first, file.stop):
             offsets = batch.column("offset").to_numpy()
-            if contiguous and not np.array_equal(offsets, np.arange(len(offsets)) + file.first + seen):
+            if contiguous and not np.array_equal(offsets, np.arange(len(offsets)) + file.first + count):
                 break
-            seen += len(offsets)
+            count += len(offsets)
             yield pa.Table.from_batches([batch])
-        if seen != file.rows:
+        if count != file.rows:
             raise CorruptLakeError(
                 f"{store.path(file.name)} does not hold the {file.rows} rows the manifest says",
-                advice="Bring it back from a backup; nothing was changed.",
+                advice="Restore it from a backup; nothing was changed.",
             )
 
 
 def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataFile, now: int) -> bool:
-    """Commit the merged file in place of the group; False when another compaction has taken one of them."""
+    """Commit the merged file in place of the group; False if another compaction has replaced one of them."""
     names = tuple(file.name for file in group)
     current = merged
 
@@ -146,12 +146,12 @@ def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataF
 
 
 def _drop_deleted(newest: Snapshot, names: set[str]) -> Commit | None:
-    forget = tuple(name for name, _ in newest.replaced if name in names)
-    return Commit(newest.frontier, newest.notifications_end, deleted=forget) if forget else None
+    deleted = tuple(name for name, _ in newest.replaced if name in names)
+    return Commit(newest.frontier, newest.notifications_end, deleted=deleted) if deleted else None
 
 
 def _orphans(store: Store, snapshot: Snapshot) -> Iterator[str]:
-    """Files that no commit can ever take in."""
+    """Files that no commit can add any more."""
     live = {file.name for file in (*snapshot.segments, *snapshot.tables)} | {name for name, _ in snapshot.replaced}
     for folder in SCHEMAS:
         for name in store.names(folder):
@@ -165,12 +165,12 @@ def _age(store: Store, name: str, now: int) -> int:
 
 
 def find_problems(snapshot: Snapshot, lateness: int | None) -> list[str]:
-    """Everything that contradicts something else, in words; empty for a sound lake."""
-    return [*_history(snapshot), *_LogCheck(snapshot, lateness).problems(), *_tables(snapshot)]
+    """Contradictions between the files of a lake, as texts; empty for a sound lake."""
+    return [*_manifest_problems(snapshot), *_LogCheck(snapshot, lateness).problems(), *_table_problems(snapshot)]
 
 
 class _LogCheck:
-    """One pass over the records in offset order."""
+    """Checks the records of a snapshot in one pass, in offset order."""
 
     def __init__(self, snapshot: Snapshot, lateness: int | None) -> None:
         self.snapshot = snapshot
@@ -215,27 +215,27 @@ class _LogCheck:
         offsets = np.concatenate([np.empty(0, np.int64), *self.offsets])
         order = np.argsort(hashes, kind="stable")
         same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
-        for position in same:  # equal hashes are nearly always equal ids: few, in a sound lake
+        for position in same:  # equal hashes are nearly always equal ids: rare in a sound lake
             pair = np.sort(offsets[order[position : position + 2]])
             first, second = self.snapshot.ids_at(pair).to_pylist()
             if first == second:
-                yield f"event <{first}> stands at offset {pair[0]} and at {pair[1]}"
+                yield f"event <{first}> is at offset {pair[0]} and at {pair[1]}"
         for run in load_runs(self.snapshot.store, self.snapshot.next_offset):
             inside = order[(offsets[order] >= run.first) & (offsets[order] < run.stop)]
             if not (np.array_equal(run.hashes, hashes[inside]) and np.array_equal(run.offsets, offsets[inside])):
-                yield f"{run_name(run.first, run.stop)}: does not agree with the log; delete it to have it built again"
+                yield f"{run_name(run.first, run.stop)}: does not agree with the log; delete it and it is rebuilt"
 
 
-def _history(snapshot: Snapshot) -> Iterator[str]:
-    """The checkpoint this snapshot came from must agree with all commits, and no commit may be missing."""
+def _manifest_problems(snapshot: Snapshot) -> Iterator[str]:
+    """Compares the snapshot with all commits: none may be missing, and the checkpoint must agree with them."""
     replayed = catch_up(Snapshot(snapshot.store))
     if replayed.version < snapshot.version:
         yield f"manifest: commit {replayed.version + 1} of {snapshot.version} is missing"
     elif replayed.version == snapshot.version and replayed != snapshot:
-        yield "manifest/checkpoint.json: does not agree with the commits; delete it to have it made again"
+        yield "manifest/checkpoint.json: does not agree with the commits; delete it and it is rebuilt"
 
 
-def _tables(snapshot: Snapshot) -> Iterator[str]:
+def _table_problems(snapshot: Snapshot) -> Iterator[str]:
     for table in snapshot.tables:
         try:
             rows = pa.Table.from_batches(read_rows(snapshot.store, table.name, table.first, table.stop), NOTIFICATIONS)

@@ -1,9 +1,9 @@
-"""Which files are the lake: numbered commits, replayed to a snapshot.
+"""The manifest: numbered commits that add and replace data files, replayed to a snapshot.
 
-Commit *n* is a small file written put-if-absent, so exactly one writer makes it; the others read it and think again.
-Its first line is JSON; the records it appends may stand behind that line. Commits are never deleted: a number that
-could become free again would let a writer that slept for a week commit into the past. A checkpoint, derived and
-replaceable, spares opening from reading the whole history.
+Commit *n* is a small file written put-if-absent, so exactly one writer creates it; the others read it and try again
+with the next number. Its first line is JSON; inline records follow that line. Commits are never deleted: if a number
+became free, a writer that was suspended for a week could commit into the past. A manifest checkpoint, which can be
+rebuilt, saves reading all commits when a lake is opened.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from motet.model.errors import CorruptLakeError, LakeError
 
 CHECKPOINT = "manifest/checkpoint.json"
 CHECKPOINT_EVERY = 100
-# Written out, since for the commit of one event an encoder takes longer than anything but the disk.
+# JSON as format strings: for the commit of one event a JSON encoder would take longer than all but the disk.
 _LINE = '{"frontier":%s,"notified_to":%d,"remove":%s,"removed_at":%s,"forget":%s,"add":[%s]}'
 _FILE = '{"name":"%s","first":%d,"stop":%d,"rows":%d,"size":%d,"kinds":{%s},"late":%d,"start":%s,"end":%s}'
 
@@ -32,9 +32,9 @@ class Commit(NamedTuple):
     frontier: int | None  # after it
     notifications_end: int  # after it
     add: tuple[DataFile, ...] = ()
-    remove: tuple[str, ...] = ()  # replaced by what is added
+    remove: tuple[str, ...] = ()  # files that the added ones replace
     removed_at: int | None = None
-    deleted: tuple[str, ...] = ()  # replaced long ago, and deleted now
+    deleted: tuple[str, ...] = ()  # files replaced earlier that a vacuum has deleted
     records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
 
     def to_bytes(self) -> bytes:
@@ -53,12 +53,12 @@ class Commit(NamedTuple):
         return cls(fields["frontier"], fields["notified_to"], add, remove, fields["removed_at"], deleted)
 
 
-class CommitConflict(Exception):  # noqa: N818  (nothing is wrong)
-    """There is a version after the one a commit was to follow."""
+class CommitConflict(Exception):  # noqa: N818  (not an error: the commit is tried again)
+    """Another writer has taken the commit number."""
 
 
 class Manifest:
-    """The commits of one lake, and the newest snapshot this process knows. Threads may share it."""
+    """The commits of one lake, and the newest snapshot this process has read. Threads may share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -66,18 +66,18 @@ class Manifest:
         self.cached_snapshot = replay_from_checkpoint(store)
 
     def snapshot(self) -> Snapshot:
-        """The newest version: looks for the next commit numbers only."""
+        """The newest version: reads only the commits after the cached one."""
         newest = catch_up(self.cached_snapshot)
         if newest.version > self.cached_snapshot.version:
             self.cached_snapshot = newest
         return newest
 
     def commit(self, propose: Callable[[Snapshot], Commit | None], *, optimistic: bool = False) -> Snapshot | None:
-        """Make the next version from what ``propose`` says about the newest one; it is asked again when another
-        writer came first. None when it proposes nothing. A proposal that lost leaves files that a vacuum removes.
+        """Write the commit that ``propose`` returns for the newest version, and return the version after it.
 
-        Whoever is ``hopeful`` does not look first whether another writer came, nor wait for its turn: for proposals
-        that cost little and say nothing wrong of a version that is not the newest. If files of that are gone, it looks.
+        On a commit conflict ``propose`` is called again with the newer version; files it wrote before are removed by a
+        vacuum. If it returns None, nothing is committed. An ``optimistic`` commit is first tried on the cached version
+        and without the lock: for proposals that cost little and are right for any version whose files still exist.
         """
         with self.writing:
             if optimistic:
@@ -105,13 +105,13 @@ class Manifest:
         return after
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
-        """The larger the lake, the rarer, in powers of two: writing one costs as much as reading so many commits."""
+        """Write a checkpoint now and then; the larger the lake, the rarer, since it lists all files."""
         if snapshot.version % CHECKPOINT_EVERY:
             return
         size = len(snapshot.segments) + len(snapshot.tables)
         every = CHECKPOINT_EVERY << max((size // CHECKPOINT_EVERY).bit_length() - 1, 0)
         if snapshot.version % every == 0:
-            with suppress(LakeError):  # derived: the commit stands, and the next hundred will try again
+            with suppress(LakeError):  # it can be rebuilt: the commit is valid without it
                 self._store.put(CHECKPOINT, _to_checkpoint(snapshot))
 
 
@@ -120,16 +120,16 @@ def commit_name(version: int) -> str:
 
 
 def replay_from_checkpoint(store: Store) -> Snapshot:
-    """The newest snapshot, from the checkpoint when there is a good one, else from the first commit."""
+    """The newest snapshot, from the checkpoint if there is a valid one, else from the first commit."""
     data = store.find(CHECKPOINT)
     if data is not None:
-        with suppress(ValueError, KeyError, TypeError):  # derived: a damaged one costs time, nothing else
+        with suppress(ValueError, KeyError, TypeError):  # a damaged checkpoint costs time only
             return catch_up(_from_checkpoint(store, data))
     return catch_up(Snapshot(store))
 
 
 def catch_up(snapshot: Snapshot) -> Snapshot:
-    """The snapshot after every commit that follows it."""
+    """The snapshot after all commits that follow it."""
     commits: list[Commit] = []
     while True:
         name = commit_name(snapshot.version + len(commits) + 1)
@@ -140,7 +140,7 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
             commits.append(Commit.from_bytes(data))
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptLakeError(
-                f"{snapshot.store.path(name)} is not a whole commit: {error}", advice="Bring it back from a backup."
+                f"{snapshot.store.path(name)} is not a complete commit: {error}", advice="Restore it from a backup."
             ) from error
 
 
@@ -155,8 +155,8 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
     if commit.remove:
         replaced = (*replaced, *((name, commit.removed_at or 0) for name in commit.remove))
     if commit.deleted:
-        forgotten = set(commit.deleted)
-        replaced = tuple((name, at) for name, at in replaced if name not in forgotten)
+        deleted = set(commit.deleted)
+        replaced = tuple((name, at) for name, at in replaced if name not in deleted)
     return Snapshot(
         before.store,
         version,
@@ -170,10 +170,9 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
 
 def _changed(files: Sequence[DataFile], added: list[DataFile], removed: tuple[str, ...]) -> Sequence[DataFile]:
     if removed:
-        gone = set(removed)
-        return FileList(
-            sorted([*(file for file in files if file.name not in gone), *added], key=lambda file: file.first)
-        )
+        removed_names = set(removed)
+        remaining = (file for file in files if file.name not in removed_names)
+        return FileList(sorted([*remaining, *added], key=lambda file: file.first))
     if not added:
         return files
     return files.extended(added) if isinstance(files, FileList) else FileList([*files, *added])
@@ -184,7 +183,7 @@ def _check_next(store: Store, version: int, files: Sequence[DataFile], file: Dat
     if file.first != expected if contiguous else file.first < expected:
         raise CorruptLakeError(
             f"{store.path(commit_name(version))} adds offset {file.first} after {expected}",
-            advice="Files of different lakes may have been mixed: bring the manifest folder back from a backup.",
+            advice="Files of different lakes may have been mixed: restore the manifest folder from a backup.",
         )
 
 

@@ -1,6 +1,6 @@
-"""How derived notifications are kept: tables that cover ranges of log offsets, each range exactly once.
+"""The notification table of a lake: files that cover offset ranges of the log, each range committed once.
 
-Whoever derives may write the tables anywhere and commit them later: until then they are files nobody reads.
+Any process may write the files; they are read once a commit has added them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from motet.model.errors import UsageError
 
 
 def write_table(store: Store, notifications: pa.RecordBatch | pa.Table, version: int) -> DataFile:
-    """Write notifications, at least one, as a durable file that a commit after ``version`` may take in."""
+    """Write notifications, at least one, as a durable file that a commit after ``version`` may add."""
     table = _sorted(notifications)
     first, last = table["offset"][0].as_py(), table["offset"][-1].as_py()
     name = new_name("notifications", first, version + 1)
@@ -26,7 +26,7 @@ def write_table(store: Store, notifications: pa.RecordBatch | pa.Table, version:
 
 
 def commit_tables(store: Store, manifest: Manifest, tables: Sequence[DataFile], first: int, stop: int) -> bool:
-    """Commit what the records ``[first, stop)`` gave rise to; False when that range is not the next one any more."""
+    """Commit the notifications of the records ``[first, stop)``; False if that range is no longer the next one."""
     if first >= stop or any(not first <= table.first < table.stop <= stop for table in tables):
         raise UsageError(
             f"these notifications are not those of the records {first} to {stop}",
@@ -52,13 +52,13 @@ def commit_tables(store: Store, manifest: Manifest, tables: Sequence[DataFile], 
 
 
 def _named_for(store: Store, table: DataFile, version: int) -> DataFile | None:
-    """The file under a name that says which commit takes it in; None when it has been cleaned away meanwhile."""
+    """The file renamed for the commit that adds it; None if a vacuum has deleted it."""
     name = new_name("notifications", table.first, version)
     return table._replace(name=name) if store.rename(table.name, name) else None
 
 
 def _sorted(notifications: pa.RecordBatch | pa.Table) -> pa.Table:
-    """By offset, otherwise as given, since readers cut files by offset."""
+    """Sorted by offset, otherwise in the given order, since readers slice files by offset."""
     table = pa.Table.from_batches([notifications]) if isinstance(notifications, pa.RecordBatch) else notifications
     table = table.cast(NOTIFICATIONS)
     return table.take(pa.array(table["offset"].to_numpy().argsort(kind="stable")))

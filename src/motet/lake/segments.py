@@ -1,8 +1,7 @@
-"""How rows lie in files: writing Parquet in row groups of bounded size, reading a range of offsets back.
+"""Files of rows: writes Parquet in row groups of bounded size and reads offset ranges back.
 
-Works for records and for notifications, whose files both cover a range of log offsets. A few records are not worth a
-file of their own: they stand *inline*, behind the line of the commit that takes them in, until a compaction: very few
-as JSON, others as one Arrow batch.
+Serves records and notifications, whose files both cover a range of offsets. The records of a small append are *inline*:
+they follow the line of their commit until a compaction, as JSON or as one Arrow batch.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from motet.model.batches import RECORDS, RecordRow, record_batch
 from motet.model.errors import CorruptLakeError, LakeError
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
-SINGLE_THREAD_ROWS = 1_000  # handing so few to other threads takes longer than reading them
-INLINE_BYTES = 65_536  # records up to this size stand inline
+SINGLE_THREAD_ROWS = 1_000  # a file with at most so many rows is read by one thread
+INLINE_BYTES = 65_536  # records up to this size are inline
 INLINE_FOLDER = "manifest/"
 _JSON = json.JSONEncoder(separators=(",", ":"))
-_ROWS = b"["  # how JSON begins; columns, as Arrow writes them, begin with 0xFF
-_STATISTICS = ["offset", "kind", "start", "end"]  # what readers prune by; terms would only make the footers large
+_ROWS = b"["  # first byte of JSON; an Arrow batch begins with 0xFF
+_STATISTICS = ["offset", "kind", "start", "end"]  # columns that readers prune by; terms would only enlarge the footers
 
 
 def new_name(folder: str, first: int, version: int) -> str:
-    """A name nobody else uses, for a file that only the commit ``version`` may bring in.
+    """A unique name for a file that only the commit ``version`` may add.
 
-    The version is what makes orphans certain: once that commit exists without the file, nobody can bring it in.
+    The version tells orphans: once that commit exists without the file, no commit can add it.
     """
     return f"{folder}/{first:020}-{version:012}-{secrets.token_hex(4)}.parquet"
 
@@ -41,12 +40,12 @@ def version_in(name: str) -> int | None:
     >>> version_in("segments/00000000000000000007-000000000003-a1b2c3d4.parquet")
     3
     """
-    parts = name.rpartition("/")[2].split("-")
-    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
+    fields = name.rpartition("/")[2].split("-")
+    return int(fields[1]) if len(fields) == 3 and fields[1].isdigit() else None
 
 
 def is_inline(name: str) -> bool:
-    """Whether the rows stand in a commit."""
+    """Whether a file is a commit with inline records."""
     return name.startswith(INLINE_FOLDER)
 
 
@@ -60,7 +59,7 @@ def write_rows(store: Store, name: str, schema: pa.Schema, tables: Iterable[pa.T
 
 
 def inline_rows(records: Sequence[RecordRow]) -> bytes:
-    """A few records as they stand inline: JSON, which is written in a fraction of the time that columns take.
+    """The inline form of a few records: JSON, which takes a fraction of the time of an Arrow batch.
 
     >>> inline_rows([RecordRow(0, "tick", None, None, 5, None, False, None, ())])
     b'[[0,"tick",null,null,5,null,false,null,[]]]'
@@ -87,12 +86,14 @@ def read_rows(
         yield from _read_inline(store, name, first, stop, columns)
         return
     path = store.path(name)
-    wanted = None if columns is None else list(dict.fromkeys([*columns, "offset"]))
+    required = None if columns is None else list(dict.fromkeys([*columns, "offset"]))
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
-            groups = [n for n in range(file.num_row_groups) if _touches(file, n, first, stop, controls_only)]
+            groups = [
+                group for group in range(file.num_row_groups) if _touches(file, group, first, stop, controls_only)
+            ]
             threads = file.metadata.num_rows > SINGLE_THREAD_ROWS
-            for batch in file.iter_batches(row_groups=groups, columns=wanted, use_threads=threads) if groups else ():
+            for batch in file.iter_batches(row_groups=groups, columns=required, use_threads=threads) if groups else ():
                 cut = _cut(batch, first, stop)
                 if cut.num_rows:
                     yield cut if columns is None else cut.select(list(columns))
@@ -107,7 +108,7 @@ def _read_inline(
 ) -> Iterator[pa.RecordBatch]:
     _, _, body = (store.find(name) or b"").partition(b"\n")
     if not body:
-        raise LakeError(f"{store.path(name)} has no records any more", advice=_MISSING)
+        raise LakeError(f"{store.path(name)} has no inline records", advice=_MISSING)
     try:
         if body[:1] == _ROWS:
             batch = record_batch(map(_record, json.loads(body)))
@@ -123,9 +124,9 @@ def _read_inline(
 
 _MISSING = (
     "A vacuum may have removed it after a compaction: take a new snapshot, or vacuum with a longer grace period. "
-    "If `motet inspect --check` finds it missing too, bring it back from a backup."
+    "If `motet inspect --check` finds it missing too, restore it from a backup."
 )
-_UNREADABLE = "Bring the file back from a backup; `motet inspect --check` lists every file that is damaged."
+_UNREADABLE = "Restore the file from a backup; `motet inspect --check` lists every file that is damaged."
 
 
 def _touches(file: pq.ParquetFile, group: int, first: int, stop: int, controls_only: bool) -> bool:
@@ -148,22 +149,22 @@ def _cut(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows, re-cut into row groups: small tables are joined, large ones divided."""
-    waiting: list[pa.Table] = []
+    """The same rows as row groups: small tables are joined, large ones divided."""
+    pending: list[pa.Table] = []
     weight = 0
     for table in tables:
         rows = max(1, table.num_rows * GROUP_QUADS // max(_weight(table), 1))
         for start in range(0, table.num_rows, rows):
-            waiting.append(table.slice(start, rows))
-            weight += _weight(waiting[-1])
+            pending.append(table.slice(start, rows))
+            weight += _weight(pending[-1])
             if weight >= GROUP_QUADS // 2:
-                yield pa.concat_tables(waiting)
-                waiting, weight = [], 0
-    if waiting:
-        yield pa.concat_tables(waiting)
+                yield pa.concat_tables(pending)
+                pending, weight = [], 0
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def _weight(table: pa.Table) -> int:
-    """List elements and rows: what a row group's size follows."""
+    """The number of rows and list elements, by which row groups are divided."""
     lists = (column for column in table.columns if pa.types.is_list(column.type))
     return table.num_rows + sum(len(chunk.flatten()) for column in lists for chunk in column.chunks)

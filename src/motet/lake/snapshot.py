@@ -1,7 +1,7 @@
-"""What one version of the lake holds: an immutable list of files, and reading through it.
+"""Snapshots: one immutable version of a lake, its list of data files, and how its records are read.
 
-A snapshot stays true whatever is appended or compacted later, and can be sent to other processes. It does not look for
-newer versions: that is the manifest's work.
+A snapshot stays valid whatever is appended or compacted later, and can be sent to other processes. The manifest finds
+newer versions.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Snapshot(NamedTuple):
     version: int = 0
     segments: Sequence[DataFile] = ()  # contiguous, by offset
     tables: Sequence[DataFile] = ()  # of notifications, by offset
-    frontier: int | None = None  # in force for the next record
-    notifications_end: int = 0  # notifications are derived up to this offset
+    frontier: int | None = None  # after the last record
+    notifications_end: int = 0  # the notification table reaches this offset
     replaced: tuple[
         tuple[str, int], ...
     ] = ()  # files a compaction replaced, and when; old snapshots may still read them
@@ -93,20 +93,20 @@ class Snapshot(NamedTuple):
 
     def ids_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
         """The ids of the records at these offsets, which must be sorted."""
-        found = []
+        ids = []
         for segment in self.overlapping(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ():
             low, high = np.searchsorted(offsets, [segment.first, segment.stop])
             if low == high:
                 continue
-            wanted = offsets[low:high]
-            for batch in read_rows(self.store, segment.name, wanted[0], wanted[-1] + 1, ["offset", "id"]):
-                here = batch.column("offset").to_numpy()
-                inside = wanted[np.searchsorted(wanted, here[0]) : np.searchsorted(wanted, here[-1], side="right")]
-                found.append(batch.column("id").take(pa.array(inside - here[0])))
-        return pa.concat_arrays(found) if found else pa.array([], pa.string())
+            requested = offsets[low:high]
+            for batch in read_rows(self.store, segment.name, requested[0], requested[-1] + 1, ["offset", "id"]):
+                stored = batch.column("offset").to_numpy()
+                begin, end = np.searchsorted(requested, [stored[0], stored[-1] + 1])
+                ids.append(batch.column("id").take(pa.array(requested[begin:end] - stored[0])))
+        return pa.concat_arrays(ids) if ids else pa.array([], pa.string())
 
     def statistics(self) -> dict[str, object]:
-        """Counts and extents, for people."""
+        """Counts and extents."""
         kinds: Counter[str] = Counter()
         for segment in self.segments:
             kinds.update(segment.kinds)
@@ -133,7 +133,7 @@ class Snapshot(NamedTuple):
 
     def overlapping(self, first: int, stop: int) -> Sequence[DataFile]:
         """The segments that hold offsets of ``[first, stop)``, found by bisection: there may be thousands."""
-        if self.segments and self.segments[-1].first <= first < stop:  # asked for most often: what came last
+        if self.segments and self.segments[-1].first <= first < stop:  # the most frequent request: the newest records
             return self.segments[-1:] if first < self.segments[-1].stop else ()
         low = end = bisect_right(self.segments, first, key=attrgetter("stop"))
         while end < len(self.segments) and self.segments[end].first < stop:
@@ -156,11 +156,11 @@ class DataFile(NamedTuple):
 
 
 class FileList(Sequence[DataFile]):
-    """An immutable list of files. Lists that grew from one another share their elements, so growing costs little.
+    """An immutable list of data files. Extending one shares its elements, so that it costs little.
 
-    >>> one = Files([DataFile("a", 0, 1, 1, 9)])
-    >>> two = one.plus([DataFile("b", 1, 2, 1, 9)])
-    >>> len(one), len(two), two[1].name
+    >>> short = FileList([DataFile("a", 0, 1, 1, 9)])
+    >>> long = short.extended([DataFile("b", 1, 2, 1, 9)])
+    >>> len(short), len(long), long[1].name
     (1, 2, 'b')
     """
 
@@ -171,23 +171,23 @@ class FileList(Sequence[DataFile]):
         self._size = len(self._shared.files)
 
     def extended(self, more: Sequence[DataFile]) -> FileList:
-        """The list with more files behind it."""
-        found = FileList.__new__(FileList)
-        found._shared = self._shared.grown(self._size, more)
-        found._size = self._size + len(more)
-        return found
+        """The list with more files at its end."""
+        extended = FileList.__new__(FileList)
+        extended._shared = self._shared.grown(self._size, more)
+        extended._size = self._size + len(more)
+        return extended
 
     @overload
-    def __getitem__(self, place: int) -> DataFile: ...
+    def __getitem__(self, index: int) -> DataFile: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[DataFile, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[DataFile, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> DataFile | tuple[DataFile, ...]:
-        if isinstance(place, slice):
-            start, stop, step = place.indices(self._size)
+    def __getitem__(self, index: int | slice) -> DataFile | tuple[DataFile, ...]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._size)
             return tuple(self._shared.files[start : max(start, stop) : step])
-        return self._shared.files[range(self._size)[place]]
+        return self._shared.files[range(self._size)[index]]
 
     def __len__(self) -> int:
         return self._size
@@ -202,14 +202,14 @@ class FileList(Sequence[DataFile]):
 
 
 class _Shared:
-    """The elements of several lists, the longest of which may put more behind them."""
+    """The elements of several lists; the longest of them can be extended in place."""
 
     def __init__(self, files: list[DataFile]) -> None:
         self.files = files
         self._growing = threading.Lock()
 
     def grown(self, size: int, more: Sequence[DataFile]) -> _Shared:
-        """Elements of which the first ``size`` are the same, and then come these."""
+        """The first ``size`` elements, followed by more."""
         with self._growing:
             if size == len(self.files):
                 self.files.extend(more)
@@ -218,7 +218,7 @@ class _Shared:
 
 
 def describe_segment(name: str, size: int, records: pa.Table) -> DataFile:
-    """The manifest's words about a segment that holds these records."""
+    """The manifest's entry for a segment with these records."""
     offsets = records["offset"].to_numpy()
     kinds = records["kind"].value_counts()
     counts = {count["values"].as_py(): count["counts"].as_py() for count in kinds}
@@ -238,7 +238,7 @@ def describe_segment(name: str, size: int, records: pa.Table) -> DataFile:
 
 
 def describe_merged(name: str, size: int, files: Sequence[DataFile]) -> DataFile:
-    """The manifest's words about a file that holds what these files held."""
+    """The manifest's entry for a file that these files are merged into."""
     kinds: Counter[str] = Counter()
     for file in files:
         kinds.update(file.kinds)

@@ -1,7 +1,7 @@
-"""How bytes become durable: the one place of the lake that touches the disk.
+"""The files of a lake: durable writes, and the only module of the lake that accesses the disk.
 
-Names are paths inside the lake with forward slashes. Everything above needs only an atomic put-if-absent, so an object
-store with conditional puts can take this class's place. Not for what the bytes mean.
+Names are paths inside the lake with forward slashes. The other modules need only an atomic put-if-absent, so an object
+store with conditional puts could replace this class.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 
 from motet.model.errors import LakeError
 
-LOCK_PATIENCE = 30.0  # seconds; a writer that waited this long goes on without the courtesy lock
+LOCK_PATIENCE = 30.0  # seconds; after so long a writer continues without the lock, which is advisory
 SCRATCH = "tmp"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -27,11 +27,11 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 _ADVICE = {
-    errno.ENOSPC: "The disk is full: free some space and do it again. What was acknowledged before is safe.",
-    errno.EDQUOT: "The disk quota is used up: free some space and do it again. What was acknowledged before is safe.",
+    errno.ENOSPC: "The disk is full: free some space and try again. What was acknowledged before is safe.",
+    errno.EDQUOT: "The disk quota is used up: free some space and try again. What was acknowledged before is safe.",
     errno.EACCES: "Check who owns the lake's directory and its permissions.",
     errno.EPERM: "Check the directory's permissions, and that its file system has hard links.",
-    errno.ENOENT: "Part of the lake's directory is gone: check the path, or bring the directory back from a backup.",
+    errno.ENOENT: "Part of the lake's directory is gone: check the path, or restore the directory from a backup.",
     errno.ENOTDIR: "A lake is a directory: check the path.",
     errno.EROFS: "The file system is mounted read-only: a lake there can be read, not written.",
 }
@@ -39,51 +39,51 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Store:
-    """The files of one lake. It holds no state but its place, so it can be sent to other processes.
+    """The files of one lake. It has no state but the path, so it can be sent to other processes.
 
-    A store that is not ``durable`` leaves it to the operating system when bytes reach the disk: what was written
-    survives the death of the process, not that of the machine.
+    A store that is not ``durable`` does not sync the disk: what was written survives a crash of the process, but
+    perhaps not one of the machine.
     """
 
     root: Path
     durable: bool = True
 
     def __reduce__(self) -> tuple[type[Store], tuple[object, ...]]:
-        """To another process, which may have another working directory."""
+        """With the absolute path, since another process may have another working directory."""
         return Store, (self.root.absolute(), self.durable)
 
     def path(self, name: str) -> Path:
         return self.root / name
 
     def find(self, name: str) -> bytes | None:
-        """The content of a file, or None when there is none."""
+        """The content of a file; None if there is no such file."""
         try:
             handle = os.open(f"{self.root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # the usual answer to whoever looks for the next commit
+        except FileNotFoundError:  # the usual case when the next commit is looked for
             return None
         except OSError as error:
             raise _lake_error("read", self.path(name), error) from error
-        with _spoken("read", self.path(name)), os.fdopen(handle, "rb") as file:
+        with _as_lake_errors("read", self.path(name)), os.fdopen(handle, "rb") as file:
             return file.read()
 
     def names(self, folder: str) -> list[str]:
         """The files of a folder, sorted."""
-        with _spoken("list", self.path(folder)):
+        with _as_lake_errors("list", self.path(folder)):
             try:
                 return sorted(f"{folder}/{name}" for name in os.listdir(self.path(folder)))  # noqa: PTH208 names alone
             except FileNotFoundError:
                 return []
 
     def make_root(self) -> None:
-        with _spoken("create", self.root):
+        with _as_lake_errors("create", self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             self._sync_folder(self.root.absolute().parent)
 
     def put_if_absent(self, name: str, data: bytes) -> bool:
-        """Write a whole file under a name nobody has taken; False when somebody has. Durable when it returns."""
-        scratch, place = self._scratch(data), f"{self.root}/{name}"
+        """Write a whole file under a new name; False if the name exists. Durable when it returns."""
+        scratch, path = self._scratch(data), f"{self.root}/{name}"
         try:
-            self._in_folder(name, os.link, scratch, place)
+            self._in_folder(name, os.link, scratch, path)
             if self.durable:
                 self._sync_folder(self.path(name).parent)
         except FileExistsError:
@@ -95,21 +95,21 @@ class Store:
         return True
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a whole file, in place of the one that was there. Durable when it returns."""
-        scratch, place = self._scratch(data), self.path(name)
-        with _spoken("write", place):
+        """Write a whole file, in place of an earlier one. Durable when it returns."""
+        scratch, path = self._scratch(data), self.path(name)
+        with _as_lake_errors("write", path):
             try:
-                self._in_folder(name, os.replace, scratch, place)
+                self._in_folder(name, os.replace, scratch, path)
             except BaseException:
                 os.unlink(scratch)  # noqa: PTH108  (as above)
                 raise
-            self._sync_folder(place.parent)
+            self._sync_folder(path.parent)
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
-        """A new file to write to, durable when the block ends and gone when it fails."""
+        """A new file to write to, durable when the block ends and deleted when it fails."""
         path = self.path(name)
-        with _spoken("write", path):
+        with _as_lake_errors("write", path):
             self._make_folder(path.parent)
             try:
                 with path.open("xb") as file:
@@ -122,8 +122,8 @@ class Store:
                 raise
 
     def rename(self, old: str, new: str) -> bool:
-        """Give a file a new name; False when it is gone."""
-        with _spoken("rename", self.path(old)):
+        """Rename a file; False if it does not exist."""
+        with _as_lake_errors("rename", self.path(old)):
             try:
                 self.path(old).rename(self.path(new))
             except FileNotFoundError:
@@ -132,12 +132,12 @@ class Store:
             return True
 
     def delete(self, name: str) -> None:
-        with _spoken("delete", self.path(name)):
+        with _as_lake_errors("delete", self.path(name)):
             self.path(name).unlink(missing_ok=True)
 
     def modified(self, name: str) -> int | None:
-        """When a file was last written, in microseconds; None when it is gone."""
-        with _spoken("read", self.path(name)):
+        """The time a file was last written, in microseconds; None if it does not exist."""
+        with _as_lake_errors("read", self.path(name)):
             try:
                 return self.path(name).stat().st_mtime_ns // 1000
             except FileNotFoundError:
@@ -145,20 +145,20 @@ class Store:
 
     @contextmanager
     def lock(self, patience: float = LOCK_PATIENCE) -> Iterator[None]:
-        """Courtesy between writers: it saves work that would lose its commit. Nothing depends on having it."""
+        """An advisory lock between writers: it avoids commit conflicts, and correctness does not depend on it."""
         try:
             handle = os.open(f"{self.root}/commit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise _lake_error("lock", self.root, error) from error
         try:
-            _wait_for(handle, patience)
+            _acquire(handle, patience)
             yield
         finally:
-            os.close(handle)  # lets the lock go
+            os.close(handle)  # releases the lock
 
     def _scratch(self, data: bytes) -> str:
-        """A new file with these bytes, for a moment."""
-        name = f"{SCRATCH}/{random.getrandbits(64):016x}"  # no secret, only new; a fork seeds it anew
+        """A new temporary file with these bytes; its path."""
+        name = f"{SCRATCH}/{random.getrandbits(64):016x}"  # unique, not secret; reseeded after a fork
         path = f"{self.root}/{name}"
         try:
             handle = self._in_folder(name, os.open, path, _NEW, 0o666)
@@ -175,7 +175,7 @@ class Store:
         return path
 
     def _in_folder(self, name: str, action: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:
-        """Do something to a file of a folder, which is made when it turns out to be missing."""
+        """Call ``action``; if the folder of the file is missing, create it and call again."""
         try:
             return action(*args, **options)
         except FileNotFoundError:
@@ -204,8 +204,8 @@ class Store:
 
 
 @contextmanager
-def _spoken(action: str, path: Path) -> Iterator[None]:
-    """Turn what the operating system says into a LakeError with advice."""
+def _as_lake_errors(action: str, path: Path) -> Iterator[None]:
+    """Raise errors of the operating system as LakeErrors with advice."""
     try:
         yield
     except OSError as error:
@@ -214,7 +214,7 @@ def _spoken(action: str, path: Path) -> Iterator[None]:
 
 def _lake_error(action: str, path: Path, error: OSError) -> LakeError:
     reason = os.strerror(error.errno) if error.errno else str(error)
-    advice = _ADVICE.get(error.errno or 0, "Check the disk, then do it again; repeating a publication is harmless.")
+    advice = _ADVICE.get(error.errno or 0, "Check the disk, then try again; repeating a publication is harmless.")
     return LakeError(f"cannot {action} {path}: {reason}", advice=advice)
 
 
@@ -224,14 +224,14 @@ def _write_all(handle: int, data: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def _wait_for(handle: int, patience: float) -> None:
-    give_up = time.monotonic() + patience
-    while time.monotonic() < give_up:
+def _acquire(handle: int, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # held by another writer
             time.sleep(0.001)
-        except OSError:  # a file system without locks: go on without
+        except OSError:  # a file system without locks: continue without one
             return
         else:
             return

@@ -1,4 +1,4 @@
-"""What every other part speaks about: terms, intervals, events, notifications, errors.
+"""The data model: terms, times, batches of events and records, control records, the frontier, notifications, errors.
 
-No I/O here, and nothing that knows how events arrive or how they are matched.
+It does no I/O and knows neither how events arrive nor how they are matched.
 """

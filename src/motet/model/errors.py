@@ -1,17 +1,17 @@
 """Every error Motet raises.
 
-    MotetError                    something Motet says in its own words
+    MotetError                    an error that Motet raises on purpose
     ├── UsageError                the request itself is wrong; nothing was done (exit status 2)
     │   ├── SubscriptionError     a subscription's text, with line, column and a caret
     │   └── MissingExtraError     an extra of the package is not installed (an ImportError, too)
-    ├── DecodeError               one event or one stretch of input that cannot be taken
+    ├── DecodeError               one event or one part of the input that is rejected
     ├── LakeError                 a lake that cannot be read or written
     │   └── CorruptLakeError      a lake whose files contradict each other
-    ├── EngineError               the work failed while running
+    ├── EngineError               processing failed
     │   └── JavaError             no Java runtime that Spark can use
     └── LimitError                input larger, deeper or slower than the limits allow
 
-An error names the thing it is about and says what to do. The command line turns ``UsageError`` into exit status 2 and
+An error names the thing it concerns and says what to do. The command line turns ``UsageError`` into exit status 2 and
 every other ``MotetError`` into 1.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 
 class MotetError(Exception):
-    """Something Motet says in its own words, with advice."""
+    """An error that Motet raises on purpose, with advice."""
 
     def __init__(self, message: str, *, advice: str | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class UsageError(MotetError):
 
 
 class SubscriptionError(UsageError):
-    """A subscription's text is wrong at a place.
+    """A subscription's text is wrong at a position.
 
     >>> print(SubscriptionError("'ex' is not a declared prefix", text="EVENT a : ex:A", position=10))
     line 1, column 11: 'ex' is not a declared prefix
@@ -75,7 +75,7 @@ class MissingExtraError(UsageError, ImportError):
 
 
 class DecodeError(MotetError):
-    """One event, or one stretch of input, that cannot be taken. Codecs hand it on as a value."""
+    """One event, or one part of the input, that is rejected. Codecs return it as a value."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class DecodeError(MotetError):
         self.content = content
 
     def __str__(self) -> str:
-        place = [self.source or "input"]
-        place += [f"line {self.line}"] if self.line is not None else []
-        place += [f"column {self.column}"] if self.column is not None else []
+        position = [self.source or "input"]
+        position += [f"line {self.line}"] if self.line is not None else []
+        position += [f"column {self.column}"] if self.column is not None else []
         subject = f"event <{self.event}>: " if self.event else ""
-        text = f"{', '.join(place)}: {subject}{self.reason}"
+        text = f"{', '.join(position)}: {subject}{self.reason}"
         return f"{text}\n  {self.advice}" if self.advice else text
 
     def to_json(self) -> dict[str, object]:
-        """The dead-letter form: everything needed to mend the event and publish it again."""
-        names = ("source", "line", "column", "event", "reason", "advice", "content")
-        return {name: getattr(self, name) for name in names}
+        """The dead letter: what is needed to correct the event and publish it again."""
+        fields = ("source", "line", "column", "event", "reason", "advice", "content")
+        return {field: getattr(self, field) for field in fields}
 
 
 class LakeError(MotetError):
@@ -119,7 +119,7 @@ class CorruptLakeError(LakeError):
 
 
 class EngineError(MotetError):
-    """The work failed while running."""
+    """Processing failed."""
 
 
 class JavaError(EngineError):
@@ -133,5 +133,5 @@ class LimitError(MotetError):
 def _excerpt(line: str, column: int, width: int = 100) -> tuple[str, str]:
     """The part of a long line around the column, with the caret that belongs under it."""
     first = max(0, column - 1 - width // 2) if len(line) > width else 0
-    shown = "".join(" " if sign.isspace() else sign for sign in line[first : first + width])
-    return shown.rstrip(), " " * (column - 1 - first) + "^"
+    excerpt = "".join(" " if character.isspace() else character for character in line[first : first + width])
+    return excerpt.rstrip(), " " * (column - 1 - first) + "^"

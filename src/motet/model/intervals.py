@@ -94,31 +94,31 @@ SHARING: Relations = EVERY - {Relation.BEFORE, Relation.AFTER}  # the intervals 
 
 
 def inverses(relations: Relations) -> Relations:
-    """What b may be to a when a is one of these to b.
+    """The possible relations of b to a, given those of a to b.
 
-    >>> sorted(one.value for one in inverses(frozenset({Relation.BEFORE, Relation.DURING})))
+    >>> sorted(relation.value for relation in inverses(frozenset({Relation.BEFORE, Relation.DURING})))
     ['AFTER', 'INCLUDES']
     """
-    return frozenset(one.inverse for one in relations)
+    return frozenset(relation.inverse for relation in relations)
 
 
 @lru_cache(maxsize=4096)
 def compose(first: Relations, second: Relations) -> Relations:
-    """What a may be to c when a is one of ``first`` to b, and b one of ``second`` to c.
+    """The possible relations of a to c, given those of a to b and of b to c.
 
     >>> compose(frozenset({Relation.BEFORE}), frozenset({Relation.INCLUDES}))
     frozenset({<Relation.BEFORE: 'BEFORE'>})
     """
     table = _compositions()
-    return frozenset().union(*(table[one, other] for one, other in product(first, second)))
+    return frozenset().union(*(table[pair] for pair in product(first, second)))
 
 
 @lru_cache(maxsize=4096)
 def hull_relations(relations: Relations) -> tuple[Relations, Relations]:
-    """What the hull of a and b may be to a, and to b, when a is one of these to b.
+    """The possible relations of the hull of a and b to a, and to b, given those of a to b.
 
     >>> to_left, to_right = hull_relations(frozenset({Relation.BEFORE}))
-    >>> [one.value for one in to_left], [one.value for one in to_right]
+    >>> [relation.value for relation in to_left], [relation.value for relation in to_right]
     (['STARTED BY'], ['FINISHED BY'])
     """
     pairs = [(a, b, hull(a, b)) for a, b in _pairs(4) if relation(a, b) in relations]
@@ -143,49 +143,49 @@ def hull(a: Interval, b: Interval) -> Interval:
 
 
 def contradiction(network: Mapping[tuple[int, int], Relations]) -> tuple[int, int] | None:
-    """Two intervals between which no relation is left, by path consistency; None if the search finds none.
+    """Two intervals between which no relation is possible, by path consistency; None if there are none.
 
-    What is found is certain. Nothing found is no proof that intervals exist.
+    A contradiction is certain. Without one, intervals need not exist.
 
     >>> before = frozenset({Relation.BEFORE})
     >>> contradiction({(0, 1): before, (1, 2): before, (2, 0): before}) is None
     False
     """
-    known = _completed(network)
-    empty = next((pair for pair, relations in known.items() if not relations), None)
-    places = sorted({place for pair in network for place in pair})
+    possible = _completed(network)
+    empty = next((pair for pair, relations in possible.items() if not relations), None)
+    intervals = sorted({interval for pair in network for interval in pair})
     changed = empty is None
     while changed:
         changed = False
-        for a, b, c in permutations(places, 3):
-            narrowed = known[a, c] & compose(known[a, b], known[b, c])
-            if narrowed != known[a, c]:
-                known[a, c], known[c, a], changed = narrowed, inverses(narrowed), True
+        for a, b, c in permutations(intervals, 3):
+            narrowed = possible[a, c] & compose(possible[a, b], possible[b, c])
+            if narrowed != possible[a, c]:
+                possible[a, c], possible[c, a], changed = narrowed, inverses(narrowed), True
                 if not narrowed:
                     return a, c
     return empty
 
 
 def _completed(network: Mapping[tuple[int, int], Relations]) -> dict[tuple[int, int], Relations]:
-    """Every pair both ways; what is not in the network is open."""
-    known: dict[tuple[int, int], Relations] = {}
+    """The relations of every ordered pair; all relations for pairs that are not in the network."""
+    possible: dict[tuple[int, int], Relations] = {}
     for (a, b), relations in network.items():
-        known[a, b] = known.get((a, b), EVERY) & relations
-        known[b, a] = inverses(known[a, b]) & known.get((b, a), EVERY)
-        known[a, b] = inverses(known[b, a])
-    places = sorted({place for pair in network for place in pair})
-    return {pair: known.get(pair, EVERY) for pair in permutations(places, 2)}
+        possible[a, b] = possible.get((a, b), EVERY) & relations
+        possible[b, a] = inverses(possible[a, b]) & possible.get((b, a), EVERY)
+        possible[a, b] = inverses(possible[b, a])
+    intervals = sorted({interval for pair in network for interval in pair})
+    return {pair: possible.get(pair, EVERY) for pair in permutations(intervals, 2)}
 
 
 @lru_cache(maxsize=1)
 def _compositions() -> dict[tuple[Relation, Relation], Relations]:
-    """Three intervals have six ends, so intervals between 0 and 5 show every case."""
+    """The table of compositions. Three intervals have six ends, so intervals between 0 and 5 cover every case."""
     between = {(a, b): relation(a, b) for a, b in _pairs(6)}
     intervals = list(_intervals(6))
-    found: dict[tuple[Relation, Relation], set[Relation]] = {pair: set() for pair in product(Relation, Relation)}
+    table: dict[tuple[Relation, Relation], set[Relation]] = {pair: set() for pair in product(Relation, Relation)}
     for a, b, c in product(intervals, intervals, intervals):
-        found[between[a, b], between[b, c]].add(between[a, c])
-    return {pair: frozenset(relations) for pair, relations in found.items()}
+        table[between[a, b], between[b, c]].add(between[a, c])
+    return {pair: frozenset(relations) for pair, relations in table.items()}
 
 
 def _pairs(size: int) -> Iterator[tuple[Interval, Interval]]:

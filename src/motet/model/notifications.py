@@ -55,8 +55,8 @@ class Notification:
     def from_line(cls, line: str) -> Notification:
         """The inverse of :meth:`to_line`.
 
-        >>> told = Notification("any", 0, 0, ("urn:e:1",), (("x", "<urn:x>"),), graphs=())
-        >>> Notification.from_line(told.to_line()) == told
+        >>> notification = Notification("any", 0, 0, ("urn:e:1",), (("x", "<urn:x>"),), graphs=())
+        >>> Notification.from_line(notification.to_line()) == notification
         True
         """
         fields = json.loads(line)

@@ -1,8 +1,8 @@
 """RDF terms as canonical N-Triples strings: ``<iri>``, ``"text"``, ``"text"@en``, ``"5"^^<datatype>``.
 
-One string is one term, so that equality of strings is equality of terms, in Python, Arrow, Parquet and SQL alike.
+Equal strings are equal terms, in Python, Arrow, Parquet and SQL.
 Canonical means: as pyoxigraph prints it (xsd:string left out, language tags in lower case, only the escapes that are
-needed). Blank nodes never appear here: events have none after arrival.
+needed). There are no blank nodes: decoding replaces them by IRIs.
 """
 
 from __future__ import annotations
@@ -113,5 +113,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    return chr(int(code, 16)) if code else _NAMED_ESCAPES[match[3]]
+    digits = match[1] or match[2]
+    return chr(int(digits, 16)) if digits else _NAMED_ESCAPES[match[3]]

@@ -55,8 +55,8 @@ def stamp_columns(kinds: pa.ChunkedArray, ends: pa.ChunkedArray, frontier: int |
     is_event, is_tick = (pc.equal(kinds, kind).to_numpy() for kind in (EVENT, Tick.kind))
     instants = pc.fill_null(ends.cast(pa.int64()), NO_FRONTIER).to_numpy()
     moves = _moves(is_event, is_tick, instants, lateness)
-    running = np.maximum.accumulate(np.concatenate([[NO_FRONTIER if frontier is None else frontier], moves]))
-    before, after = running[:-1], int(running[-1])
+    frontiers = np.maximum.accumulate(np.concatenate([[NO_FRONTIER if frontier is None else frontier], moves]))
+    before, after = frontiers[:-1], int(frontiers[-1])
     return Stamps(before, is_event & (instants < _clamped(before)), None if after == NO_FRONTIER else after)
 
 
@@ -74,8 +74,8 @@ def stamp_rows(
         frontiers.append(frontier)
         late.append(frontier is not None and end < clamp_frontier(frontier))
         if lateness is not None:
-            reached = max(end - lateness, START_OF_TIME)
-            frontier = reached if frontier is None else max(frontier, reached)
+            moved_to = max(end - lateness, START_OF_TIME)
+            frontier = moved_to if frontier is None else max(frontier, moved_to)
     return frontiers, late, frontier
 
 

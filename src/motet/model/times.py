@@ -27,8 +27,8 @@ def parse_datetime(lexical: str) -> int:
     match = _DATETIME.fullmatch(lexical.strip(" \t\r\n"))
     if match is None:
         raise ValueError(f"{lexical!r} is not an xsd:dateTime such as 2026-11-15T10:00:00Z")
-    *numbers, fraction, zone = match.groups()
-    year, month, day, hour, minute, second = map(int, numbers)
+    *fields, fraction, zone = match.groups()
+    year, month, day, hour, minute, second = map(int, fields)
     if not 1 <= year <= 9999:
         raise ValueError(f"{lexical!r} is outside the years 0001 to 9999")
     end_of_day = hour == 24 and minute == second == 0 and not int(fraction or 0)
