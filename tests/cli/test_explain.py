@@ -40,7 +40,7 @@ def test_files_are_planned_together(files: list[str], capsys: pytest.CaptureFixt
         "└─ [0] EVENT b, shared by 2 subscriptions, see above\n\n"
         "partitioning\n"
         "  [0] of one, two\n"
-        "    by event: each event by itself decides, so any worker will do\n\n"
+        "    by event: each event decides alone, so any worker can evaluate it\n\n"
         "2 subscriptions, 1 node (1 shared), 1 distinct event pattern\n"
     )
 

@@ -72,7 +72,7 @@ def test_circles_are_refused() -> None:
 def test_the_explanation_shows_what_is_fed() -> None:
     """In the text under the leaf, in JSON as edges, for Graphviz as dashed lines."""
     plan = build_plan(parse(MAKER.format("?this a <urn:B>") + TAKER.format(": <urn:B>")))
-    assert "also sees what maker derives (clause 1)" in explain_text(plan)
+    assert "also matches events derived by maker (clause 1)" in explain_text(plan)
     assert explain_json(plan)["feeds"] == [{"producer": "maker", "clause": 1, "consumer": "taker", "node": 1}]
     assert "n1 -> s0 [style=dashed];" in as_dot(plan)
 

@@ -49,8 +49,8 @@ def test_the_first_example_of_the_language_page() -> None:
 real-fire: chronicle, SELECT ?room ?level
 └─ [4] UNLESS within 10 min
    │     joins on ?room
-   │     keeps undecided occurrences and what contradicts them per ?room, for 10 min
-   │     known 10 min after its end
+   │     keeps pending occurrences and the occurrences that contradict them per ?room, for 10 min
+   │     final 10 min after its end
    ├─ [2] BEFORE within 5 min, chronicle
    │  │     joins on ?room
    │  │     keeps open occurrences of the left side per ?room, for 5 min
@@ -66,7 +66,7 @@ real-fire: chronicle, SELECT ?room ?level
 
 partitioning
   [2] [4] of real-fire
-    by ?room: certainly bound in all its leaves, and every operator joins on it
+    by ?room: bound in all occurrences of its leaves, and every operator joins on it
 
 1 subscription, 5 nodes (0 shared), 3 distinct event patterns
 """

@@ -64,16 +64,20 @@ def test_all_such_variables_are_the_key(write: Write) -> None:
         (
             "a:A room?r; b:B room~r",
             "a BEFORE b",
-            "what both sides of BEFORE share may be unbound, and unbound joins with everything",
+            "variables that both sides of BEFORE share may be unbound, and unbound joins with every value",
         ),
         ("a:A room?r; b:B; c:C room?r", "(a OR b) AND c", "the sides of OR share no variable"),
         (
             "a:A room?r; b:B room~r; c:C room?r",
             "(a OR b) AND c",
-            "what both sides of OR share may be unbound, and unbound joins with everything",
+            "variables that both sides of OR share may be unbound, and unbound joins with every value",
         ),
-        ("a:A room?r; b:B room?r", "NO a FOR 5 s AND b", "NO has no bindings, so it must see all values"),
-        ("a:A room?r; b:B room?r", "a UNLESS NO b FOR 1 s WITHIN 5 s", "NO has no bindings, so it must see all values"),
+        ("a:A room?r; b:B room?r", "NO a FOR 5 s AND b", "NO has no bindings, so it needs the events of all values"),
+        (
+            "a:A room?r; b:B room?r",
+            "a UNLESS NO b FOR 1 s WITHIN 5 s",
+            "NO has no bindings, so it needs the events of all values",
+        ),
     ],
 )
 def test_what_may_be_unbound_is_no_key(write: Write, events: str, when: str, reason: str) -> None:
@@ -86,7 +90,7 @@ def test_an_iteration_that_hides_its_variables_has_no_key(write: Write) -> None:
     """Counting goes across all values of what is not visible outside."""
     component = only(write("a:A room?r", "a{3}"))
     assert component.keys == ()
-    assert component.reason == "nothing that an EVENT certainly binds is visible outside it"
+    assert component.reason == "no variable that an EVENT always binds is visible outside it"
 
 
 def test_a_union_that_binds_on_one_side_only_is_no_key() -> None:

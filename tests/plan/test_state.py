@@ -42,9 +42,9 @@ def test_a_pair_is_remembered_as_its_context_wants_it(write: Write, context: str
 @pytest.mark.parametrize(
     ("context", "expected"),
     [
-        ("unrestricted", "every occurrence of both sides, never forgotten"),
-        ("recent", "the latest occurrence of each side, never forgotten"),
-        ("chronicle", "open occurrences of both sides, never forgotten"),
+        ("unrestricted", "every occurrence of both sides, forever"),
+        ("recent", "the latest occurrence of each side, forever"),
+        ("chronicle", "open occurrences of both sides, forever"),
     ],
 )
 def test_without_a_bound_nothing_is_forgotten(write: Write, context: str, expected: str) -> None:
@@ -72,16 +72,16 @@ def test_only_the_side_that_completes_first_is_remembered(write: Write, relation
         ("(a OR b) WITHIN 5 min", "nothing"),
         ("(a OR b) FILTER(?r > 1)", "nothing"),
         ("a XOR b WITHIN 5 min", "occurrences of both sides per ?r, for 5 min"),
-        ("a UNLESS b WITHIN 5 min", "undecided occurrences and what contradicts them per ?r, for 5 min"),
+        ("a UNLESS b WITHIN 5 min", "pending occurrences and the occurrences that contradict them per ?r, for 5 min"),
         ("(a AND b WITHIN 5 min) WITHOUT c", "occurrences of the right side per ?r, for 5 min"),
-        ("(a AND b) WITHOUT c", "occurrences of the right side per ?r, never forgotten"),
-        ("NO a FOR 5 min", "start points and what ends the silence, for 5 min"),
-        ("a{3}", "up to 2 counted per ?r, never forgotten"),
+        ("(a AND b) WITHOUT c", "occurrences of the right side per ?r, forever"),
+        ("NO a FOR 5 min", "start points and the occurrences of the operand, for 5 min"),
+        ("a{3}", "up to 2 counted per ?r, forever"),
         ("a{3} EVERY 5 min", "up to 2 counted per ?r, for 10 min"),
         ("a{3} EVERY 5 min WITHIN 8 min", "up to 2 counted per ?r, for 8 min"),
         ("a{1}", "nothing"),
-        ("a+ EVERY 30 s WITHIN 5 min", "the open run per ?r, until 30 s of silence, at most 5 min"),
-        ("a+ EVERY 30 s", "the open run per ?r, until 30 s of silence, however long"),
+        ("a+ EVERY 30 s WITHIN 5 min", "the open run per ?r, until a gap of 30 s, at most 5 min"),
+        ("a+ EVERY 30 s", "the open run per ?r, until a gap of 30 s, without a limit"),
     ],
 )
 def test_every_operator_says_what_it_keeps(write: Write, when: str, expected: str) -> None:

@@ -21,21 +21,21 @@ TemplateTriple = tuple[str, str, str]
 RequiredTriples = tuple[Triple, ...]  # the triples that every match of a leaf has
 
 THIS = "this"
-_STAND_IN = "<urn:motet:variable:"
+_PLACEHOLDER = "<urn:motet:variable:"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DerivationEdge:
-    """Events derived by a clause of one subscription are seen by a leaf of another."""
+    """A CONSTRUCT clause of one subscription feeds a leaf of another."""
 
     producer: str
     clause: int  # from 1
     consumer: str
-    node: int  # the leaf's place in the plan
+    node: int  # the leaf's id in the plan
 
 
 def derivation_edges(plan: Plan, reasoner: Reasoner | None = None) -> tuple[DerivationEdge, ...]:
-    """All feeding edges of a plan; a UsageError names the subscriptions that feed each other in a cycle.
+    """All derivation edges of a plan; a UsageError names the subscriptions that feed each other in a cycle.
 
     >>> from motet.language.parse import parse
     >>> from motet.plan.builder import build_plan
@@ -43,63 +43,69 @@ def derivation_edges(plan: Plan, reasoner: Reasoner | None = None) -> tuple[Deri
     >>> derivation_edges(build_plan(parse(text + "SUBSCRIPTION two EVENT b : <urn:B> WHEN b")))
     (DerivationEdge(producer='one', clause=1, consumer='two', node=1),)
     """
-    found = tuple(sorted(_feeds(plan, reasoner or Reasoner((), Entailment.NONE))))
-    refuse_cycles({(feed.producer, feed.consumer) for feed in found})
-    return found
+    edges = tuple(sorted(_edges(plan, reasoner or Reasoner((), Entailment.NONE))))
+    refuse_cycles({(edge.producer, edge.consumer) for edge in edges})
+    return edges
 
 
 def refuse_cycles(edges: set[tuple[str, str]]) -> None:
-    """Given as producers with consumers."""
-    if circle := _circle(edges):
+    """Raise a UsageError if the edges, pairs of producer and consumer, have a cycle."""
+    if cycle := _cycle(edges):
         raise UsageError(
-            f"the CONSTRUCT clauses of {', '.join(circle)} feed each other in a cycle",
+            f"the CONSTRUCT clauses of {', '.join(cycle)} feed each other in a cycle",
             advice="Give the derived events a class that no EVENT of these subscriptions matches.",
         )
 
 
 def linked_names(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
-    """The subscriptions that derive events for others, and those others, were they all in force at once."""
-    found = _feeds(plan, reasoner or Reasoner((), Entailment.NONE))
-    return frozenset(name for feed in found for name in (feed.producer, feed.consumer))
+    """The names of the subscriptions at both ends of derivation edges, if all were active at once."""
+    edges = _edges(plan, reasoner or Reasoner((), Entailment.NONE))
+    return frozenset(name for edge in edges for name in (edge.producer, edge.consumer))
 
 
 def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
-    """Whether a subscription's events would match its own leaves, if it saw them."""
+    """Whether the events a subscription derives may match its own leaves."""
     leaves = [required_triples(normalise(event)[0]) for event in subscription.events]
-    return any(offer.may_match(leaf) for offer in template_triples(subscription, reasoner) for leaf in leaves)
+    return any(template.may_match(leaf) for template in template_triples(subscription, reasoner) for leaf in leaves)
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateTriples:
-    """What events derived by a clause may say: the template's triples with all that follows, an IRI standing in for
-    each variable; and what is known besides.
+    """The triples of events derived by a clause: those of the template with their consequences, an IRI in place of each
+    variable; and the background.
     """
 
     triples: frozenset[TemplateTriple]
     background: frozenset[TemplateTriple]
 
-    def may_match(self, needed: RequiredTriples) -> bool:
-        """Whether a leaf may match them."""
-        return all(self._has(triple) for triple in needed)
+    def may_match(self, required: RequiredTriples) -> bool:
+        """Whether a leaf with these required triples may match the derived events."""
+        return all(self._has(triple) for triple in required)
 
-    def _has(self, needed: Triple) -> bool:
-        if any(_may_be(needed, triple) for triple in self.triples):
+    def _has(self, required: Triple) -> bool:
+        if any(_may_equal(required, triple) for triple in self.triples):
             return True
-        return needed.subject != f"?{EVENT_VARIABLE}" and any(_may_be(needed, triple) for triple in self.background)
+        return required.subject != f"?{EVENT_VARIABLE}" and any(
+            _may_equal(required, triple) for triple in self.background
+        )
 
 
 def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[TemplateTriples]:
-    """Of each clause."""
+    """The template triples of each CONSTRUCT clause."""
     delivery = subscription.delivery
-    return [_offer(template, reasoner) for template in delivery.templates] if isinstance(delivery, Construct) else []
+    return (
+        [_template_triples(template, reasoner) for template in delivery.templates]
+        if isinstance(delivery, Construct)
+        else []
+    )
 
 
 def required_triples(leaf: LeafPredicates) -> RequiredTriples:
-    """What an event must say, at least."""
-    return tuple(_needed(leaf.algebra()))
+    """The triples that every match of a leaf has."""
+    return tuple(_required(leaf.algebra()))
 
 
-def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
+def _edges(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
     leaves = [
         (node.id, required_triples(plan.leaves[node.operator.leaf_id or 0]))
         for node in plan.nodes
@@ -107,56 +113,56 @@ def _feeds(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
     ]
     for root in plan.roots:
         name = root.subscription.name
-        for clause, offer in enumerate(template_triples(root.subscription, reasoner), 1):
-            for node, needed in leaves:
-                if offer.may_match(needed):
+        for clause, template in enumerate(template_triples(root.subscription, reasoner), 1):
+            for node, required in leaves:
+                if template.may_match(required):
                     yield from (
                         DerivationEdge(name, clause, user, node) for user in plan.users.get(node, ()) if user != name
                     )
 
 
-def _offer(template: Template, reasoner: Reasoner) -> TemplateTriples:
+def _template_triples(template: Template, reasoner: Reasoner) -> TemplateTriples:
     triples = [
-        (_stand_in(triple.subject), _stand_in(str(triple.predicate)), _stand_in(triple.object))
+        (_placeholder(triple.subject), _placeholder(str(triple.predicate)), _placeholder(triple.object))
         for triple in template.triples
     ]
     return TemplateTriples(frozenset(reasoner.close(triples)), reasoner.background)
 
 
-def _stand_in(place: str) -> str:
-    name = variable_name(place)
-    return place if not name else f"{_STAND_IN}{name.lstrip('.') if is_hidden(name) else name}>"
+def _placeholder(term: str) -> str:
+    name = variable_name(term)
+    return term if not name else f"{_PLACEHOLDER}{name.lstrip('.') if is_hidden(name) else name}>"
 
 
-def _needed(pattern: Algebra) -> Iterator[Triple]:
-    """The triples that every match has."""
+def _required(pattern: Algebra) -> Iterator[Triple]:
+    """The triples that every match of a pattern has."""
     match pattern:
         case Bgp(triples):
             yield from triples
         case Join(left, right):
-            yield from _needed(left)
-            yield from _needed(right)
+            yield from _required(left)
+            yield from _required(right)
         case LeftJoin(left) | Minus(left):
-            yield from _needed(left)
+            yield from _required(left)
         case Filter(operand) | Extend(operand):
-            yield from _needed(operand)
+            yield from _required(operand)
 
 
-def _may_be(needed: Triple, offered: TemplateTriple) -> bool:
-    places = (needed.subject, needed.predicate, needed.object)
-    return all(_agrees(want, term) for want, term in zip(places, offered, strict=True))
+def _may_equal(required: Triple, available: TemplateTriple) -> bool:
+    terms = (required.subject, required.predicate, required.object)
+    return all(_agrees(pattern, term) for pattern, term in zip(terms, available, strict=True))
 
 
-def _agrees(want: object, term: str) -> bool:
-    if not isinstance(want, str):  # a property path: by whatever links
+def _agrees(pattern: object, term: str) -> bool:
+    if not isinstance(pattern, str):  # a property path
         return True
-    if want == f"?{EVENT_VARIABLE}":
-        return term == f"{_STAND_IN}{THIS}>"
-    return bool(variable_name(want)) or term.startswith(_STAND_IN) or want == term
+    if pattern == f"?{EVENT_VARIABLE}":
+        return term == f"{_PLACEHOLDER}{THIS}>"
+    return bool(variable_name(pattern)) or term.startswith(_PLACEHOLDER) or pattern == term
 
 
-def _circle(edges: set[tuple[str, str]]) -> list[str]:
-    """The subscriptions on circles, and between them; empty when there are none."""
+def _cycle(edges: set[tuple[str, str]]) -> list[str]:
+    """The subscriptions on cycles, and between cycles; empty when there are none."""
     while edges:
         producers, consumers = {producer for producer, _ in edges}, {consumer for _, consumer in edges}
         inner = {
@@ -168,12 +174,12 @@ def _circle(edges: set[tuple[str, str]]) -> list[str]:
     return []
 
 
-Clause = tuple[str, int]  # a subscription's, counted from 1
+Clause = tuple[str, int]  # name of the subscription, number of the clause from 1
 
 
 @dataclass
 class DerivationGraph:
-    """Of subscriptions that are known by name, with what their clauses offer and their leaves need.
+    """The derivation edges of subscriptions that are added and removed; a change costs as much as the changed ones.
 
     >>> from motet.language.parse import parse
     >>> from motet.ontology.entailment import Reasoner
@@ -193,48 +199,54 @@ class DerivationGraph:
     """
 
     templates: dict[Clause, TemplateTriples] = field(default_factory=dict)
-    required: dict[str, Mapping[int, RequiredTriples]] = field(default_factory=dict)  # by name and leaf
-    edges: dict[Clause, dict[str, list[int]]] = field(default_factory=dict)  # by clause: who sees it, by which leaves
+    required: dict[str, Mapping[int, RequiredTriples]] = field(default_factory=dict)  # by subscription and leaf
+    edges: dict[Clause, dict[str, list[int]]] = field(default_factory=dict)  # by clause: consumers and their leaves
 
     def copy(self) -> DerivationGraph:
-        """One that goes its own way from here."""
+        """An independent copy."""
         return DerivationGraph(
-            {**self.templates}, {**self.required}, {clause: {**fed} for clause, fed in self.edges.items()}
+            {**self.templates}, {**self.required}, {clause: {**leaves} for clause, leaves in self.edges.items()}
         )
 
-    def add(self, name: str, offers: Sequence[TemplateTriples], needs: Mapping[int, RequiredTriples]) -> bool:
-        """A subscription comes; whether it feeds somebody or is fed."""
-        own = {(name, clause): offer for clause, offer in enumerate(offers, 1)}
-        self.edges.update((clause, _fed(offer, self.required)) for clause, offer in own.items())
-        is_fed = [self._feed(clause, name, needs) for clause in self.templates]
-        self.templates |= own
-        self.required[name] = needs
-        return any(is_fed) or any(self.edges[clause] for clause in own)
+    def add(self, name: str, templates: Sequence[TemplateTriples], required: Mapping[int, RequiredTriples]) -> bool:
+        """Add a subscription; returns whether it is at either end of an edge."""
+        clauses = {(name, clause): template for clause, template in enumerate(templates, 1)}
+        self.edges.update((clause, _consumers(template, self.required)) for clause, template in clauses.items())
+        is_consumer = [self._add_consumer(clause, name, required) for clause in self.templates]
+        self.templates |= clauses
+        self.required[name] = required
+        return any(is_consumer) or any(self.edges[clause] for clause in clauses)
 
-    def _feed(self, clause: Clause, name: str, needs: Mapping[int, RequiredTriples]) -> bool:
-        found = _fed(self.templates[clause], {name: needs})
-        self.edges[clause].update(found)
-        return bool(found)
+    def _add_consumer(self, clause: Clause, name: str, required: Mapping[int, RequiredTriples]) -> bool:
+        consumers = _consumers(self.templates[clause], {name: required})
+        self.edges[clause].update(consumers)
+        return bool(consumers)
 
     def remove(self, name: str) -> bool:
-        """A subscription goes; whether it fed somebody or was fed."""
-        own = [clause for clause in self.templates if clause[0] == name]
-        has_fed = [self.edges.pop(clause) for clause in own]
-        for clause in own:
+        """Remove a subscription; returns whether it was at either end of an edge."""
+        clauses = [clause for clause in self.templates if clause[0] == name]
+        was_producer = [self.edges.pop(clause) for clause in clauses]
+        for clause in clauses:
             del self.templates[clause]
         self.required.pop(name, None)
-        was_fed = [fed.pop(name, None) for fed in self.edges.values()]
-        return any(has_fed) or any(was_fed)
+        was_consumer = [consumers.pop(name, None) for consumers in self.edges.values()]
+        return any(was_producer) or any(was_consumer)
 
     def pairs(self) -> set[tuple[str, str]]:
-        """Each who feeds somebody, with each it feeds."""
-        return {(producer, consumer) for (producer, _), fed in self.edges.items() for consumer in fed}
+        """The pairs of producer and consumer."""
+        return {(producer, consumer) for (producer, _), consumers in self.edges.items() for consumer in consumers}
 
     def refuse_cycles(self) -> None:
         """A UsageError names the subscriptions that feed each other in a cycle."""
         refuse_cycles(self.pairs())
 
 
-def _fed(offer: TemplateTriples, needs: Mapping[str, Mapping[int, RequiredTriples]]) -> dict[str, list[int]]:
-    found = {name: [leaf for leaf, needed in own.items() if offer.may_match(needed)] for name, own in needs.items()}
-    return {name: leaves for name, leaves in found.items() if leaves}
+def _consumers(
+    template: TemplateTriples, required: Mapping[str, Mapping[int, RequiredTriples]]
+) -> dict[str, list[int]]:
+    """The leaves that a template feeds, by subscription."""
+    matching = {
+        name: [leaf for leaf, triples in leaves.items() if template.may_match(triples)]
+        for name, leaves in required.items()
+    }
+    return {name: leaves for name, leaves in matching.items() if leaves}

@@ -15,7 +15,7 @@ from motet.plan.explain import Explanation
 from motet.plan.graph import Plan
 
 _WIDTH, _LINE, _PAD, _GAP, _RISE, _MARGIN = 250, 15, 8, 24, 44, 16
-_CHARACTERS = 38  # that fit into a box
+_CHARACTERS = 38  # per line of a box
 _LINES = 6
 
 
@@ -43,10 +43,10 @@ def as_dot(plan: Plan, reasoner: Reasoner | None = None) -> str:
     for index, root in enumerate(plan.roots):
         name = _quoted([root.subscription.name])
         lines += [f"  s{index} [label={name}, shape=plaintext];", f"  s{index} -> n{root.node};"]
-        fed = dict.fromkeys(
-            feed.node for feed in explanation.derivation_edges if feed.producer == root.subscription.name
+        fed_leaves = dict.fromkeys(
+            edge.node for edge in explanation.derivation_edges if edge.producer == root.subscription.name
         )
-        lines += [f"  n{node} -> s{index} [style=dashed];" for node in fed]
+        lines += [f"  n{node} -> s{index} [style=dashed];" for node in fed_leaves]
     return "\n".join([*lines, "}", ""])
 
 
@@ -57,7 +57,7 @@ def _quoted(lines: list[str]) -> str:
 
 @dataclass
 class _Box:
-    """One rectangle: a subscription's name, or a node."""
+    """A rectangle: the name of a subscription, or a node."""
 
     lines: list[str]
     below: list[_Box]
@@ -80,7 +80,7 @@ def as_svg(plan: Plan, reasoner: Reasoner | None = None) -> str:
     """The plan as an SVG document."""
     boxes = _boxes(Explanation(plan, reasoner))
     layers = _layers(boxes)
-    _place(layers)
+    _set_positions(layers)
     width = max((box.x + _WIDTH for box in boxes), default=0) + _MARGIN
     height = max((box.y + box.height for box in boxes), default=0) + _MARGIN
     return "\n".join(
@@ -89,8 +89,8 @@ def as_svg(plan: Plan, reasoner: Reasoner | None = None) -> str:
             f'viewBox="0 0 {width:g} {height:g}" role="img" font-family="sans-serif" font-size="11">',
             "<title>Plan</title>",
             f'<rect width="{width:g}" height="{height:g}" fill="white"/>',
-            *(line for box in boxes for line in _edges(box)),
-            *(line for box in boxes for line in _drawn(box)),
+            *(line for box in boxes for line in _edge_svg(box)),
+            *(line for box in boxes for line in _box_svg(box)),
             "</svg>",
             "",
         ]
@@ -115,7 +115,7 @@ def _wrapped(texts: list[str]) -> list[str]:
 
 
 def _layers(boxes: list[_Box]) -> list[list[_Box]]:
-    """Each box one layer below the lowest of those above it, ordered by where its neighbours above stand."""
+    """The boxes by layer: each one below all its parents, in depth-first order."""
     for box in boxes:
         for child in box.below:
             child.layer = max(child.layer, box.layer + 1)
@@ -126,19 +126,19 @@ def _layers(boxes: list[_Box]) -> list[list[_Box]]:
 
 
 def _by_depth(boxes: list[_Box]) -> Iterator[_Box]:
-    """Every box once, in the order of a walk from the subscriptions down, left operands first."""
-    seen: set[int] = set()
-    waiting = [box for box in reversed(boxes) if not box.framed]
-    while waiting:
-        box = waiting.pop()
-        if id(box) not in seen:
-            seen.add(id(box))
+    """Every box once, depth first from the subscriptions, left operands first."""
+    visited: set[int] = set()
+    stack = [box for box in reversed(boxes) if not box.framed]
+    while stack:
+        box = stack.pop()
+        if id(box) not in visited:
+            visited.add(id(box))
             yield box
-            waiting.extend(reversed(box.below))
+            stack.extend(reversed(box.below))
 
 
-def _place(layers: list[list[_Box]]) -> None:
-    """Leaves from left to right, every other box over the middle of what is below it, nothing overlapping."""
+def _set_positions(layers: list[list[_Box]]) -> None:
+    """Leaves from left to right, every other box centred above its operands, without overlaps."""
     y: float = _MARGIN
     for layer in layers:
         for box in layer:
@@ -147,12 +147,12 @@ def _place(layers: list[list[_Box]]) -> None:
     for layer in reversed(layers):
         free: float = _MARGIN
         for box in layer:
-            wanted = sum(child.middle for child in box.below) / len(box.below) - _WIDTH / 2 if box.below else free
-            box.x = max(free, wanted)
+            centred = sum(child.middle for child in box.below) / len(box.below) - _WIDTH / 2 if box.below else free
+            box.x = max(free, centred)
             free = box.x + _WIDTH + _GAP
 
 
-def _edges(box: _Box) -> Iterator[str]:
+def _edge_svg(box: _Box) -> Iterator[str]:
     bottom = box.y + box.height
     for child in box.below:
         bend = (bottom + child.y) / 2
@@ -162,7 +162,7 @@ def _edges(box: _Box) -> Iterator[str]:
         )
 
 
-def _drawn(box: _Box) -> Iterator[str]:
+def _box_svg(box: _Box) -> Iterator[str]:
     if box.framed:
         fill = "#e8eefc" if box.shaded else "#fff"
         yield (

@@ -1,6 +1,6 @@
 """The explanation of a plan: as text for people and as JSON for programs.
 
-The text shows each subscription as a tree of numbered nodes. A node that was shown before is only named.
+The text shows each subscription as a tree of numbered nodes. A node that was displayed before is only named.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from motet.sparql.write import expression_text, group_text
 
 
 class Explanation:
-    """A plan with everything there is to say about it, computed once."""
+    """A plan with its derivation edges, state bounds and components."""
 
     def __init__(self, plan: Plan, reasoner: Reasoner | None = None) -> None:
         self.plan = plan
@@ -29,20 +29,20 @@ class Explanation:
         self.state_bounds = state_bounds(plan)
         self.components = components(plan)
 
-    def title(self, number: int, names: Mapping[str, str] | None = None) -> str:
-        """One line: number, operator, context, and who shares it. ``names`` are those of the asking subscription."""
-        node = self.plan.nodes[number]
+    def title(self, node_id: int, names: Mapping[str, str] | None = None) -> str:
+        """One line: id, operator, context, number of users; ``names`` are those of the displayed subscription."""
+        node = self.plan.nodes[node_id]
         if node.operator.leaf_id is not None:
-            name = {**self.plan.variable_names[number], **(names or {})}[EVENT_VARIABLE]
-            return f"[{number}] EVENT {name}{self._sharing(number)}"
+            name = {**self.plan.variable_names[node_id], **(names or {})}[EVENT_VARIABLE]
+            return f"[{node_id}] EVENT {name}{self._sharing(node_id)}"
         context = f", {node.context.value}" if node.context else ""
-        return f"[{number}] {text.operator_text(node)}{context}{self._sharing(number)}"
+        return f"[{node_id}] {text.operator_text(node)}{context}{self._sharing(node_id)}"
 
-    def details(self, number: int) -> list[str]:
-        """What the node joins, filters, keeps or looks up, in the names of the subscription it was first seen in."""
-        node, names = self.plan.nodes[number], self.plan.variable_names[number]
+    def details(self, node_id: int) -> list[str]:
+        """The joins, filters, state and index predicates of a node, in the names of its first subscription."""
+        node, names = self.plan.nodes[node_id], self.plan.variable_names[node_id]
         if node.operator.leaf_id is not None:
-            return [*text.matching_text(self.plan.leaves[node.operator.leaf_id], names), *self._feeding(number)]
+            return [*text.matching_text(self.plan.leaves[node.operator.leaf_id], names), *self._derivations(node_id)]
         joins = (
             [f"joins on {text.variables_text(node.joined_variables, names)}"]
             if node.joined_variables and node.kind is not Kind.OR
@@ -50,11 +50,11 @@ class Explanation:
         )
         filters = [f"filter {text.condition_text(node, names)}"] if node.condition else []
         starts = [text.start_text(node.start)] if node.start and node.start.offset else []
-        delay = self._delay(number)
-        return [*joins, *filters, f"keeps {self.state_bounds[number].text(names)}", *delay, *starts]
+        lag = self._lag(node_id)
+        return [*joins, *filters, f"keeps {self.state_bounds[node_id].text(names)}", *lag, *starts]
 
     def placement(self, component: Component) -> str:
-        """How a component is spread over workers."""
+        """How a component is partitioned over workers."""
         last = component.nodes[-1]
         if component.is_stateless:
             return f"by event: {component.reason}"
@@ -64,64 +64,66 @@ class Explanation:
         return f"by {names}: {component.reason}"
 
     def shared_nodes(self) -> list[int]:
-        """The nodes that several subscriptions use."""
-        return [number for number, users in self.plan.users.items() if len(users) > 1]
+        """The ids of the nodes that several subscriptions use."""
+        return [node_id for node_id, users in self.plan.users.items() if len(users) > 1]
 
-    def _sharing(self, number: int) -> str:
-        users = len(self.plan.users[number])
+    def _sharing(self, node_id: int) -> str:
+        users = len(self.plan.users[node_id])
         return f", shared by {users} subscriptions" if users > 1 else ""
 
-    def _feeding(self, number: int) -> list[str]:
-        producers = dict.fromkeys((feed.producer, feed.clause) for feed in self.derivation_edges if feed.node == number)
-        return [f"also sees what {name} derives (clause {clause})" for name, clause in producers]
+    def _derivations(self, node_id: int) -> list[str]:
+        producers = dict.fromkeys(
+            (edge.producer, edge.clause) for edge in self.derivation_edges if edge.node == node_id
+        )
+        return [f"also matches events derived by {name} (clause {clause})" for name, clause in producers]
 
-    def _delay(self, number: int) -> list[str]:
-        delay = self.state_bounds[number].lag
-        below = max((self.state_bounds[edge.child].lag for edge in self.plan.nodes[number].children), default=0)
-        return [f"known {format_duration(delay)} after its end"] if delay > below else []
+    def _lag(self, node_id: int) -> list[str]:
+        lag = self.state_bounds[node_id].lag
+        below = max((self.state_bounds[edge.child].lag for edge in self.plan.nodes[node_id].children), default=0)
+        return [f"final {format_duration(lag)} after its end"] if lag > below else []
 
 
 def explain_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
-    """The plan for people to read; with the reasoner of an ontology, derived events are followed through it."""
+    """The plan as text; with the reasoner of an ontology, derivation edges take its inferences into account."""
     explanation = Explanation(plan, reasoner)
     lines: list[str] = []
-    shown: set[int] = set()
+    displayed: set[int] = set()
     for root in plan.roots:
-        lines += [*_subscription(explanation, root, shown), ""]
+        lines += [*_subscription(explanation, root, displayed), ""]
     lines += [*_partitioning(explanation), "", _summary(explanation)]
     return "\n".join(lines) + "\n"
 
 
-def _subscription(explanation: Explanation, root: Root, shown: set[int]) -> Iterator[str]:
+def _subscription(explanation: Explanation, root: Root, displayed: set[int]) -> Iterator[str]:
     subscription = root.subscription
     since = f", {text.start_text(root.start)}" if root.start.offset or root.start.since is not None else ""
     yield f"{subscription.name}: {subscription.context.value}, {text.delivery_text(subscription.delivery)}{since}"
-    yield from _tree(explanation, root.node, dict(root.renaming), "", shown, is_last=True)
+    yield from _tree(explanation, root.node, dict(root.renaming), "", displayed, is_last=True)
 
 
 def _tree(
-    explanation: Explanation, number: int, names: Mapping[str, str], indent: str, shown: set[int], *, is_last: bool
+    explanation: Explanation, node_id: int, names: Mapping[str, str], indent: str, displayed: set[int], *, is_last: bool
 ) -> Iterator[str]:
-    head = f"{indent}{'└─ ' if is_last else '├─ '}{explanation.title(number, names)}"
-    if number in shown:
+    head = f"{indent}{'└─ ' if is_last else '├─ '}{explanation.title(node_id, names)}"
+    if node_id in displayed:
         yield f"{head}, see above"
         return
     yield head
-    shown.add(number)
-    node = explanation.plan.nodes[number]
+    displayed.add(node_id)
+    node = explanation.plan.nodes[node_id]
     inner = f"{indent}{'   ' if is_last else '│  '}"
-    for detail in explanation.details(number):
+    for detail in explanation.details(node_id):
         yield f"{inner}{'│' if node.children else ' '}     {detail}"
     for index, edge in enumerate(node.children):
         below = {child: names[parent] for child, parent in edge.renaming if parent in names}
         last = index == len(node.children) - 1
-        yield from _tree(explanation, edge.child, below, inner, shown, is_last=last)
+        yield from _tree(explanation, edge.child, below, inner, displayed, is_last=last)
 
 
 def _partitioning(explanation: Explanation) -> Iterator[str]:
     yield "partitioning"
     for component in explanation.components:
-        nodes = " ".join(f"[{number}]" for number in component.nodes)
+        nodes = " ".join(f"[{node_id}]" for node_id in component.nodes)
         yield f"  {nodes} of {', '.join(component.subscriptions)}"
         yield f"    {explanation.placement(component)}"
 
@@ -134,18 +136,18 @@ def _summary(explanation: Explanation) -> str:
     )
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def explain_json(plan: Plan, reasoner: Reasoner | None = None) -> dict[str, object]:
-    """The plan as values that JSON can write; times are microseconds, terms N-Triples, conditions SPARQL."""
+    """The plan as values for JSON; durations in microseconds, terms as N-Triples, conditions as SPARQL."""
     explanation = Explanation(plan, reasoner)
     return {
         "subscriptions": [_root_json(root) for root in plan.roots],
         "nodes": [_node_json(explanation, node) for node in plan.nodes],
-        "leaves": [_leaf_json(plan, number) for number in range(len(plan.leaves))],
-        "feeds": [asdict(feed) for feed in explanation.derivation_edges],
+        "leaves": [_leaf_json(plan, leaf_id) for leaf_id in range(len(plan.leaves))],
+        "feeds": [asdict(edge) for edge in explanation.derivation_edges],
         "components": [_component_json(explanation, component) for component in explanation.components],
     }
 
@@ -184,22 +186,22 @@ def _node_json(explanation: Explanation, node: PlanNode) -> dict[str, object]:
 
 
 def _state_json(state: StateBound, names: Mapping[str, str]) -> dict[str, object]:
-    forever = state.duration is None and not state.is_empty
+    is_unlimited = state.duration is None and not state.is_empty
     return {
         "words": state.text(names),
         "per": list(state.per),
         "span": state.duration,
-        "unlimited": forever,
+        "unlimited": is_unlimited,
         "delay": state.lag,
     }
 
 
-def _leaf_json(plan: Plan, number: int) -> dict[str, object]:
-    leaf: LeafPredicates = plan.leaves[number]
+def _leaf_json(plan: Plan, leaf_id: int) -> dict[str, object]:
+    leaf: LeafPredicates = plan.leaves[leaf_id]
     return {
-        "id": number,
+        "id": leaf_id,
         "classes": list(leaf.classes),
-        "equalities": [asdict(one) for one in leaf.equalities],
+        "equalities": [asdict(equality) for equality in leaf.equalities],
         "reads": [asdict(read) for read in leaf.reads],
         "joins": group_text(Bgp(leaf.joins)),
         "ranges": [asdict(test) for test in leaf.ranges],
@@ -207,7 +209,7 @@ def _leaf_json(plan: Plan, number: int) -> dict[str, object]:
         "prefixes": [asdict(test) for test in leaf.prefixes],
         "during": list(leaf.during) if leaf.during else None,
         "residue": leaf.residue_text,
-        "matching": text.matching_text(leaf, plan.leaf_names[number]),
+        "matching": text.matching_text(leaf, plan.leaf_names[leaf_id]),
     }
 
 
@@ -215,7 +217,7 @@ def _component_json(explanation: Explanation, component: Component) -> dict[str,
     return {
         "nodes": list(component.nodes),
         "subscriptions": list(component.subscriptions),
-        "keys": {str(number): list(key) for number, key in component.keys},
+        "keys": {str(node_id): list(key) for node_id, key in component.keys},
         "stateless": component.is_stateless,
         "placement": explanation.placement(component),
     }

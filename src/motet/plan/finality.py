@@ -17,7 +17,7 @@ from motet.plan.leaves import EVENT_VARIABLE
 def node_lags(
     nodes: Iterable[PlanNode], of_leaf: Callable[[PlanNode, Mapping[int, int]], int] = lambda *_: 0
 ) -> dict[int, int]:
-    """By node id, of nodes in an order in which operands come first; a leaf waits for the events that feed it.
+    """The lags by node id; operands must come first. ``of_leaf`` gives the lag of a leaf that derived events feed.
 
     >>> from motet.language.parse import parse
     >>> from motet.plan.builder import build_plan
@@ -25,15 +25,15 @@ def node_lags(
     >>> node_lags(build_plan(parse(text)).nodes)
     {0: 0, 1: 0, 2: 5000000}
     """
-    found: dict[int, int] = {}
+    lags: dict[int, int] = {}
     for node in nodes:
-        below = [found[edge.child] for edge in node.children]
-        found[node.id] = of_leaf(node, found) if node.kind is Kind.LEAF else lag(node, below)
-    return found
+        below = [lags[edge.child] for edge in node.children]
+        lags[node.id] = of_leaf(node, lags) if node.kind is Kind.LEAF else lag(node, below)
+    return lags
 
 
 def lag(node: PlanNode, below: Sequence[int]) -> int:
-    """That of a node which is no leaf, given those of its operands."""
+    """The lag of a node that is no leaf, given the lags of its operands."""
     window, gap = node.operator.window or 0, node.operator.gap
     match node.kind:
         case Kind.XOR:
@@ -41,8 +41,8 @@ def lag(node: PlanNode, below: Sequence[int]) -> int:
         case Kind.UNLESS:
             return max(below[0], below[1] + window)
         case Kind.RUN:
-            spans = [span for span in (gap, node.bound) if span is not None]
-            return below[0] + min(spans, default=0)
+            durations = [duration for duration in (gap, node.bound) if duration is not None]
+            return below[0] + min(durations, default=0)
     return max(below)
 
 
@@ -50,7 +50,7 @@ Nodes = Mapping[int, PlanNode] | Sequence[PlanNode]  # by id
 
 
 def may_duplicate(node: PlanNode, nodes: Nodes) -> bool:
-    """Whether a node may repeat; those below it are among ``nodes``.
+    """Whether a node may emit an occurrence twice; the nodes below it are among ``nodes``.
 
     >>> from motet.language.parse import parse
     >>> from motet.plan.builder import build_plan
@@ -59,16 +59,16 @@ def may_duplicate(node: PlanNode, nodes: Nodes) -> bool:
     >>> [may_duplicate(node, nodes) for node in nodes]
     [False, False, True]
     """
-    return _may_repeat(node, nodes) and not _is_told_apart(node, nodes)
+    return _has_duplicates(node, nodes) and not _is_identified(node, nodes)
 
 
-def _is_told_apart(node: PlanNode, nodes: Nodes) -> bool:
+def _is_identified(node: PlanNode, nodes: Nodes) -> bool:
     if node.kind is Kind.LEAF:
         return EVENT_VARIABLE in node.variables
     below = [nodes[edge.child] for edge in node.children]
     if node.kind in (Kind.WITHIN, Kind.FILTER, *NEGATION):
-        return _is_told_apart(below[0], nodes)
-    if not all(_is_told_apart(child, nodes) for child in below):
+        return _is_identified(below[0], nodes)
+    if not all(_is_identified(child, nodes) for child in below):
         return False
     if node.kind in PAIRING:
         return node.context is not Context.CUMULATIVE and set(node.joined_variables) == set(node.key_variables)
@@ -76,29 +76,29 @@ def _is_told_apart(node: PlanNode, nodes: Nodes) -> bool:
 
 
 def _sides_differ(node: PlanNode, nodes: Nodes) -> bool:
-    """Each side shows an event of its own that the other one never binds."""
-    one, other = (_own_events(edge, nodes) for edge in node.children)
+    """Whether each side binds an event that the other side never binds."""
+    left_events, right_events = (_event_variables(edge, nodes) for edge in node.children)
     left, right = ({parent for _, parent in edge.renaming} for edge in node.children)
-    return bool(one - right) and bool(other - left)
+    return bool(left_events - right) and bool(right_events - left)
 
 
-def _own_events(edge: Edge, nodes: Nodes) -> set[str]:
+def _event_variables(edge: Edge, nodes: Nodes) -> set[str]:
     """The parent's variables that are certainly the event of a leaf below."""
     node = nodes[edge.child]
     names = dict(edge.renaming)
     if node.kind is Kind.LEAF:
         return {names[EVENT_VARIABLE]} if EVENT_VARIABLE in names else set()
     if node.kind in PAIRING and node.context is not Context.CUMULATIVE:
-        below = set().union(*(_own_events(child, nodes) for child in node.children))
+        below = set().union(*(_event_variables(child, nodes) for child in node.children))
     elif node.kind in (Kind.WITHIN, Kind.FILTER, *NEGATION):
-        below = _own_events(node.children[0], nodes)
+        below = _event_variables(node.children[0], nodes)
     else:
         return set()
     return {names[variable] for variable in below if variable in names}
 
 
-def _may_repeat(node: PlanNode, nodes: Nodes) -> bool:
-    """A leaf is found once for each solution; what only passes occurrences on does not double them."""
+def _has_duplicates(node: PlanNode, nodes: Nodes) -> bool:
+    """Whether the operator itself may give an occurrence twice; leaves and operators that only filter do not."""
     if node.kind is Kind.LEAF:
         return False
     if node.kind in (Kind.WITHIN, Kind.FILTER, Kind.UNLESS, Kind.NO):

@@ -39,7 +39,7 @@ PAIRING = frozenset({Kind.AND, Kind.TIMED, Kind.ALONGSIDE})
 ITERATION = frozenset({Kind.TIMES, Kind.RUN})
 NEGATION = frozenset({Kind.UNLESS, Kind.WITHOUT})
 
-# Relations whose left operand always completes before the right one, so that only that has to be remembered.
+# Relations whose left operand always completes before the right one, so that only the left one is kept.
 LEFT_FIRST = frozenset(
     {Relation.BEFORE, Relation.MEETS, Relation.OVERLAPS, Relation.STARTS, Relation.DURING, Relation.FINISHED_BY}
 )
@@ -47,26 +47,26 @@ LEFT_FIRST = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What a node does. Durations are microseconds."""
+    """The operator of a node. Durations are microseconds."""
 
     kind: Kind
     relation: Relation | None = None  # of TIMED
     window: int | None = None  # of WITHIN, UNLESS, XOR and NO
     count: int | None = None  # of TIMES
     gap: int | None = None  # of TIMES and RUN
-    leaf_id: int | None = None  # of a leaf: its place among the plan's leaves
+    leaf_id: int | None = None  # of a leaf: its index among the plan's leaves
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Which events a subscription sees: those after its offset and, with SINCE, earlier ones from that instant on."""
+    """The start of a subscription: events after the offset are visible, with SINCE also earlier ones."""
 
     offset: int
     since: int | None = None
 
 
 class RouteKind(Enum):
-    """What decides about the bucket in which an occurrence of a leaf meets others."""
+    """What decides the bucket of a leaf's occurrence: its key, its event, or nothing."""
 
     KEY = "key"
     EVENT = "event"
@@ -75,8 +75,8 @@ class RouteKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where occurrences of a leaf go when the work is spread over buckets. ``names`` are the leaf's variables that make
-    up the key, or the label of a home.
+    """Where occurrences of a leaf go when detection is partitioned into buckets. ``key`` has the leaf's variables that
+    make up the key, or the label of the single bucket.
     """
 
     kind: RouteKind
@@ -85,7 +85,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An operand. ``names`` are pairs (variable of the child, variable of the parent)."""
+    """An operand. ``renaming`` has pairs (variable of the child, variable of the parent)."""
 
     child: int
     renaming: Renaming
@@ -93,28 +93,28 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class PlanNode:
-    """One operator, computed once for everyone who needs it.
+    """One operator, computed once for all subscriptions that use it.
 
     ``context`` is set where it matters: on pairing operators and counted iterations. ``start`` is set where results
-    depend on where the subscription began; a node without it serves every start, and whoever has one keeps only the
-    occurrences all of whose events it sees. ``order`` gives, for each operand of a pairing operator, the variables by
-    which occurrences with equal intervals and events are compared; the names in the subscription decide it.
+    depend on the start of the subscription; a node without it serves every start, and a subscription uses only the
+    occurrences all of whose events are visible to it. ``order`` gives, for each operand of a pairing operator, the
+    variables by which occurrences with equal intervals and events are compared, in the order of the subscription.
     """
 
     id: int
     operator: Operator
     children: tuple[Edge, ...] = ()
     variables: tuple[str, ...] = ()
-    bound: int | None = None  # of pairing operators and iterations, own or inherited
+    bound: int | None = None  # of pairing operators and iterations, carried or inherited
     condition: Expr | None = None  # of FILTER, or carried by a pairing operator
     context: Context | None = None
     start: Start | None = None
     order: tuple[tuple[str, ...], ...] = ()
-    key_variables: tuple[str, ...] = ()  # of the joined variables those that every occurrence of either operand binds
-    keeps_sides: bool = False  # WITHOUT looks between the sides of its occurrences
-    with_members: bool = False  # a CONSTRUCT template is filled once for every member
-    owner: str | None = None  # the only subscription it serves; None: whoever has an equal one
-    route: Route | None = None  # of a leaf, where the work is spread: leaves with different ones are different
+    key_variables: tuple[str, ...] = ()  # joined variables that every occurrence of both operands binds
+    keeps_sides: bool = False  # a WITHOUT above needs the two sides of its pairs
+    with_members: bool = False  # CONSTRUCT templates are instantiated for every member
+    owner: str | None = None  # the only subscription it serves; None: all with an equal node
+    route: Route | None = None  # of a leaf, when partitioned; leaves with different routes differ
 
     @property
     def kind(self) -> Kind:
@@ -127,7 +127,7 @@ class PlanNode:
 
     @property
     def joined_variables(self) -> tuple[str, ...]:
-        """The variables that both operands bind, on which they must agree."""
+        """The variables that both operands may bind and on which they must agree."""
         if len(self.children) != 2:
             return ()
         left, right = ({parent for _, parent in edge.renaming} for edge in self.children)
@@ -136,7 +136,7 @@ class PlanNode:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where a subscription's notifications come from. ``names`` are pairs (variable of the node, own variable)."""
+    """The root node of a subscription. ``renaming`` has pairs (variable of the node, name in the subscription)."""
 
     subscription: Subscription
     node: int
@@ -146,26 +146,24 @@ class Root:
 
 @dataclass(frozen=True)
 class Plan:
-    """Children come before parents, so that the ids are a topological order.
+    """The nodes and roots of some subscriptions. Children come before parents: ids are a topological order.
 
-    What follows the roots is for people: the subscriptions that use each node, and the names its variables had where
-    it was first seen, of leaves also those that are not visible.
+    ``users`` and the names serve explanations: the subscriptions that use each node, and the names of its variables in
+    the first of them; for leaves also the names of variables that are not visible.
     """
 
     leaves: tuple[LeafPredicates, ...]
     nodes: tuple[PlanNode, ...]
     roots: tuple[Root, ...]
-    events: tuple[Event, ...] = ()  # of each leaf, as it was first written
+    events: tuple[Event, ...] = ()  # by leaf, as first written
     users: Mapping[int, tuple[str, ...]] = field(compare=False, default_factory=dict)
     variable_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
     leaf_names: tuple[Mapping[str, str], ...] = field(compare=False, default=())
-    builder_ids: tuple[int, ...] = field(
-        compare=False, default=()
-    )  # of each node, the number it has where it was built
+    builder_ids: tuple[int, ...] = field(compare=False, default=())  # by node: its id in the builder
 
 
 def pair_bound(node: PlanNode, nodes: Mapping[int, PlanNode] | Sequence[PlanNode]) -> int | None:
-    """The bound of the pairs a WITHOUT looks into, through the guards and bounds between."""
+    """The bound of the pairs below a WITHOUT, with the negations and WITHINs between."""
     bounds = []
     while node.kind not in PAIRING and node.children:
         if node.kind is Kind.WITHIN:
@@ -175,7 +173,8 @@ def pair_bound(node: PlanNode, nodes: Mapping[int, PlanNode] | Sequence[PlanNode
 
 
 def variable_index(name: str) -> int:
-    """
+    """The index in a canonical variable name.
+
     >>> variable_index("v12")
     12
     """

@@ -43,7 +43,7 @@ EVENT_VARIABLE = "v0"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Equality:
-    """``?event predicate object``: the event has this property with this very term."""
+    """``?event predicate object``: the event has this property with exactly this term."""
 
     predicate: str
     object: str
@@ -51,7 +51,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True, order=True)
 class PropertyRead:
-    """``?event predicate ?variable``: the event has the property, and the variable takes each of its values."""
+    """``?event predicate ?variable``: the event has the property, and the variable is bound to each of its values."""
 
     predicate: str
     variable: str
@@ -69,7 +69,7 @@ class LeafPredicates:
     choices: tuple[Choice, ...] = ()
     prefixes: tuple[Prefix, ...] = ()
     during: tuple[str, str] | None = None  # the variables of the event's start and end
-    residue: Algebra = EMPTY  # what follows the required triples in their group
+    residue: Algebra = EMPTY  # the rest of the group
 
     @property
     def residue_text(self) -> str:
@@ -81,7 +81,7 @@ class LeafPredicates:
         event = f"?{EVENT_VARIABLE}"
         return (
             *(Triple(event, RDF_TYPE, name) for name in self.classes),
-            *(Triple(event, one.predicate, one.object) for one in self.equalities),
+            *(Triple(event, equality.predicate, equality.object) for equality in self.equalities),
             *(Triple(event, read.predicate, f"?{read.variable}") for read in self.reads),
             *self.joins,
         )
@@ -96,21 +96,21 @@ class LeafPredicates:
         return filtered(grouped([Join(EMPTY, Bgp(self.triples())), *elements(rest)]), (*tests, *conditions))
 
     def variables(self) -> frozenset[str]:
-        """Everything the leaf may bind."""
-        return frozenset(_shown(in_scope(self.algebra()))) | self.event_variables()
+        """The variables the leaf may bind."""
+        return frozenset(_visible(in_scope(self.algebra()))) | self.event_variables()
 
     def certain_variables(self) -> frozenset[str]:
-        """What every solution binds."""
-        return frozenset(_shown(certainly_bound(self.algebra()))) | self.event_variables()
+        """The variables every solution binds."""
+        return frozenset(_visible(certainly_bound(self.algebra()))) | self.event_variables()
 
     def event_variables(self) -> frozenset[str]:
-        """What is the same in all solutions of one event: the event itself and its times."""
+        """The variables with the same value in all solutions of one event: the event itself and its times."""
         return frozenset({EVENT_VARIABLE, *(self.during or ())})
 
 
 @lru_cache(maxsize=10_000)
 def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
-    """The predicates of a leaf, and for each canonical variable the leaf's own name.
+    """The predicates of a leaf, and the leaf's name of each canonical variable.
 
     >>> from motet.language.syntax import GroupPattern
     >>> body = GroupPattern("?a <urn:level> ?l . FILTER ( ?l = <urn:high> )", frozenset({"a", "l"}))
@@ -127,58 +127,60 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     triples = list(dict.fromkeys(triples))
     objects = {variable_name(triple.object) for triple in triples if is_iri(str(triple.predicate))}
     tests = [recognize_test(condition, objects) for condition in conditions]
-    found = [test for test in tests if test is not None]
+    recognized = [test for test in tests if test is not None]
     residue = filtered(rest, tuple(c for c, test in zip(conditions, tests, strict=True) if test is None))
-    order = _canonical_order(event, triples, found, residue)
-    names = {own: f".{number}" if is_hidden(own) else f"v{number}" for number, own in enumerate(order)}
-    leaf = _assembled(event, names, triples, found, residue)
-    return leaf, {canonical: own for own, canonical in names.items() if not is_hidden(own)}
+    order = _canonical_order(event, triples, recognized, residue)
+    names = {name: f".{index}" if is_hidden(name) else f"v{index}" for index, name in enumerate(order)}
+    leaf = _leaf_predicates(event, names, triples, recognized, residue)
+    return leaf, {canonical: name for name, canonical in names.items() if not is_hidden(name)}
 
 
 def _canonical_order(event: Event, triples: list[Triple], tests: list[LeafTest], residue: Algebra) -> list[str]:
     """The leaf's variables in an order that does not depend on their names, the event first.
 
-    Variables are told apart by what is said about them. Where that leaves a tie, the order of writing decides: then
-    equal leaves may be taken for different ones, never different ones for equal.
+    Variables are distinguished by the triples and tests they occur in. In a tie the written order decides: then equal
+    leaves may be considered different, but never different leaves equal.
     """
     order = {event.name: None}
     signatures = _signatures(event.name, triples, tests)
-    for triple in sorted(triples, key=lambda triple: _blinded(triple, signatures)):
+    for triple in sorted(triples, key=lambda triple: _anonymous(triple, signatures)):
         order.update(dict.fromkeys(variables_in_order(triple)))
     return list(order | dict.fromkeys([*variables_in_order(residue), *(event.times or ())]))
 
 
 def _signatures(event: str, triples: list[Triple], tests: list[LeafTest]) -> dict[str, str]:
-    """For each variable a text of everything that is said about it, in two rounds: by neighbours as well."""
+    """By variable, a text of all triples and tests it occurs in; the second round includes its neighbours."""
     signatures = {event: "event"}
     for _ in range(2):
-        said: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for triple in triples:
             for name in triple.variables():
-                here = {**signatures, name: "this"} if name != event else signatures
-                said.setdefault(name, []).append(_blinded(triple, here))
+                names = {**signatures, name: "this"} if name != event else signatures
+                texts.setdefault(name, []).append(_anonymous(triple, names))
         for test in tests:
-            said[test.variable].append(repr(as_filter(rename_variables(test, {test.variable: "this"}))))
-        signatures = {name: " ".join(sorted(texts)) for name, texts in said.items()} | {event: "event"}
+            texts[test.variable].append(repr(as_filter(rename_variables(test, {test.variable: "this"}))))
+        signatures = {name: " ".join(sorted(parts)) for name, parts in texts.items()} | {event: "event"}
     return signatures
 
 
-def _blinded(triple: Triple, signatures: Mapping[str, str]) -> str:
+def _anonymous(triple: Triple, signatures: Mapping[str, str]) -> str:
     return repr(renamed(triple, lambda name: signatures.get(name, "")))
 
 
-def _assembled(
+def _leaf_predicates(
     event: Event, names: Mapping[str, str], triples: list[Triple], tests: list[LeafTest], residue: Algebra
 ) -> LeafPredicates:
     canonical = [renamed(triple, names.__getitem__) for triple in triples]
-    own = [triple for triple in canonical if triple.subject == f"?{EVENT_VARIABLE}" and is_iri(str(triple.predicate))]
-    constant = [triple for triple in own if variable_name(triple.object) is None]
+    about_event = [
+        triple for triple in canonical if triple.subject == f"?{EVENT_VARIABLE}" and is_iri(str(triple.predicate))
+    ]
+    constant = [triple for triple in about_event if variable_name(triple.object) is None]
     filters = sorted({rename_variables(test, names) for test in tests}, key=repr)
     return LeafPredicates(
         tuple(sorted(t.object for t in constant if t.predicate == RDF_TYPE)),
         tuple(sorted(Equality(str(t.predicate), t.object) for t in constant if t.predicate != RDF_TYPE)),
-        tuple(sorted(PropertyRead(str(t.predicate), t.object[1:]) for t in own if t not in constant)),
-        tuple(sorted((t for t in canonical if t not in own), key=repr)),
+        tuple(sorted(PropertyRead(str(t.predicate), t.object[1:]) for t in about_event if t not in constant)),
+        tuple(sorted((t for t in canonical if t not in about_event), key=repr)),
         tuple(test for test in filters if isinstance(test, Range)),
         tuple(test for test in filters if isinstance(test, Choice)),
         tuple(test for test in filters if isinstance(test, Prefix)),
@@ -187,7 +189,7 @@ def _assembled(
     )
 
 
-def _shown(names: Iterable[str]) -> Iterable[str]:
+def _visible(names: Iterable[str]) -> Iterable[str]:
     return (name for name in names if not is_hidden(name))
 
 
@@ -202,7 +204,7 @@ _ZONED = re.compile(r".*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
-    """``FILTER(?variable operator constant)`` on a number or an xsd:dateTime with a zone; SPARQL's own comparison."""
+    """``FILTER(?variable operator constant)`` on a number or an xsd:dateTime with a zone; compared as SPARQL does."""
 
     variable: str
     operator: str  # one of = < <= > >=
@@ -211,7 +213,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Choice:
-    """``FILTER(?variable IN (…))`` over IRIs and plain strings: the variable is one of these very terms."""
+    """``FILTER(?variable IN (…))`` over IRIs and plain strings: the variable is exactly one of these terms."""
 
     variable: str
     terms: tuple[str, ...]
@@ -230,7 +232,7 @@ LeafTest = Range | Choice | Prefix
 
 
 def recognize_test(condition: Expr, objects: set[str | None]) -> LeafTest | None:
-    """The test a condition is, if it is one over a variable that a required triple binds."""
+    """A condition as a test, if it is one over a variable that a required triple binds."""
     match condition:
         case Compare(operator, Variable(name), constant) if name in objects and operator in _MIRRORED:
             return _comparison(name, operator, constant)
@@ -238,15 +240,17 @@ def recognize_test(condition: Expr, objects: set[str | None]) -> LeafTest | None
             return _comparison(name, _MIRRORED[operator], constant)
         case In(Variable(name), choices) if name in objects and choices:
             return _choice(name, choices)
-        case Call("STRSTARTS", (Call("STR", (Variable(name),)), Constant(text))) if name in objects and _plain(text):
+        case Call("STRSTARTS", (Call("STR", (Variable(name),)), Constant(text))) if (
+            name in objects and _is_plain_string(text)
+        ):
             return Prefix(name, text, through_str=True)
-        case Call("STRSTARTS", (Variable(name), Constant(text))) if name in objects and _plain(text):
+        case Call("STRSTARTS", (Variable(name), Constant(text))) if name in objects and _is_plain_string(text):
             return Prefix(name, text, through_str=False)
     return None
 
 
 def as_filter(test: LeafTest) -> Expr:
-    """The FILTER a test stands for."""
+    """A test as a FILTER expression."""
     variable = Variable(test.variable)
     match test:
         case Range(_, operator, constant):
@@ -279,11 +283,11 @@ def _comparison(name: str, operator: str, constant: Expr) -> LeafTest | None:
 def _choice(name: str, choices: tuple[Expr, ...]) -> Choice | None:
     terms = tuple(sorted({choice.term for choice in choices if isinstance(choice, Constant)}))
     every = all(isinstance(choice, Constant) for choice in choices)
-    return Choice(name, terms) if every and all(is_iri(term) or _plain(term) for term in terms) else None
+    return Choice(name, terms) if every and all(is_iri(term) or _is_plain_string(term) for term in terms) else None
 
 
 def _signed(constant: Expr) -> str | None:
-    """A constant, or a number with its sign apart, as one term."""
+    """A constant, or a number with a separate sign, as one term."""
     match constant:
         case Constant(term):
             return term
@@ -294,7 +298,7 @@ def _signed(constant: Expr) -> str | None:
 
 
 def _is_ordered(term: str) -> bool:
-    """Whether comparing with the constant is comparing numbers, or instants that are certain."""
+    """Whether the constant is a number, or an instant with a time zone."""
     if is_iri(term):
         return False
     text, datatype, _ = literal_parts(term)
@@ -309,5 +313,5 @@ def _is_ordered(term: str) -> bool:
     return True
 
 
-def _plain(term: str) -> bool:
+def _is_plain_string(term: str) -> bool:
     return term.startswith('"') and term.endswith('"')

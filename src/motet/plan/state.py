@@ -18,40 +18,41 @@ from motet.plan.graph import ITERATION, LEFT_FIRST, PAIRING, Kind, Plan, PlanNod
 
 @dataclass(frozen=True, slots=True)
 class StateBound:
-    """``what`` is kept for at most ``span`` microseconds (None: without end), apart for each value of ``per``.
+    """``what`` is kept for at most ``duration`` microseconds (None: forever), separately for each value of ``per``.
 
-    ``delay`` is how long after its end an occurrence of the node is known at the latest, apart from lateness.
+    ``lag`` is the longest time from the end of an occurrence until it is final, apart from lateness.
     """
 
     what: str = ""
     per: tuple[str, ...] = ()
     duration: int | None = 0
     lag: int = 0
-    gap: int | None = None  # that ends it before
+    gap: int | None = None  # a longer gap ends it earlier
 
     @property
     def is_empty(self) -> bool:
         return not self.what
 
     def text(self, names: Mapping[str, str]) -> str:
-        """
+        """The state bound as text.
+
         >>> StateBound("the open run", ("v1",), 300_000_000).text({"v1": "room"})
         'the open run per ?room, for 5 min'
         """
         if self.is_empty:
             return "nothing"
         key = "".join(f" ?{names.get(variable, variable)}" for variable in self.per)
-        return f"{self.what}{' per' + key if key else ''}, {self._lasting()}"
+        return f"{self.what}{' per' + key if key else ''}, {self._duration_text()}"
 
-    def _lasting(self) -> str:
+    def _duration_text(self) -> str:
         if self.gap is not None:
-            most = "however long" if self.duration is None else f"at most {format_duration(self.duration)}"
-            return f"until {format_duration(self.gap)} of silence, {most}"
-        return "never forgotten" if self.duration is None else f"for {format_duration(self.duration)}"
+            limit = "without a limit" if self.duration is None else f"at most {format_duration(self.duration)}"
+            return f"until a gap of {format_duration(self.gap)}, {limit}"
+        return "forever" if self.duration is None else f"for {format_duration(self.duration)}"
 
 
 def state_bounds(plan: Plan) -> tuple[StateBound, ...]:
-    """The state of every node, by its id.
+    """The state bound of every node, by id.
 
     >>> from motet.language.parse import parse
     >>> from motet.plan.builder import build_plan
@@ -59,47 +60,49 @@ def state_bounds(plan: Plan) -> tuple[StateBound, ...]:
     >>> state_bounds(build_plan(parse(text)))[2].text({})
     'open occurrences of the left side, for 5 s'
     """
-    found: list[StateBound] = []
+    bounds: list[StateBound] = []
     for node in plan.nodes:
-        found.append(_state(plan, node, [found[edge.child] for edge in node.children]))
-    return tuple(found)
+        bounds.append(_state_bound(plan, node, [bounds[edge.child] for edge in node.children]))
+    return tuple(bounds)
 
 
-def _state(plan: Plan, node: PlanNode, children: list[StateBound]) -> StateBound:
-    delay = max((child.lag for child in children), default=0)
+def _state_bound(plan: Plan, node: PlanNode, children: list[StateBound]) -> StateBound:
+    lag = max((child.lag for child in children), default=0)
     if node.kind in PAIRING:
-        return _pairing(node, delay)
+        return _pairing(node, lag)
     if node.kind in ITERATION:
-        return _iteration(node, delay)
-    return _windowed(plan, node, children, delay)
+        return _iteration(node, lag)
+    return _windowed(plan, node, children, lag)
 
 
-def _windowed(plan: Plan, node: PlanNode, children: list[StateBound], delay: int) -> StateBound:
+def _windowed(plan: Plan, node: PlanNode, children: list[StateBound], lag: int) -> StateBound:
     window = node.operator.window or 0
     match node.kind:
         case Kind.XOR:
-            return StateBound("occurrences of both sides", node.joined_variables, window + delay, window + delay)
+            return StateBound("occurrences of both sides", node.joined_variables, window + lag, window + lag)
         case Kind.UNLESS:
-            delay = max(children[0].lag, window + children[1].lag)
-            return StateBound("undecided occurrences and what contradicts them", node.joined_variables, delay, delay)
+            lag = max(children[0].lag, window + children[1].lag)
+            return StateBound(
+                "pending occurrences and the occurrences that contradict them", node.joined_variables, lag, lag
+            )
         case Kind.WITHOUT:
-            span = _longer(pair_bound(node, plan.nodes), delay)
-            return StateBound("occurrences of the right side", node.joined_variables, span, delay)
+            duration = _longer(pair_bound(node, plan.nodes), lag)
+            return StateBound("occurrences of the right side", node.joined_variables, duration, lag)
         case Kind.NO:
-            return StateBound("start points and what ends the silence", (), window + delay, delay)
-    return StateBound(lag=delay)
+            return StateBound("start points and the occurrences of the operand", (), window + lag, lag)
+    return StateBound(lag=lag)
 
 
-def _pairing(node: PlanNode, delay: int) -> StateBound:
-    span = _longer(node.bound, delay)
+def _pairing(node: PlanNode, lag: int) -> StateBound:
+    duration = _longer(node.bound, lag)
     match node.context:
-        case Context.UNRESTRICTED:  # results do not wait for the frontier, so either side may come first
-            return StateBound("every occurrence of both sides", node.joined_variables, span, delay)
+        case Context.UNRESTRICTED:  # results are final before the frontier passes them, so either side may be first
+            return StateBound("every occurrence of both sides", node.joined_variables, duration, lag)
         case Context.RECENT:
             return StateBound(
-                f"the latest occurrence of {_sides(node, 'each side')}", node.joined_variables, span, delay
+                f"the latest occurrence of {_sides(node, 'each side')}", node.joined_variables, duration, lag
             )
-    return StateBound(f"open occurrences of {_sides(node, 'both sides')}", node.joined_variables, span, delay)
+    return StateBound(f"open occurrences of {_sides(node, 'both sides')}", node.joined_variables, duration, lag)
 
 
 def _sides(node: PlanNode, both: str) -> str:
@@ -109,24 +112,24 @@ def _sides(node: PlanNode, both: str) -> str:
     return "the left side" if relation in LEFT_FIRST else "the right side"
 
 
-def _iteration(node: PlanNode, delay: int) -> StateBound:
+def _iteration(node: PlanNode, lag: int) -> StateBound:
     gap = node.operator.gap
     if node.kind is Kind.RUN:
-        last = _shorter(gap, node.bound) or 0
-        return StateBound("the open run", node.variables, _longer(node.bound, delay), last + delay, gap)
+        tail = _shorter(gap, node.bound) or 0
+        return StateBound("the open run", node.variables, _longer(node.bound, lag), tail + lag, gap)
     missing = (node.operator.count or 1) - 1
     if not missing:
-        return StateBound(lag=delay)
+        return StateBound(lag=lag)
     sliding = node.context in (Context.UNRESTRICTED, Context.RECENT)
     what = f"the last {missing}" if sliding else f"up to {missing} counted"
-    span = _shorter(node.bound, None if gap is None else gap * missing)
-    return StateBound(what, node.variables, _longer(span, delay), delay)
+    duration = _shorter(node.bound, None if gap is None else gap * missing)
+    return StateBound(what, node.variables, _longer(duration, lag), lag)
 
 
-def _longer(span: int | None, delay: int) -> int | None:
-    return None if span is None else span + delay
+def _longer(duration: int | None, lag: int) -> int | None:
+    return None if duration is None else duration + lag
 
 
-def _shorter(one: int | None, other: int | None) -> int | None:
-    spans = [span for span in (one, other) if span is not None]
-    return min(spans, default=None)
+def _shorter(first: int | None, second: int | None) -> int | None:
+    durations = [duration for duration in (first, second) if duration is not None]
+    return min(durations, default=None)

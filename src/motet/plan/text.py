@@ -22,27 +22,27 @@ Names = Mapping[str, str]
 
 
 def shorten(sparql: str) -> str:
-    """SPARQL or a term as a person would say it.
+    """SPARQL or a term with IRIs and numbers shortened.
 
     >>> shorten('?l > "3"^^<http://www.w3.org/2001/XMLSchema#integer> && ?c = <http://example.org/x#Red>')
     '?l > 3 && ?c = Red'
     """
     text = _NUMBER.sub(r"\1", sparql).replace(f" {RDF_TYPE} ", " a ")
-    return _IRI.sub(lambda found: short_name(found[0]), text)
+    return _IRI.sub(lambda match: short_name(match[0]), text)
 
 
-def variables_text(names: Iterable[str], own: Names) -> str:
-    return " ".join(variable_text(own.get(name, name)) for name in names)
+def variables_text(names: Iterable[str], variable_names: Names) -> str:
+    return " ".join(variable_text(variable_names.get(name, name)) for name in names)
 
 
 def operator_text(node: PlanNode) -> str:
-    """What a node does, without its operands.
+    """The operator of a node, without its operands.
 
     >>> from motet.plan.graph import Operator
     >>> operator_text(PlanNode(0, Operator(Kind.NO, window=5_000_000)))
     'NO for 5 s'
     """
-    name = _repeated(node) if node.kind in ITERATION else node.title
+    name = _iteration_text(node) if node.kind in ITERATION else node.title
     limit = node.bound if node.operator.window is None else node.operator.window
     if limit is None:
         return name
@@ -50,44 +50,49 @@ def operator_text(node: PlanNode) -> str:
     return f"{name}{preposition} {format_duration(limit)}"
 
 
-def _repeated(node: PlanNode) -> str:
+def _iteration_text(node: PlanNode) -> str:
     sign = "+" if node.kind is Kind.RUN else f"{{{node.operator.count}}}"
     return f"ITERATION {sign}" + (f" every {format_duration(node.operator.gap)}" if node.operator.gap else "")
 
 
-def condition_text(node: PlanNode, own: Names) -> str:
-    """The FILTER of a node with the names of a subscription; nothing if it has none."""
+def condition_text(node: PlanNode, variable_names: Names) -> str:
+    """The FILTER of a node with the names of a subscription; empty if it has none."""
     if node.condition is None:
         return ""
-    return shorten(expression_text(renamed(node.condition, lambda name: own.get(name, name))))
+    return shorten(expression_text(renamed(node.condition, lambda name: variable_names.get(name, name))))
 
 
-def matching_text(leaf: LeafPredicates, own: Names) -> list[str]:
-    """How a leaf is matched, step by step.
+def matching_text(leaf: LeafPredicates, variable_names: Names) -> list[str]:
+    """The steps by which a leaf is matched.
 
     >>> matching_text(LeafPredicates(), {"v0": "e"})
     ['every event']
     """
-    steps = _indexed(leaf, own)
-    reads = [f"{variables_text([read.variable], own)} from {shorten(read.predicate)}" for read in leaf.reads]
+    steps = _indexed(leaf, variable_names)
+    reads = [f"{variables_text([read.variable], variable_names)} from {shorten(read.predicate)}" for read in leaf.reads]
     steps += [f"binds {', '.join(reads)}"] if reads else []
     if leaf.joins:
-        steps.append(f"joins {shorten(group_text(renamed(Bgp(leaf.joins), lambda name: own.get(name, name))))}")
+        steps.append(
+            f"joins {shorten(group_text(renamed(Bgp(leaf.joins), lambda name: variable_names.get(name, name))))}"
+        )
     if leaf.during:
-        steps.append(f"binds {variables_text(leaf.during, own)} to its start and end")
+        steps.append(f"binds {variables_text(leaf.during, variable_names)} to its start and end")
     if leaf.residue != EMPTY:
-        residue = renamed(leaf.residue, lambda name: own.get(name, name))
+        residue = renamed(leaf.residue, lambda name: variable_names.get(name, name))
         steps.append(f"then each candidate is verified: {shorten(group_text(residue))}")
     return steps
 
 
-def _indexed(leaf: LeafPredicates, own: Names) -> list[str]:
-    """The predicates an index answers, the most telling first."""
-    found = [f"class {shorten(name)}" for name in leaf.classes]
-    found += [f"{shorten(one.predicate)} is {shorten(one.object)}" for one in leaf.equalities]
-    found += [shorten(expression_text(renamed(as_filter(t), lambda name: own.get(name, name)))) for t in leaf.tests()]
-    if found:
-        return [f"index: {', '.join(found)}"]
+def _indexed(leaf: LeafPredicates, variable_names: Names) -> list[str]:
+    """The predicates an index evaluates, the most selective first."""
+    predicates = [f"class {shorten(name)}" for name in leaf.classes]
+    predicates += [f"{shorten(equality.predicate)} is {shorten(equality.object)}" for equality in leaf.equalities]
+    predicates += [
+        shorten(expression_text(renamed(as_filter(t), lambda name: variable_names.get(name, name))))
+        for t in leaf.tests()
+    ]
+    if predicates:
+        return [f"index: {', '.join(predicates)}"]
     return [] if leaf.reads or leaf.joins else ["every event"]
 
 
@@ -102,10 +107,11 @@ def delivery_text(clause: Delivery) -> str:
     return type(clause).__name__.upper()
 
 
-def start_text(from_: Start) -> str:
-    """
+def start_text(start: Start) -> str:
+    """The start of a subscription as text.
+
     >>> start_text(Start(17))
     'from offset 17'
     """
-    since = "" if from_.since is None else f" and since {format_datetime(from_.since)}"
-    return f"from offset {from_.offset}{since}"
+    since = "" if start.since is None else f" and since {format_datetime(start.since)}"
+    return f"from offset {start.offset}{since}"

@@ -119,7 +119,7 @@ class SharedPlan:
         key = active.subscription, active.start, active.is_unshared, frozenset(routes.items()) if routes else None
         existing_key, root = self._roots.get(active.subscription.name, (None, None))
         if root is None or existing_key != key:
-            root = self.builder.add(active.subscription, active.start, alone=active.is_unshared, routes=routes)
+            root = self.builder.add(active.subscription, active.start, isolated=active.is_unshared, routes=routes)
             self._roots[active.subscription.name] = key, root
             self._new_roots.add(active.subscription.name)
         return root
