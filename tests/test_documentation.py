@@ -5,10 +5,15 @@ import runpy
 from pathlib import Path
 
 import pytest
+from tests.house import class_names, files, tree
 
 from motet.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
+WRITTEN = [
+    page for page in sorted(ROOT.glob("docs/**/*.md")) if page.name != "tour.md" and "decisions" not in page.parts
+]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *WRITTEN]
 
 
 def test_the_tour_is_up_to_date() -> None:
@@ -55,6 +60,22 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "fire {'room': 'cellar'}",
         "real-fire {'room': 'cellar'}",
     ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_pages_mention_exist(page: Path) -> None:
+    """A path to a file or folder in code letters leads somewhere: from the root, from src/motet, or from the page."""
+    mentioned = set(re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|\.ipynb|/))`", page.read_text(encoding="utf-8")))
+    roots = (ROOT, ROOT / "src" / "motet", page.parent)
+    assert sorted(path for path in mentioned if not any((root / path).exists() for root in roots)) == []
+
+
+def test_classes_that_the_design_mentions_exist() -> None:
+    """A capitalised name in code letters, alone or with a method, is a class of the source."""
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    mentioned = set(re.findall(r"`([A-Z][a-z]\w*)(?:\.\w+(?:\(\w*\))?)?`", text))
+    defined = {name for path in files() for name in class_names(tree(path))}
+    assert mentioned - defined == set()
 
 
 def test_no_machine_is_mentioned() -> None:
