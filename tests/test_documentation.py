@@ -5,8 +5,9 @@ import runpy
 from pathlib import Path
 
 import pytest
-from tests.house import class_names, files, tree
+from tests.house import SOURCE, class_names, files, tree
 
+import motet
 from motet.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -33,6 +34,14 @@ def test_the_command_reference_has_every_command() -> None:
     reference = runpy.run_path(str(ROOT / "docs" / "command_reference.py"))["command_reference"]()
     assert re.findall(r"^## motet (.*)$", reference, re.MULTILINE) == list(COMMANDS)
     assert "| `--lake DIR` |" in reference
+
+
+def test_the_api_reference_has_every_public_name() -> None:
+    """What `motet` exports is documented; the errors are, as a whole module."""
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r":: motet\.(\w+)$", page, re.MULTILINE))
+    errors = set(class_names(tree(SOURCE / "model" / "errors.py")))
+    assert set(motet.__all__) - listed - errors == {"__version__"}
 
 
 def test_the_readme_python_runs(tmp_path: Path) -> None:
