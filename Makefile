@@ -42,7 +42,7 @@ kills: $(READY)  ## the long version of the SIGKILL test of the lake
 faults: $(READY)  ## kill the pipeline on Spark, its executors and its checkpoint: the table must still be right
 	@$(BIN)/python -m tests.faults.run
 
-mutants: $(READY)  ## seed mistakes into the kernel, one at a time: each must be caught
+mutants: $(READY)  ## seed mistakes into the engine, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run
 
 ontologies: $(READY)  ## download published ontologies (needs npm) and hold the class codes to them

@@ -1,7 +1,7 @@
 """How fast are keyed pairs found, and how much faster than by Siddhi and Flink?
 
 Three questions: `a BEFORE b` over points, every A with the next B; `a OVERLAPS b` and `a DURING b` over intervals, all
-pairs; each by key and WITHIN 10 s. Three ways: detection alone, from the occurrences of the leaves; the whole kernel,
+pairs; each by key and WITHIN 10 s. Three ways: detection alone, from the occurrences of leaves; the whole processor,
 from decoded batches of the log to notifications; and the peers, in the same run. Everybody must find the pairs that a
 slow counter finds. Motet runs on one core.
 
@@ -93,9 +93,9 @@ def detection(question: Question, size: int, rounds: int) -> float:
     return len(question.stream.key) / best(alone.prepare, rounds).processor
 
 
-def kernel(question: Question, log: pa.RecordBatch, size: int, rounds: int) -> float:
+def processor(question: Question, log: pa.RecordBatch, size: int, rounds: int) -> float:
     parts = [*batches(log, size), tick_record(END_OF_TIME, len(log))]
-    question.check(pairs(_run(question, parts)), "the kernel")
+    question.check(pairs(_run(question, parts)), "the processor")
 
     def prepare() -> Callable[[], object]:
         running = begun(parse(question.text))
@@ -139,7 +139,7 @@ def ask(question: Question, options: argparse.Namespace) -> None:
     sizes = [size for size in SIZES if size < 2 * events]
     ways: dict[str, Callable[[int], float]] = {
         "detection alone": lambda size: detection(question, size, options.rounds),
-        "decoded batches to notifications": lambda size: kernel(question, log, size, max(2, options.rounds // 2)),
+        "decoded batches to notifications": lambda size: processor(question, log, size, max(2, options.rounds // 2)),
     }
     quickest = dict.fromkeys(ways, 0.0)
     for way, measure in ways.items():

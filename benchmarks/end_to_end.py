@@ -108,14 +108,14 @@ def iterate(data: bytes) -> int:
     return sum(1 for _ in pyoxigraph.parse(data, pyoxigraph.RdfFormat.N_QUADS))
 
 
-def run(data: bytes, kernel: Processor) -> int:
-    """Decode, and let the kernel have it; how many notifications there are."""
+def run(data: bytes, processor: Processor) -> int:
+    """Decode, and let the processor have it; how many notifications there are."""
     offset = told = 0
     for decoded in decode_bytes(data, "application/n-quads"):
         assert not decoded.rejected, "all events are good"
-        told += len(kernel.advance(event_records(stamp(decoded.events, 0), offset)))
+        told += len(processor.advance(event_records(stamp(decoded.events, 0), offset)))
         offset += len(decoded.events)
-    return told + len(kernel.advance(tick_record(END_OF_TIME, offset)))
+    return told + len(processor.advance(tick_record(END_OF_TIME, offset)))
 
 
 class Stages:
@@ -125,14 +125,14 @@ class Stages:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def watched(self, kernel: Processor) -> Iterator[None]:
+    def watched(self, processor: Processor) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
             ("match", processor_module, "notify"),
-            ("match for detection", kernel._plan.leaf_matcher, "occurrences"),
-            ("detect and deliver", kernel._state.detector, "advance"),
+            ("match for detection", processor._plan.leaf_matcher, "occurrences"),
+            ("detect and deliver", processor._state.detector, "advance"),
             ("notifications of detection", emission_module, "notification_batch"),
             ("sort", processor_module, "merge_notifications"),
-            ("processor", kernel, "advance"),
+            ("processor", processor, "advance"),
         ]
         with ExitStack() as stack:
             for stage, owner, name in wrapped:
@@ -152,28 +152,28 @@ class Stages:
 
 def registering() -> float:
     """Seconds for a subscription from text, which differs from all others."""
-    kernel = Processor(lateness=0)
+    processor = Processor(lateness=0)
     begin = time.process_time()
     for number in range(READ_FROM_TEXT):
         text = composite(number) if number % COMPOSITE == 0 else single(number, number)
-        kernel.activate(replace(one, name=f"s{number}") for one in parse(text))
+        processor.activate(replace(one, name=f"s{number}") for one in parse(text))
     return (time.process_time() - begin) / READ_FROM_TEXT
 
 
 def shares(data: bytes, several: list[Subscription]) -> dict[str, float]:
-    """Seconds in each stage, the parts of the kernel apart."""
-    kernel, stages = begun(several), Stages()
-    with stages.watched(kernel):
-        whole = timed(lambda: run(data, kernel)).processor
+    """Seconds in each stage, the parts of the processor apart."""
+    processor, stages = begun(several), Stages()
+    with stages.watched(processor):
+        whole = timed(lambda: run(data, processor)).processor
     spent = stages.seconds
     detecting = spent["match for detection"] + spent["detect and deliver"] + spent["notifications of detection"]
     return {
-        "decode": whole - spent["kernel"],
+        "decode": whole - spent["processor"],
         "match": spent["match"],
         "leaves to occurrences": spent["match for detection"],
         "detect": spent["detect and deliver"],
         "deliver": spent["notifications of detection"] + spent["sort"],
-        "rest of the kernel": spent["kernel"] - spent["match"] - detecting - spent["sort"],
+        "rest of the processor": spent["processor"] - spent["match"] - detecting - spent["sort"],
     }
 
 
@@ -181,8 +181,8 @@ def measure(data: bytes, several: list[Subscription], rounds: int) -> tuple[Seco
     """Ours and pyoxigraph's, in turns."""
     ours, theirs = [], []
     for _ in range(rounds):
-        kernel = begun(several)
-        ours.append(timed(partial(run, data, kernel)))
+        processor = begun(several)
+        ours.append(timed(partial(run, data, processor)))
         theirs.append(timed(lambda: iterate(data)))
     return least(ours), least(theirs)
 

@@ -70,8 +70,8 @@ class Template:
 
     def in_place_of_parsing(self) -> AbstractContextManager[Any]:
         cloud = mock.patch.multiple("motet.embedded.cloud", parse=self)
-        kernel = mock.patch.multiple("motet.engine.runtime.active_subscription", parse=self)
-        return _Both(cloud, kernel)
+        processor = mock.patch.multiple("motet.engine.runtime.active_subscription", parse=self)
+        return _Both(cloud, processor)
 
 
 class _Both:

@@ -1,8 +1,8 @@
 """Does memory stay flat over a stream that is a thousand windows long?
 
 Patterns of every family of operators, each bounded by 10 s, see a stream whose keys are ever new. After each window of
-10 s the resident memory, the rows of all tables the kernel keeps, and the strings it knows are looked at. The plot goes
-to build/bench/memory.svg.
+10 s it samples the resident memory, the rows of all state tables, and the strings of the dictionary. The plot goes to
+build/bench/memory.svg.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def log(windows: int, each: int) -> pa.RecordBatch:
 
 
 def samples(windows: int, each: int) -> list[Sample]:
-    kernel = Processor(lateness=0)
-    kernel.activate(parse(document()))
+    processor = Processor(lateness=0)
+    processor.activate(parse(document()))
     found = []
     for part in batches(log(windows, each), each):
-        kernel.advance(part)
+        processor.advance(part)
         gc.collect(0)
-        rows = kernel.statistics()["rows"]
-        found.append(Sample(_resident(), rows, len(kernel.dictionary.terms) + len(kernel.dictionary.events)))
+        rows = processor.statistics()["rows"]
+        found.append(Sample(_resident(), rows, len(processor.dictionary.terms) + len(processor.dictionary.events)))
     return found
 
 

@@ -2,8 +2,8 @@
 
 The parts are keyed `a_i BEFORE b_i WITHIN 10 s` over events of as many kinds. One set has a subscription for each part,
 the other one twenty: with other names, other deliveries, and with FILTER, UNLESS and OR on top. The same log is run
-through the kernel with either, from decoded batches to notifications. What is delivered grows with the subscriptions,
-whatever is shared: how much that is depends on how close events are, so two logs are asked about.
+through the processor with either, from decoded batches to notifications. The output grows with the subscriptions,
+whatever is shared: how much that is depends on how close events are, so two logs are measured.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def measure(subscriptions: list[Subscription], parts: list[pa.RecordBatch], roun
     told = 0
 
     def prepare() -> Callable[[], object]:
-        kernel = begun(subscriptions)
+        processor = begun(subscriptions)
 
         def run() -> None:
             nonlocal told
-            told = sum(len(kernel.advance(part)) for part in parts)
+            told = sum(len(processor.advance(part)) for part in parts)
 
         return run
 

@@ -1,4 +1,4 @@
-"""The streams of the detection benchmarks as events of a log: decoded batches for the kernel, and what it finds.
+"""The streams of the detection benchmarks as events of a log: decoded batches for the processor, and what it finds.
 
 Event ``i`` has the IRI that ends in ``i``, with leading zeros, a class for its kind and its key as a property.
 """
@@ -67,11 +67,11 @@ def _own(part: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def begun(subscriptions: Iterable[Subscription]) -> Processor:
-    """A kernel that has everything ready, before a log whose first offset is 0."""
-    kernel = Processor(lateness=0)
-    kernel.activate(subscriptions)
-    kernel.advance(tick_record(0, -1))
-    return kernel
+    """A processor that has everything ready, before a log whose first offset is 0."""
+    processor = Processor(lateness=0)
+    processor.activate(subscriptions)
+    processor.advance(tick_record(0, -1))
+    return processor
 
 
 def pairs(found: Sequence[pa.RecordBatch]) -> Pairs:

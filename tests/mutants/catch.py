@@ -1,4 +1,4 @@
-"""Examines the package on the path: the first case on which its kernel does not say what it should.
+"""Examines the package on the path: the first case on which its processor does not compute what it should.
 
 Started by ``run.py`` in a process of its own for each mutant; speaks JSON.
 """
@@ -28,7 +28,7 @@ INVALID = ("ImportError", "NameError", "SyntaxError", "TypingError", "LoweringEr
 
 
 class Question(NamedTuple):
-    """A case, and the lines the kernel should answer with."""
+    """A case, and the lines the processor should return."""
 
     name: str
     case: Case

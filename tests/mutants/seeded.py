@@ -1,4 +1,4 @@
-"""Seeded mutants of the kernel: small mistakes of the kind one makes, each of which the exam must catch.
+"""Seeded mutants of the engine: small mistakes of the kind one makes, each of which the exam must catch.
 
 To add one, name a file below ``src/motet``, a text that occurs in it exactly once, what to write instead, and what that
 breaks. A mutant whose text is gone fails the tests: take the text it has become, or another mutant in its place.

@@ -1,4 +1,4 @@
-"""The strings behind the numbers in tables of occurrences."""
+"""The dictionary of occurrence tables: terms, event IRIs, and compaction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def _table(values: list[list[int]], events: list[int]) -> Occurrences:
     return Occurrences(columns, np.arange(len(events) + 1), np.array(events))
 
 
-def test_terms_are_numbered_as_they_come() -> None:
-    """A term has the number of its first occurrence among the distinct ones, however many and however long they are."""
+def test_term_ids_follow_the_first_occurrence() -> None:
+    """A term's id is the index of its first occurrence among the distinct terms, however many and long they are."""
     given = [f"<urn:{'ö' * (number % 700)}:{number % 500}>" for number in range(3000)]
     distinct = list(dict.fromkeys(given))
     terms = Terms()
@@ -26,15 +26,15 @@ def test_terms_are_numbered_as_they_come() -> None:
     assert terms.strings().to_pylist() == [terms[number] for number in range(len(terms))] == distinct
 
 
-def test_only_wanted_places_are_numbered() -> None:
-    """The place -1 has the number -1, and what nobody asks for is not learned."""
+def test_only_requested_terms_get_ids() -> None:
+    """The index -1 has the id -1, and other terms are not added."""
     terms = Terms()
     assert terms.ids(pa.array(["<a>", "<b>", "<c>"]), np.array([2, -1, 0, 2])).tolist() == [0, -1, 1, 0]
     assert terms.strings().to_pylist() == ["<c>", "<a>"]
 
 
-def test_events_are_found_whatever_gaps_their_numbers_have() -> None:
-    """Close to each other, far apart, and in several portions: each number has its own id."""
+def test_events_are_found_whatever_gaps_their_offsets_have() -> None:
+    """Dense, sparse, and added in several batches: each offset has its IRI."""
     names = EventIris()
     for numbers in ([0, 1, 2, 5], [7, 8], [10, 10**12], [3, 4]):
         names.add(np.array(numbers), pa.array([f"urn:{number}" for number in numbers]), None)
@@ -45,8 +45,8 @@ def test_events_are_found_whatever_gaps_their_numbers_have() -> None:
     assert names.iris(np.array([8, 0])).to_pylist() == ["urn:8", "urn:0"]
 
 
-def test_what_is_kept_means_the_same() -> None:
-    """After forgetting, tables that are written anew stand for the strings they stood for."""
+def test_compaction_preserves_the_strings_of_tables() -> None:
+    """Renumbered tables stand for the same strings, and unused entries are dropped."""
     names = Dictionary()
     numbers = names.terms.ids(pa.array(["<a>", "<b>", "<c>"]))
     names.events.add(np.array([4, 6, 9]), pa.array(["urn:4", "urn:6", "urn:9"]), None)
@@ -56,8 +56,8 @@ def test_what_is_kept_means_the_same() -> None:
     assert (kept[1, 1], len(names.terms), len(names.events)) == (UNBOUND, 2, 2)
 
 
-def test_terms_and_events_are_written_together() -> None:
-    """The strings of values stand in the order of the values, one by one or all at once."""
+def test_strings_are_in_the_order_of_the_values() -> None:
+    """Terms and event IRIs mixed, one by one or all at once."""
     names = Dictionary()
     (term,) = names.terms.ids(pa.array(['"ä"@de'])).tolist()
     names.events.add(np.array([1, 2]), pa.array(["urn:1", "urn:ü"]), None)

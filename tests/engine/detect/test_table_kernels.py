@@ -1,4 +1,4 @@
-"""The small parts of detection's machine code against slow and obvious versions."""
+"""The table kernels against slow and obvious implementations."""
 
 from itertools import pairwise
 
@@ -27,8 +27,8 @@ def _table(lists: list[list[int]]) -> Occurrences:
 
 
 @given(st.lists(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS).map(list), max_size=9), min_size=6, max_size=6))
-def test_equal_keys_have_equal_numbers(tables: list[list[list[int]]]) -> None:
-    """Rows have one number if and only if they agree in the key's columns, which may be others in each table."""
+def test_equal_keys_have_equal_ids(tables: list[list[list[int]]]) -> None:
+    """Rows have the same id if and only if they agree in the key columns, which may differ between tables."""
     columns = np.array([[0, 2]] * 3 + [[1, 0]] * 3, np.int64)
     numbers, count = key_ids(tuple(map(_columns, tables)), columns)
     keys = [(row[one], row[two]) for table, (one, two) in zip(tables, columns, strict=True) for row in table]
@@ -38,7 +38,7 @@ def test_equal_keys_have_equal_numbers(tables: list[list[list[int]]]) -> None:
 
 
 def test_there_may_be_many_keys() -> None:
-    """However many there are, also more than a first table holds; without a column all rows have one key."""
+    """More keys than the first hash table holds; without a key column all rows have one key."""
     values = np.random.default_rng(1).permutation(np.repeat(np.arange(20_000), 2)) << 40
     table = np.stack([values, values, values])
     numbers, count = key_ids((table,) * 6, np.zeros((6, 1), np.int64))
@@ -51,7 +51,7 @@ def test_there_may_be_many_keys() -> None:
 def test_rows_are_gathered_from_three_tables(
     a: list[list[int]], b: list[list[int]], c: list[list[int]], data: st.DataObject
 ) -> None:
-    """Rows are numbered through; each column goes where it is wanted, and what is not stays as it was."""
+    """Rows are numbered consecutively; each column is copied to its target, and other columns stay as they are."""
     tables = [_table(lists).columns for lists in (a, b, c)]
     whole = np.concatenate(tables, axis=1)
     rows = np.array(data.draw(st.lists(st.integers(0, whole.shape[1] - 1))), np.uint32)
@@ -62,7 +62,7 @@ def test_rows_are_gathered_from_three_tables(
 
 @given(LISTS, st.data())
 def test_pairs_have_the_events_of_both(lists: list[list[int]], data: st.DataObject) -> None:
-    """In order, with those of either side."""
+    """Sorted, with those of both sides."""
     table = _table(lists)
     pairs = st.lists(st.tuples(*[st.integers(0, len(lists) - 1)] * 2), min_size=1, max_size=9)
     left, right = np.array(data.draw(pairs), np.uint32).T.copy()
@@ -73,7 +73,7 @@ def test_pairs_have_the_events_of_both(lists: list[list[int]], data: st.DataObje
 
 @given(LISTS, st.data())
 def test_rows_are_taken_with_their_events(lists: list[list[int]], data: st.DataObject) -> None:
-    """By number, in any order and more than once, or by mask."""
+    """By index, in any order and more than once, or by mask."""
     table = _table(lists)
     rows = np.array(data.draw(st.lists(st.integers(0, len(lists) - 1))), np.int64)
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists))))
@@ -88,7 +88,7 @@ def test_rows_are_taken_with_their_events(lists: list[list[int]], data: st.DataO
     st.lists(st.integers(0, 300), min_size=1, max_size=200), st.lists(st.integers(0, 299), max_size=50), st.booleans()
 )
 def test_the_first_record_that_passed_an_instant(reached: list[int], asked: list[int], rising: bool) -> None:
-    """Whether the instants rise or not; what nothing in the batch passed is known with its first record."""
+    """Whether the instants ascend or not; an instant that no record of the batch passed gets its first offset."""
     frontier = Frontier.from_records(np.arange(len(reached)) + 50, np.array(reached), NO_FRONTIER)
     instants = np.array(sorted(asked) if rising else asked, np.int64)
     expected = [next((place for place, at in enumerate(reached) if at > instant), 0) + 50 for instant in instants]
@@ -97,6 +97,6 @@ def test_the_first_record_that_passed_an_instant(reached: list[int], asked: list
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS)))
 def test_rows_in_order_of_time(times: list[tuple[int, int]]) -> None:
-    """By end, and by start where ends are equal."""
+    """By end, then by start."""
     start, end = np.array([*times, (0, 0)], np.int64)[: len(times)].T.copy()
     assert is_time_ordered(start, end) == (times == sorted(times, key=lambda time: (time[1], time[0])))

@@ -1,4 +1,4 @@
-"""Subscriptions come and go: what is done follows from those in force, and what a change costs from the change."""
+"""The active plan follows from the active subscriptions alone, and an update costs as much as the change."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def record(kind: str, offset: int, name: str, text: str | None = None) -> pa.Rec
     return record_batch(control_row(offset, kind, name, text))
 
 
-def subscribe(kernel: Processor, number: int, offset: int) -> None:
-    kernel.advance(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
+def subscribe(processor: Processor, number: int, offset: int) -> None:
+    processor.advance(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
 
 
-def at_work(kernel: Processor) -> dict[str, object]:
-    """What is done, by what does not depend on the numbers of nodes."""
-    kernel.snapshot()  # puts changes to work
-    work, detector, digests = kernel._plan, kernel._state.detector, kernel._shared.builder.digests
+def plan_of(processor: Processor) -> dict[str, object]:
+    """The active plan in terms that do not depend on node ids."""
+    processor.snapshot()  # applies the changes
+    work, detector, digests = processor._plan, processor._state.detector, processor._shared.builder.digests
     return {
         "planned": sorted(digests.values()),
         "running": {
@@ -52,14 +52,16 @@ def at_work(kernel: Processor) -> dict[str, object]:
         "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaf_matcher._leaves.values()},
         "waiting": {digests[id_]: list(lives) for id_, lives in work.root_subscribers.by_node.items()},
         "matched": sorted(one.name for one in work.matcher.leaves) if work.matcher else [],
-        "fed": kernel.derivation_linked(),
+        "fed": processor.derivation_linked(),
     }
 
 
-def is_in_order(kernel: Processor) -> bool:
-    """Whether nodes have their turn after their operands, and leaves after those who feed them."""
-    feeding, nodes = kernel._plan.derivations, kernel._shared.builder.nodes
-    turns = {id_: turn for turn, id_ in enumerate(ReadyQueue(kernel._state.detector._order, kernel._plan._references))}
+def is_in_order(processor: Processor) -> bool:
+    """Whether nodes run after their operands, and leaves after the nodes whose derived events feed them."""
+    feeding, nodes = processor._plan.derivations, processor._shared.builder.nodes
+    turns = {
+        id_: turn for turn, id_ in enumerate(ReadyQueue(processor._state.detector._order, processor._plan._references))
+    }
     before = {
         id_: {edge.child for edge in nodes[id_].children} | feeding._upstream_nodes.get(id_, set()) for id_ in turns
     }
@@ -67,29 +69,29 @@ def is_in_order(kernel: Processor) -> bool:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(TEXTS) - 1), st.booleans()), max_size=25))
-def test_what_is_done_follows_from_who_is_there(asked: list[tuple[int, bool]]) -> None:
-    """Whoever came and went, one by one or together, the kernel does what it does for those in force alone."""
-    kernel, there = Processor(lateness=0), set[int]()
-    for offset, (number, is_seen) in enumerate(asked):
-        if number in there:
-            there.remove(number)
-            kernel.advance(record("unsubscribe", offset, f"s{number}"))
+def test_the_plan_follows_from_the_active_subscriptions(changes: list[tuple[int, bool]]) -> None:
+    """Whatever was added and removed, one by one or together, the plan is that of the active subscriptions alone."""
+    processor, active = Processor(lateness=0), set[int]()
+    for offset, (number, is_checked) in enumerate(changes):
+        if number in active:
+            active.remove(number)
+            processor.advance(record("unsubscribe", offset, f"s{number}"))
         else:
-            there.add(number)
-            subscribe(kernel, number, offset)
-        if is_seen:
-            at_work(kernel)
-            assert is_in_order(kernel)
+            active.add(number)
+            subscribe(processor, number, offset)
+        if is_checked:
+            plan_of(processor)
+            assert is_in_order(processor)
     fresh = Processor(lateness=0)
-    for life in kernel._state.active.values():
-        fresh.seek(life.start.offset + 1)
-        subscribe(fresh, int(life.subscription.name[1:]), life.offset)
-    assert at_work(kernel) == at_work(fresh)
-    assert is_in_order(kernel)
+    for each in processor._state.active.values():
+        fresh.seek(each.start.offset + 1)
+        subscribe(fresh, int(each.subscription.name[1:]), each.offset)
+    assert plan_of(processor) == plan_of(fresh)
+    assert is_in_order(processor)
 
 
 def calls(do: Callable[[], object]) -> int:
-    """How many Python functions are called."""
+    """The number of Python functions that are called."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
@@ -104,41 +106,41 @@ def calls(do: Callable[[], object]) -> int:
     return count
 
 
-def living(count: int, *, is_somebody_fed: bool) -> Processor:
-    """One with so many subscriptions of distinct parts, all at work."""
-    kernel = Processor(lateness=0)
-    if is_somebody_fed:
+def with_subscriptions(count: int, *, has_edges: bool) -> Processor:
+    """A processor with so many subscriptions that share no nodes, all in its plan."""
+    processor = Processor(lateness=0)
+    if has_edges:
         for number in (5, 4):
-            subscribe(kernel, number, 900 + number)
+            subscribe(processor, number, 900 + number)
     for number in range(count):
         events = f"EVENT a : <urn:A{number}> EVENT b : <urn:B{number}>"
         text = f"SUBSCRIPTION t{number} {events} WHEN a BEFORE b WITHIN 5 s CONTEXT continuous"
-        kernel.advance(record("subscribe", number, f"t{number}", text))
-    at_work(kernel)
-    return kernel
+        processor.advance(record("subscribe", number, f"t{number}", text))
+    plan_of(processor)
+    return processor
 
 
-@pytest.mark.parametrize("is_somebody_fed", [False, True])
-def test_a_change_costs_the_same_among_few_and_many(is_somebody_fed: bool) -> None:
-    """One subscription that comes and goes calls as many functions among 20 others as among 200, who may derive events
-    for each other, but not for this one.
+@pytest.mark.parametrize("has_edges", [False, True])
+def test_a_change_costs_the_same_among_20_and_among_200(has_edges: bool) -> None:
+    """Adding and removing one subscription calls as many functions among 20 others as among 200, also while derivation
+    edges link others.
     """
 
-    def change(kernel: Processor, offset: int) -> None:
-        subscribe(kernel, 1, offset)
-        kernel._apply_changes()
-        kernel.advance(record("unsubscribe", offset + 1, "s1"))
+    def change(processor: Processor, offset: int) -> None:
+        subscribe(processor, 1, offset)
+        processor._apply_changes()
+        processor.advance(record("unsubscribe", offset + 1, "s1"))
 
-    few, many = (living(count, is_somebody_fed=is_somebody_fed) for count in (20, 200))
-    for kernel in (few, many):  # what is looked into once for all
-        change(kernel, 1000)
+    few, many = (with_subscriptions(count, has_edges=has_edges) for count in (20, 200))
+    for processor in (few, many):  # fill the caches
+        change(processor, 1000)
     assert calls(lambda: change(few, 2000)) == calls(lambda: change(many, 2000))
 
 
-def test_what_was_compiled_for_others_is_not_taken_for_ones_own() -> None:
-    """A kernel that begins with the compiled leaves of another goes by its own, though they have the same numbers."""
+def test_compiled_leaves_of_another_processor_are_not_confused_with_ones_own() -> None:
+    """A processor that reuses the compiled leaves of another matches its own leaves, though node ids are equal."""
 
-    def asked(predicate: str, variable: str) -> tuple[Subscription, ...]:
+    def subscriptions(predicate: str, variable: str) -> tuple[Subscription, ...]:
         events = f"EVENT a {{ ?a <urn:{predicate}> ?{variable} }} EVENT b {{ ?b <urn:q> ?y }}"
         return parse(f"SUBSCRIPTION s {events} WHEN a BEFORE b WITHIN 5 s SELECT ?{variable} ?y")
 
@@ -146,10 +148,10 @@ def test_what_was_compiled_for_others_is_not_taken_for_ones_own() -> None:
         return event_row(offset, f"urn:{offset}", offset, [(f"<urn:{offset}>", f"<urn:{predicate}>", f'"{offset}"')])
 
     first = Processor(lateness=0)
-    first.activate(asked("p", "x"))
-    second = first.spawn(asked("r", "z"))
+    first.activate(subscriptions("p", "x"))
+    second = first.spawn(subscriptions("r", "z"))
     events = record_batch(event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none"))
-    assert [kernel.advance(events).column("events").to_pylist() for kernel in (first, second)] == [
+    assert [processor.advance(events).column("events").to_pylist() for processor in (first, second)] == [
         [["urn:0", "urn:2"]],
         [["urn:1", "urn:2"]],
     ]

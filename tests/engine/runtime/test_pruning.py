@@ -1,4 +1,4 @@
-"""What can no longer matter is gone: state follows the window, not the length of the stream."""
+"""State that can no longer contribute is pruned: its size follows the window, not the length of the stream."""
 
 from __future__ import annotations
 
@@ -61,23 +61,23 @@ STREAM = stream(1, 1000 * WINDOW)
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_state_stays_as_large_as_its_window(pattern: str) -> None:
-    """After a thousand windows there is no more to remember than after ten."""
-    kernel = Processor(lateness=0)
-    kernel.advance(subscribe(pattern))
+    """After a thousand windows the state is no larger than after ten."""
+    processor = Processor(lateness=0)
+    processor.advance(subscribe(pattern))
     sizes = []
     for begin, end in ((0, 10), (10, 500), (500, 1000)):
-        kernel.advance(STREAM.slice(begin * WINDOW, (end - begin) * WINDOW))
-        sizes.append(len(kernel.dump()))
+        processor.advance(STREAM.slice(begin * WINDOW, (end - begin) * WINDOW))
+        sizes.append(len(processor.dump()))
     assert max(sizes) <= 2 * sizes[0]
 
 
-def told(found: pa.RecordBatch) -> list[str]:
-    """Everything but who was told and when."""
-    return sorted(map(str, found.select(["start", "end", "events", "bindings"]).to_pylist()))
+def contents(notifications: pa.RecordBatch) -> list[str]:
+    """Everything but the subscription and the emission offset."""
+    return sorted(map(str, notifications.select(["start", "end", "events", "bindings"]).to_pylist()))
 
 
-def test_a_long_past_is_told_in_full() -> None:
-    """What a SINCE finds survives that strings are tidied up while it is still looking."""
+def test_a_long_backfill_is_complete() -> None:
+    """The results of a backfill survive that the dictionary is compacted while it runs."""
     pattern = "a BEFORE b WITHIN 9 s CONTEXT chronicle SELECT ?a ?r"
     at_once, later = Processor(lateness=0), Processor(lateness=0, earlier_records=lambda _: [STREAM])
     at_once.advance(subscribe(pattern))
@@ -89,4 +89,4 @@ def test_a_long_past_is_told_in_full() -> None:
     since = {**row, "offset": 1000 * WINDOW, "id": "t", "text": text}
     found = later.advance(pa.RecordBatch.from_pylist([since], RECORDS))
     assert len(found) > 1000
-    assert told(found) == told(expected)
+    assert contents(found) == contents(expected)

@@ -1,4 +1,4 @@
-"""State can be spread over buckets by a key, go on in each of them, and come together again."""
+"""A state snapshot can be split over buckets by key, continue in each of them, and be merged again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def text_of(name: str, pattern: str) -> str:
 
 
 def log(count: int, seed: int, patterns: dict[str, str]) -> pa.RecordBatch:
-    """All subscriptions, then events of three kinds in some rooms, with equal times at times."""
+    """All subscriptions, then events of three classes in several rooms, some with equal times."""
     random = Random(seed)
     rows: list[dict[str, object]] = [
         {"offset": place, "kind": "subscribe", "id": name, "text": text_of(name, pattern)}
@@ -89,64 +89,64 @@ def last_of(records: pa.RecordBatch) -> tuple[int, int]:
     return records.column("offset")[-1].as_py(), records.column("end").cast(pa.int64())[-1].as_py()
 
 
-def in_buckets(kernel: Processor, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Processor]:
-    """What is told when some records are read in buckets, and the kernel that goes on afterwards."""
-    told: list[tuple[str, int]] = []
+def in_buckets(processor: Processor, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Processor]:
+    """The notifications of records that are read in buckets, and the processor that continues afterwards."""
+    notifications: list[tuple[str, int]] = []
     states: list[StateSnapshot] = []
-    for bucket, state in enumerate(split(kernel.snapshot(), BUCKETS)):
+    for bucket, state in enumerate(split(processor.snapshot(), BUCKETS)):
         part = Processor.load(state.data)
-        told += lines(part.advance(of_bucket(records, bucket)))
-        told += lines(part.advance(tick(*last_of(records))))
+        notifications += lines(part.advance(of_bucket(records, bucket)))
+        notifications += lines(part.advance(tick(*last_of(records))))
         states.append(StateSnapshot.from_bytes(part.dump()))
-    return told, Processor.restore(merge(states))
+    return notifications, Processor.restore(merge(states))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_split_and_merged_state_tells_the_same(seed: int) -> None:
-    """Read whole, in four buckets, and whole again, a log of keyed patterns means what it means read once."""
+def test_split_and_merged_state_gives_the_same_notifications(seed: int) -> None:
+    """A log of keyed patterns that is read whole, then in four buckets, then whole, gives what one reading gives."""
     records = log(400, seed, KEYED)
     cuts = (0, 150, 300, 400)
     whole, expected = Processor(lateness=0), []
-    kernel, told = Processor(lateness=0), []
+    processor, notifications = Processor(lateness=0), []
     for number, (begin, end) in enumerate(pairwise(cuts)):
         part = records.slice(begin, end - begin)
         expected += lines(whole.advance(part)) + lines(whole.advance(tick(*last_of(part))))
         if number == 1:
-            found, kernel = in_buckets(kernel, part)
-            told += found
+            found, processor = in_buckets(processor, part)
+            notifications += found
         else:
-            told += lines(kernel.advance(part)) + lines(kernel.advance(tick(*last_of(part))))
+            notifications += lines(processor.advance(part)) + lines(processor.advance(tick(*last_of(part))))
     names = {json.loads(line)["subscription"] for line, _ in expected}
     assert names == set(KEYED)
-    assert sorted(line for line, _ in told) == sorted(line for line, _ in expected)
-    assert kernel.dump() == Processor.restore(merge(split(kernel.snapshot(), BUCKETS))).dump()
+    assert sorted(line for line, _ in notifications) == sorted(line for line, _ in expected)
+    assert processor.dump() == Processor.restore(merge(split(processor.snapshot(), BUCKETS))).dump()
 
 
 def test_each_row_of_a_key_is_in_its_bucket() -> None:
-    """Rows are spread, not copied, and all of a room are where its events go."""
-    kernel = Processor(lateness=0)
-    kernel.advance(log(100, 1, {"pairs": KEYED["pairs"]}))
-    (name,) = (name for name, table in kernel.snapshot().rows.tables.items() if name.startswith("open left"))
-    parts = split(kernel.snapshot(), BUCKETS)
+    """Rows are partitioned, not copied, and all rows of a room are in the bucket of its events."""
+    processor = Processor(lateness=0)
+    processor.advance(log(100, 1, {"pairs": KEYED["pairs"]}))
+    (name,) = (name for name, table in processor.snapshot().rows.tables.items() if name.startswith("open left"))
+    parts = split(processor.snapshot(), BUCKETS)
     sizes = [len(part.rows.tables[name]) for part in parts]
-    assert sum(sizes) == len(kernel.snapshot().rows.tables[name])
+    assert sum(sizes) == len(processor.snapshot().rows.tables[name])
     assert sum(size > 0 for size in sizes) > 1
     for number, part in enumerate(parts):
         rooms = [term for term in part.rows.terms if term.startswith("<urn:room:")]
         assert {bucket_of([room], BUCKETS) for room in rooms} <= {number}
 
 
-def test_what_has_no_key_stays_together() -> None:
-    """A silence is not of any room: its state is in one bucket, and comes back from there."""
-    kernel = Processor(lateness=0)
-    kernel.advance(log(100, 1, {"silence": "NO a FOR 5 s"}))
-    parts = split(kernel.snapshot(), BUCKETS)
+def test_a_component_without_a_key_is_in_one_bucket() -> None:
+    """NO has no key: its state is in one bucket, and merging restores it."""
+    processor = Processor(lateness=0)
+    processor.advance(log(100, 1, {"silence": "NO a FOR 5 s"}))
+    parts = split(processor.snapshot(), BUCKETS)
     assert sorted(sum(map(len, part.rows.tables.values())) > 0 for part in parts) == [False] * 3 + [True]
-    assert merge(parts).data == kernel.dump()
+    assert merge(parts).data == processor.dump()
 
 
-def test_derived_events_of_different_buckets_are_told_apart() -> None:
-    """Each bucket numbers its own; together, equal ids have equal numbers and different ones have different numbers."""
+def test_derived_events_of_different_buckets_get_different_numbers() -> None:
+    """Each bucket numbers its own; merged, equal IRIs have equal numbers and different ones different numbers."""
     facts = {"frontier": 0, "last": 0, "has events": True, "derived": 2}
 
     def state(*ids: str) -> StateSnapshot:
@@ -169,10 +169,10 @@ def _sorted_pairs(numbers: Ints) -> Ints:
 
 
 def test_buckets_at_different_frontiers_are_not_merged() -> None:
-    """A state that would mean two different instants is refused."""
-    kernel = Processor(lateness=0)
-    kernel.advance(log(50, 1, {"pairs": KEYED["pairs"]}))
-    one, *others = split(kernel.snapshot(), BUCKETS)
+    """Merging states with two frontiers is refused."""
+    processor = Processor(lateness=0)
+    processor.advance(log(50, 1, {"pairs": KEYED["pairs"]}))
+    one, *others = split(processor.snapshot(), BUCKETS)
     ahead = Processor.restore(one)
     ahead.advance(tick(50, 10**9))
     with pytest.raises(EngineError, match="differ in frontier"):
@@ -180,11 +180,11 @@ def test_buckets_at_different_frontiers_are_not_merged() -> None:
 
 
 def test_buckets_of_different_subscriptions_are_not_merged() -> None:
-    """States of different plans have nothing to do with each other."""
+    """Merging states of different plans is refused."""
     states = []
     for name in ("pairs", "absence"):
-        kernel = Processor(lateness=0)
-        kernel.advance(log(2, 1, {name: KEYED[name]}))
-        states.append(kernel.snapshot())
+        processor = Processor(lateness=0)
+        processor.advance(log(2, 1, {name: KEYED[name]}))
+        states.append(processor.snapshot())
     with pytest.raises(EngineError, match="different subscriptions"):
         merge(states)

@@ -1,4 +1,4 @@
-"""Nobody waits for a kernel to be compiled in the middle of the work."""
+"""All kernels are compiled before the first event is processed."""
 
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ print([one.__name__ for one in compiled._CACHED if len(one.signatures) != 1])
 """
 
 
-def test_every_kernel_is_compiled_before_the_work_begins() -> None:
-    """In a new process each is compiled for one kind of arrays; other work needs no other."""
+def test_every_kernel_is_compiled_for_one_signature() -> None:
+    """In a new process the warm-up compiles each kernel once, and random cases need no other signature."""
     done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["[]", "[]", ""]
 
 
-def test_they_are_compiled_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Only when one is not kept on disk is the user told to wait."""
-    asked: list[str] = []
-    monkeypatch.setattr(readiness, "warm_up", lambda: asked.append("all"))
+def test_kernels_are_compiled_only_if_they_are_not_cached(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning says so."""
+    calls: list[str] = []
+    monkeypatch.setattr(readiness, "warm_up", lambda: calls.append("all"))
     monkeypatch.setattr(readiness, "is_cached", lambda package: True)
     readiness.ensure_compiled()
-    assert not asked
+    assert not calls
     monkeypatch.setattr(readiness, "is_cached", lambda package: False)
     with caplog.at_level(logging.WARNING, "motet"):
         readiness.ensure_compiled()
-    assert asked == ["all"]
+    assert calls == ["all"]
     assert "compiling the kernels" in caplog.text
 
 
-def test_what_is_compiled_is_kept() -> None:
-    """After a process that has used them all."""
+def test_compiled_kernels_are_cached() -> None:
+    """After the warm-up every kernel is in the cache."""
     readiness.ensure_compiled()
     assert compiled.is_cached("motet.engine")

@@ -1,4 +1,4 @@
-"""A kernel that is written and read again goes on as if nothing had happened."""
+"""A processor restored from its state snapshot continues exactly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cases(seed: int) -> Iterator[Case]:
     return islice(random_cases(seed, EVERYTHING), CASES)
 
 
-def kernel_of(case: Case, records: pa.RecordBatch) -> Processor:
+def processor_of(case: Case, records: pa.RecordBatch) -> Processor:
     return Processor(lateness=case.lateness, earlier_records=lambda stop: [before(records, stop)])
 
 
@@ -51,59 +51,60 @@ def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
         yield records.slice(begin, end - begin)
 
 
-def told(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:
-    """What a kernel that is saved and loaded at each cut tells, with the places in the case's log."""
+def process(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:
+    """The notifications of a processor that is restored at each cut, with their positions in the case's log."""
     records, places = log_records(case)
-    kernel = kernel_of(case, records)
+    processor = processor_of(case, records)
     found: list[tuple[int, str]] = []
-    saved = [kernel.snapshot()]
+    saved = [processor.snapshot()]
     for piece in pieces(records, Random(seed)):
-        found += [(places[offset], one.to_line()) for one, offset in notification_rows(kernel.advance(piece))]
-        kernel = Processor.load(kernel.dump(), earlier_records=lambda stop: [before(records, stop)])
-        saved += [kernel.snapshot()] if states else []
+        found += [(places[offset], one.to_line()) for one, offset in notification_rows(processor.advance(piece))]
+        processor = Processor.load(processor.dump(), earlier_records=lambda stop: [before(records, stop)])
+        saved += [processor.snapshot()] if states else []
     return sorted(found), saved
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_kernel_loaded_at_every_cut_tells_what_the_log_means(seed: int) -> None:
+def test_a_processor_restored_at_every_cut_computes_the_same(seed: int) -> None:
     """Over random logs, all operators, contexts, derived events and SINCE, with the same emission offsets."""
     for number, case in enumerate(cases(seed)):
         expected = evaluate_emissions(case.records, ontology=case.ontology, lateness=case.lateness)
-        assert told(case, False, number)[0] == sorted((offset, one.to_line()) for offset, one in expected)
+        assert process(case, False, number)[0] == sorted((offset, one.to_line()) for offset, one in expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_base_and_its_deltas_are_the_full_state(seed: int) -> None:
-    """Whatever happened between two states, the delta between them turns one into the other, to the byte."""
+    """The delta between two states turns one into the other, byte by byte."""
     for number, case in enumerate(cases(seed + 100)):
-        _, states = told(case, True, number)
+        _, states = process(case, True, number)
         deltas = [make_delta(one, other) for one, other in pairwise(states)]
         assert apply_deltas(states[0].data, deltas).data == states[-1].data
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_loading_changes_nothing(seed: int) -> None:
-    """What is loaded is dumped as it was: equal states are equal bytes."""
+def test_restoring_and_dumping_gives_equal_bytes(seed: int) -> None:
+    """Equal states are equal bytes."""
     for number, case in enumerate(cases(seed + 200)):
-        for state in told(case, True, number)[1]:
+        for state in process(case, True, number)[1]:
             assert Processor.load(state.data).dump() == state.data
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_built_for_an_older_kernel_serves_a_newer_state(seed: int) -> None:
-    """Two processes that take turns, each with a kernel that has missed something, tell what one tells, from the same
-    states."""
+def test_a_newer_state_is_restored_with_the_plan_of_an_older_processor(seed: int) -> None:
+    """Two processes that take turns, each with a processor that has missed some records, compute what one computes, and
+    have the same states.
+    """
     for number, case in enumerate(cases(seed + 300)):
         records, places = log_records(case)
-        older, kernel = None, kernel_of(case, records)
+        older, processor = None, processor_of(case, records)
         found: list[tuple[int, str]] = []
-        saved = [kernel.snapshot()]
+        saved = [processor.snapshot()]
         for piece in pieces(records, Random(number)):
-            found += [(places[offset], one.to_line()) for one, offset in notification_rows(kernel.advance(piece))]
-            saved.append(kernel.snapshot())
-            history = lambda stop, records=records: [before(records, stop)]  # noqa: E731
-            older, kernel = kernel, Processor.restore(saved[-1], earlier_records=history, prototype=older)
-        expected, states = told(case, True, number)
+            found += [(places[offset], one.to_line()) for one, offset in notification_rows(processor.advance(piece))]
+            saved.append(processor.snapshot())
+            earlier = lambda stop, records=records: [before(records, stop)]  # noqa: E731
+            older, processor = processor, Processor.restore(saved[-1], earlier_records=earlier, prototype=older)
+        expected, states = process(case, True, number)
         assert (sorted(found), [one.data for one in saved]) == (expected, [one.data for one in states])
 
 
@@ -140,36 +141,36 @@ def _triple(subject: str, predicate: str, value: str) -> dict[str, str]:
 
 
 def with_open(count: int) -> Processor:
-    kernel = Processor(lateness=0)
-    kernel.advance(subscribe(OPEN))
-    kernel.advance(events(range(1, count + 1)))
-    return kernel
+    processor = Processor(lateness=0)
+    processor.advance(subscribe(OPEN))
+    processor.advance(events(range(1, count + 1)))
+    return processor
 
 
 def test_a_delta_is_as_large_as_the_change_not_as_the_state() -> None:
     """Ten more occurrences take the same room beside a hundred open ones and beside ten thousand."""
     sizes, bases = [], []
     for count in (100, 10_000):
-        kernel = with_open(count)
-        state = kernel.snapshot()
-        kernel.advance(events(range(count + 1, count + 11)))
-        sizes.append(len(make_delta(state, kernel.snapshot())))
+        processor = with_open(count)
+        state = processor.snapshot()
+        processor.advance(events(range(count + 1, count + 11)))
+        sizes.append(len(make_delta(state, processor.snapshot())))
         bases.append(len(state.data))
     assert sizes[1] < 1.2 * sizes[0]
     assert bases[1] > 50 * bases[0]
 
 
 def test_a_delta_belongs_to_its_base() -> None:
-    """A delta that was made to another state, or left out, is noticed."""
-    kernel = with_open(3)
-    first = kernel.snapshot()
-    kernel.advance(events(range(4, 6)))
-    second = kernel.snapshot()
-    kernel.advance(events(range(6, 8)))
-    later = make_delta(second, kernel.snapshot())
+    """A delta to another state, or a missing delta, is refused."""
+    processor = with_open(3)
+    first = processor.snapshot()
+    processor.advance(events(range(4, 6)))
+    second = processor.snapshot()
+    processor.advance(events(range(6, 8)))
+    later = make_delta(second, processor.snapshot())
     with pytest.raises(EngineError, match="does not follow"):
         apply_deltas(first, [later])
-    assert apply_deltas(first, [make_delta(first, second), later]).data == kernel.dump()
+    assert apply_deltas(first, [make_delta(first, second), later]).data == processor.dump()
 
 
 def test_damaged_state_is_refused() -> None:
@@ -184,30 +185,30 @@ def test_damaged_state_is_refused() -> None:
 
 
 def test_state_of_another_version_is_refused() -> None:
-    """A format this program does not know is named."""
+    """The error names both versions."""
     data = bytearray(with_open(1).dump())
     data[12] += 1
     with pytest.raises(EngineError, match=f"has version {VERSION + 1}, this program reads version {VERSION}"):
         Processor.load(bytes(data))
 
 
-def test_a_delta_is_no_base() -> None:
-    """The two are told apart."""
+def test_a_delta_is_refused_as_a_base() -> None:
+    """The error names both kinds."""
     state = with_open(1).snapshot()
     with pytest.raises(EngineError, match="is a delta where a base is needed"):
         Processor.load(make_delta(state, state))
 
 
 def test_state_does_not_depend_on_what_was_planned_before() -> None:
-    """An operand's side is decided by what it is, not by when it was first seen."""
+    """The side of an operand depends on the operand, not on the order of planning."""
     text = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN {} WITHIN 1 d CONTEXT chronicle"
-    kernel = Processor(lateness=0)
-    kernel.advance(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
-    kernel.advance(subscribe(text.format("second", "a AND b"), 1, "second"))
+    processor = Processor(lateness=0)
+    processor.advance(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
+    processor.advance(subscribe(text.format("second", "a AND b"), 1, "second"))
     gone = {"offset": 2, "kind": "unsubscribe", "id": "first", "late": False, "triples": []}
-    kernel.advance(pa.RecordBatch.from_pylist([gone], RECORDS))
-    kernel.advance(events(range(3, 4)))
-    found = Processor.load(kernel.dump()).advance(events(range(4, 6), class_="urn:B"))
+    processor.advance(pa.RecordBatch.from_pylist([gone], RECORDS))
+    processor.advance(events(range(3, 4)))
+    found = Processor.load(processor.dump()).advance(events(range(4, 6), class_="urn:B"))
     assert found.column("events").to_pylist() == [["urn:e:3", "urn:e:4"]]
 
 
@@ -242,16 +243,16 @@ def state_of(found: StateRows) -> StateSnapshot:
 
 @settings(max_examples=200, deadline=None)
 @given(rows())
-def test_what_is_written_is_read(found: StateRows) -> None:
-    """Tables come back with everything in them."""
+def test_written_rows_are_read_back(found: StateRows) -> None:
+    """With all columns, events and members."""
     state = state_of(found)
     assert StateSnapshot.from_bytes(state.data).data == state.data
 
 
 @settings(max_examples=200, deadline=None)
 @given(rows(), rows())
-def test_rows_that_repeat_are_counted(one: StateRows, other: StateRows) -> None:
-    """A delta knows how often a row is there, not only whether it is."""
+def test_a_delta_counts_repeated_rows(one: StateRows, other: StateRows) -> None:
+    """It has the number of equal rows, not only their presence."""
     with_members = {table.members is not None for found in (one, other) for table in found.tables.values()}
     if len(with_members) == 2:
         return

@@ -69,8 +69,8 @@ class RowCondition:
 
     def evaluate(self, values: Ints, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
         """Which rows meet the condition; an error is false. ``values`` are given by variable and row."""
-        numbered = [(variable_index(name), name) for name in self._variables]
-        used = [(column, name) for column, name in numbered if column < len(values)]
+        columns_by_name = [(variable_index(name), name) for name in self._variables]
+        used = [(column, name) for column, name in columns_by_name if column < len(values)]
         count = values.shape[1]
         if not count:
             return np.zeros(0, np.bool_)

@@ -209,12 +209,12 @@ def _sort_strings_within(strings: pa.Array, row: Ints) -> pa.Array:
 
 def _sort_within(group: Ints, descends: npt.NDArray[np.bool_], sort_keys: Callable[[Ints], Sequence[Ints]]) -> Ints:
     """The order of rows that are sorted by group, with the groups in which a row ``descends`` sorted by their keys."""
-    number = np.cumsum(np.append(False, group[1:] != group[:-1]))
+    group_index = np.cumsum(np.append(False, group[1:] != group[:-1]))
     is_unsorted = np.zeros(len(group), np.bool_)
-    is_unsorted[number[1:][descends]] = True
-    rows = np.flatnonzero(is_unsorted[number])
+    is_unsorted[group_index[1:][descends]] = True
+    rows = np.flatnonzero(is_unsorted[group_index])
     order = np.arange(len(group))
-    order[rows] = rows[np.lexsort([*sort_keys(rows), number[rows]])]
+    order[rows] = rows[np.lexsort([*sort_keys(rows), group_index[rows]])]
     return order
 
 

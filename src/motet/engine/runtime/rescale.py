@@ -177,11 +177,11 @@ def _keys_and_labels(
     plan: Plan, digests: Sequence[str], derivation_linked: Collection[str]
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, str]]:
     """By node the variables of its key; or, without one, a label that all nodes of its bucket have in common."""
-    parts = components(plan)
-    uses = Counter(node for component in parts for node in component.nodes)
+    all_components = components(plan)
+    uses = Counter(node for component in all_components for node in component.nodes)
     keys: dict[int, tuple[str, ...]] = {}
     labels: dict[int, str] = {}
-    for component in parts:
+    for component in all_components:
         is_independent = all(uses[node] == 1 for node in component.nodes) and not (
             set(component.subscriptions) & set(derivation_linked)
         )

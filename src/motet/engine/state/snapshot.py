@@ -136,11 +136,12 @@ def _changed_rows(before: StateRows, after: StateRows) -> tuple[dict[str, Ints],
     added: dict[str, Occurrences] = {}
     for name, table in new.tables.items():
         old_table = old.tables.get(name)
-        gone, came = (np.empty(0, np.int64), np.arange(len(table))) if old_table is None else _diff(old_table, table)
-        if len(gone):
-            removed[name] = gone
-        if len(came) or old_table is None:
-            added[name] = table.take(came)
+        all_rows = np.empty(0, np.int64), np.arange(len(table))
+        removed_rows, added_rows = all_rows if old_table is None else _diff(old_table, table)
+        if len(removed_rows):
+            removed[name] = removed_rows
+        if len(added_rows) or old_table is None:
+            added[name] = table.take(added_rows)
     rows = canonical_rows(new.with_tables(added))
     # A backfill can add the triples of an event that the state had without them.
     changed_events = {offset: event for offset, event in after.events.items() if before.events.get(offset) != event}
