@@ -118,6 +118,7 @@ def main() -> None:
         "package cycles": cycles(package_graph()),
         "module cycles": cycles(module_graph()),
         "class names defined twice": duplicate_classes(),
+        "test files without a module": unmirrored_tests(),
         "old words": word_counts(OLD_WORDS),
         "ambiguous words": word_counts(AMBIGUOUS_WORDS),
         "words of personification in prose": prose_counts(),
@@ -220,6 +221,18 @@ def duplicate_classes() -> dict[str, list[str]]:
         for name in class_names(tree(path)):
             defined[name].append(path.relative_to(SOURCE).as_posix())
     return {name: paths for name, paths in sorted(defined.items()) if len(paths) > 1 and name not in FIELD_NAMES}
+
+
+def unmirrored_tests() -> dict[str, list[str]]:
+    """Per folder of tests the files test_x.py for which there is no module x.py in the folder of the same name."""
+    tests = Path(__file__).parent
+    result: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(tests.rglob("test_*.py")):
+        folder = path.parent.relative_to(tests)
+        module = SOURCE / folder / path.name.removeprefix("test_")
+        if (SOURCE / folder).is_dir() and folder.parts and not module.exists():
+            result[folder.as_posix()].append(path.name)
+    return dict(result)
 
 
 def class_names(module: ast.Module) -> Iterator[str]:
@@ -346,6 +359,9 @@ def as_text(figures: Mapping[str, object]) -> Iterator[str]:
                     yield f"  {row['uses']:>5}  {words} → {row['plain']}\n         {described(row['packages'])}"
             case dict() if name.endswith("prose"):
                 yield f"{heading(name, sum(value.values()))}\n         {described(value)}"
+            case dict() if name.startswith("test files"):
+                yield heading(name, sum(map(len, value.values())))
+                yield from (f"  {key}: {described(detail)}" for key, detail in value.items())
             case dict():
                 yield heading(name, len(value))
                 yield from (f"  {key}: {described(detail)}" for key, detail in value.items())

@@ -3,7 +3,7 @@
 from motet.model.errors import DecodeError, SubscriptionError, UsageError
 
 
-def test_a_subscription_error_points_at_the_place() -> None:
+def test_a_subscription_error_points_at_the_position() -> None:
     """Line, column, the line itself and a caret under the column."""
     text = "SUBSCRIPTION a\n  EVENT e : ex:A\n  WHEN e"
     error = SubscriptionError(
@@ -14,7 +14,7 @@ def test_a_subscription_error_points_at_the_place() -> None:
     assert isinstance(error, UsageError)
 
 
-def test_a_long_line_is_shown_around_the_place() -> None:
+def test_a_long_line_is_cut_around_the_position() -> None:
     """A caret is never off the screen."""
     error = SubscriptionError("here", text="x" * 5000, position=4000)
     _, excerpt, caret = str(error).splitlines()
@@ -23,7 +23,7 @@ def test_a_long_line_is_shown_around_the_place() -> None:
     assert error.column == 4001
 
 
-def test_the_end_of_the_text_has_a_place_too() -> None:
+def test_the_end_of_the_text_has_a_position_too() -> None:
     """An unexpected end is reported after the last character."""
     error = SubscriptionError("more expected", text="WHEN\n", position=99)
     assert (error.line, error.column) == (2, 1)

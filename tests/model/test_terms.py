@@ -45,7 +45,7 @@ def test_terms_cross_to_pyoxigraph() -> None:
         assert str(to_oxigraph(term)) == term
 
 
-def test_iris_are_told_from_literals() -> None:
+def test_is_iri_separates_iris_from_literals() -> None:
     """Only an IRI starts with a bracket."""
     assert is_iri(iri("urn:a"))
     assert not is_iri('"<urn:a>"')
