@@ -92,7 +92,7 @@ def test_diff_of_added_and_removed_subscriptions(home: Path, capsys: pytest.Capt
         ["single", "added", "1", "0"],
     ]
     assert "before" not in told.out
-    assert told.err == "1 more changes are not explained; raise --limit to explain them\n"
+    assert told.err == "changes without an explanation: 1. Raise --limit to explain them.\n"
 
 
 @pytest.mark.parametrize(

@@ -31,14 +31,10 @@ def add_arrival_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arrival", metavar="TIME", help="the time of events that carry none (default: now)")
 
 
-def add_prefix_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--prefix",
-        action="append",
-        default=[],
-        metavar="NAME=IRI",
-        help="shorten IRIs, in addition to the prefixes that the files declare; repeatable",
-    )
+def add_prefix_argument(
+    parser: argparse.ArgumentParser, help_: str = "shorten IRIs, as the prefixes that the files declare do; repeatable"
+) -> None:
+    parser.add_argument("--prefix", action="append", default=[], metavar="NAME=IRI", help=help_)
 
 
 def prefixes_of(args: argparse.Namespace) -> dict[str, str]:

@@ -79,7 +79,7 @@ def _show(
         print()
         output.print_tree(_lines(change, explainer))
     if remaining := counts.total() - len(explained):
-        output.warn(f"{remaining} more changes are not explained; raise --limit to explain them")
+        output.warn(f"changes without an explanation: {remaining}. Raise --limit to explain them.")
 
 
 def _rows(status: dict[str, str], counts: Counter[tuple[str, bool]]) -> Iterator[list[object]]:

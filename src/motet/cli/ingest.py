@@ -166,8 +166,8 @@ def _parse_lateness(text: str) -> int | None:
 def _print_advice(late: int, rejections: output.Rejections) -> None:
     if late:
         output.warn(
-            f"{late} events were late: they are stored and can be queried, but subscriptions do not match them\n"
+            f"late events: {late}. They are stored and can be queried, but subscriptions do not match them.\n"
             "  Ingest in time order, or create the lake with a larger --lateness."
         )
     if rejections.count:
-        output.warn(f"{rejections.count} events were rejected: see the dead letters in {rejections.path}")
+        output.warn(f"rejected events: {rejections.count}. See the dead letters in {rejections.path}.")

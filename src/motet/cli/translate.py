@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to", dest="target", choices=TARGETS, default="motet", metavar="SYNTAX",
         help=f"the syntax to write: {', '.join(TARGETS)} (rdf is turtle); default: motet",
     )  # fmt: skip
-    add_prefix_argument(parser)
+    add_prefix_argument(parser, "shorten IRIs in motet and turtle; repeatable")
 
 
 def run(args: argparse.Namespace) -> int:
