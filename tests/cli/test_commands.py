@@ -23,7 +23,7 @@ def write(path: Path, content: str | bytes) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--help` says what a command does and shows how to call it."""
+    """`--help` describes a command and shows examples."""
     with pytest.raises(SystemExit) as stopped:
         main([command, "--help"])
     assert stopped.value.code == 0
@@ -31,7 +31,7 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """The command line answers at once because what is heavy is loaded only by the command that needs it."""
+    """Heavy libraries are imported only by the commands that need them, so help is printed at once."""
     heavy = {"numba", "pandas", "pyarrow", "pyoxigraph", "pyspark", "rdflib", "rich", "lark"}
     parse = "import sys; from motet.cli.main import make_parser; make_parser([])"
     code = f"{parse}; print(*{{module.split('.')[0] for module in sys.modules}})"
@@ -55,20 +55,20 @@ def test_a_run_loads_no_reference_engine(tmp_path: Path) -> None:
 
 
 def test_run_prints_notifications_and_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Notifications on standard output, what was done on standard error."""
+    """Notifications go to standard output, the summary to standard error."""
     subscriptions = write(tmp_path / "any.motet", ANY + " SIGNAL")
     events = write(tmp_path / "e.nq", GOOD.format(1) + GOOD.format(2))
     status = main(
         ["run", "--subscriptions", subscriptions, "--events", events, "--json", "--arrival", "2026-11-15T10:00:00Z"]
     )
-    said = capsys.readouterr()
-    lines = [json.loads(line) for line in said.out.splitlines()]
+    printed = capsys.readouterr()
+    lines = [json.loads(line) for line in printed.out.splitlines()]
     assert status == 0
     assert [(line["events"], line["end"]) for line in lines] == [
         (["urn:e:1"], "2026-11-15T10:00:00.000000Z"),
         (["urn:e:2"], "2026-11-15T10:00:00.000000Z"),
     ]
-    assert json.loads(said.err) | {"seconds": 0} == {
+    assert json.loads(printed.err) | {"seconds": 0} == {
         "duplicates": 0, "engine": "embedded", "events": 2, "notifications": 2, "rejected": 0, "seconds": 0, "tasks": 1,
     }  # fmt: skip
 
@@ -101,20 +101,18 @@ BAD_EVENTS: dict[str, tuple[str | bytes, str, str]] = {
 
 
 @pytest.mark.parametrize("bad", BAD_EVENTS)
-def test_a_bad_event_is_set_aside_and_the_others_go_through(
-    bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rejected_event_does_not_stop_others(bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The error has file, line, event and advice; the status is 1; the lake is sound and holds the good event."""
     content, place, event = BAD_EVENTS[bad]
     raw = content if isinstance(content, bytes) else content.encode()
     path = write(tmp_path / "bad.nq", GOOD.format(1).encode() + raw)
     lake = str(tmp_path / "lake")
     assert main(["ingest", "--lake", lake, path]) == 1
-    said = capsys.readouterr()
-    rejected = next(line for line in said.err.splitlines() if line.startswith("rejected"))
+    printed = capsys.readouterr()
+    rejected = next(line for line in printed.err.splitlines() if line.startswith("rejected"))
     assert f"bad.nq, {place}" in rejected
     assert event in rejected
-    assert said.err.splitlines()[1].startswith("  "), "advice follows"
+    assert printed.err.splitlines()[1].startswith("  "), "advice follows"
     letters = [json.loads(line) for line in (tmp_path / "lake/dead-letter/rejected.jsonl").read_text().splitlines()]
     assert [(letter["event"], letter["source"]) for letter in letters] == [("urn:e:2", path)]
     assert main(["inspect", "--lake", lake, "--check", "--json"]) == 0
@@ -146,7 +144,7 @@ def test_tick_compact_and_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["run", "--subscriptions", "{any}", "--events", "missing.nq"], "missing.nq"),
         (["run", "--subscriptions", "missing.motet", "--events", "{events}"], "missing.motet"),
@@ -159,8 +157,8 @@ def test_tick_compact_and_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["tick", "--lake", "{lake}", "yesterday"], "yesterday"),
     ],
 )
-def test_usage_errors(arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrong request is named, nothing is done, and the status is 2."""
+def test_usage_errors(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong arguments are named, nothing is done, and the status is 2."""
     files = {
         "any": write(tmp_path / "any.motet", ANY),
         "prefix": write(tmp_path / "prefix.motet", "SUBSCRIPTION a EVENT e : ex:Alarm WHEN e"),
@@ -168,14 +166,14 @@ def test_usage_errors(arguments: list[str], says: str, tmp_path: Path, capsys: p
         "lake": str(tmp_path / "lake"),
     }
     assert main([argument.format(**files) for argument in arguments]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert says in said.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
     assert not (tmp_path / "lake").exists()
 
 
-def test_an_output_file_appears_only_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run that cannot be done leaves the earlier output alone and nothing beside it."""
+def test_an_output_file_appears_only_when_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that fails keeps the earlier output file and leaves no other file."""
     output = tmp_path / "out.jsonl"
     output.write_text("earlier\n")
     circle = (
@@ -190,8 +188,8 @@ def test_an_output_file_appears_only_whole(tmp_path: Path, capsys: pytest.Captur
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.nq", "out.jsonl", "pair.motet"]
 
 
-def test_the_demo_runs_again_and_spares_what_is_not_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A second demo replaces the first; a directory with other things in it is refused."""
+def test_the_demo_replaces_only_its_own_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second demo replaces the first; a directory with other files is refused."""
     home = tmp_path / "demo"
     for _ in range(2):
         arguments = ["demo", "--engine", "embedded", "--events", "100", "--directory", str(home), "--json"]

@@ -1,4 +1,4 @@
-"""What ``motet doctor`` says."""
+"""The checks of ``motet doctor``."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_little_disk_is_advice_not_failure(capsys: pytest.CaptureFixture[str], m
     assert "TMPDIR" in capsys.readouterr().out
 
 
-def test_a_numba_cache_nobody_may_write(
+def test_an_unwritable_numba_cache(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """When the kernels' cache cannot be written, the advice names the variable to set."""

@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_files_are_planned_together(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """What several files share is shown once."""
+    """Nodes that several files share are shown once."""
     assert run(*files) == 0
     assert capsys.readouterr().out == (
         "one: recent, SIGNAL\n"
@@ -45,8 +45,8 @@ def test_files_are_planned_together(files: list[str], capsys: pytest.CaptureFixt
     )
 
 
-def test_other_forms(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON and Graphviz go to standard output, a picture into its file."""
+def test_output_formats(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON and Graphviz go to standard output, a drawing to its file."""
     assert run(*files, "--json") == 0
     assert [root["node"] for root in json.loads(capsys.readouterr().out)["subscriptions"]] == [0, 0]
     assert run(*files, "--dot") == 0
@@ -62,8 +62,8 @@ def test_other_syntaxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "index: class C" in capsys.readouterr().out
 
 
-def test_what_is_wrong_is_said(tmp_path: Path, files: list[str]) -> None:
-    """A missing file, a wrong subscription and a picture that cannot be written are errors of use."""
+def test_errors_name_the_problem(tmp_path: Path, files: list[str]) -> None:
+    """A missing file, a wrong subscription and a drawing that cannot be written are usage errors."""
     with pytest.raises(UsageError, match="there is no subscription file"):
         run(str(tmp_path / "missing"))
     (tmp_path / "wrong").write_text("SUBSCRIPTION s EVENT a WHEN b")

@@ -24,8 +24,8 @@ def test_no_diagnostics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "1 subscription: no diagnostics\n"
 
 
-def test_what_never_matches_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The place in the file is shown with a caret."""
+def test_unsatisfiable_subscriptions_are_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The position in the file is shown with a caret."""
     path = written(tmp_path, "never.motet", NEVER)
     assert main(["lint", path]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -35,7 +35,7 @@ def test_what_never_matches_is_status_1(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_warnings_are_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only what can never match fails."""
+    """Only subscriptions that can never match are errors."""
     assert main(["lint", written(tmp_path, "odd.motet", ODD)]) == 0
     assert "warning[unbounded-count]" in capsys.readouterr().out
 
@@ -71,6 +71,6 @@ def test_other_syntaxes_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_wrong_file_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be parsed is an error of the request."""
+    """A file that cannot be parsed is a usage error."""
     assert main(["lint", written(tmp_path, "bad.motet", "SUBSCRIPTION")]) == 2
     assert "line 1" in capsys.readouterr().err

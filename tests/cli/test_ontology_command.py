@@ -25,7 +25,7 @@ def write(path: Path, turtle: str) -> str:
     return str(path)
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> object:
+def printed(capsys: pytest.CaptureFixture[str]) -> object:
     return json.loads(capsys.readouterr().out)
 
 
@@ -41,24 +41,24 @@ def test_every_example_of_the_help_works(
 
 
 def test_check_finds_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sound ontology is counted and has status 0."""
+    """A consistent ontology is summarised with status 0."""
     path = write(tmp_path / "films.ttl", FILMS)
     assert main(["ontology", "check", path, "--json"]) == 0
-    assert said(capsys) == {
+    assert printed(capsys) == {
         "files": [path], "triples": 3, "classes": 3, "ok": True,
         "missing_imports": [], "contradictions": [], "unsatisfiable": [],
     }  # fmt: skip
 
 
 def test_check_names_the_axioms_of_each_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing import, a contradiction and an impossible class are reported with what they follow from; status 1."""
+    """A missing import, an inconsistency and an unsatisfiable class are reported with their axioms; status 1."""
     path = write(
         tmp_path / "odd.ttl",
         """<urn:o> a owl:Ontology ; owl:imports <urn:units> . :Cat owl:disjointWith :Dog .
         :Imp rdfs:subClassOf :Cat , :Dog , :Being . :tom a :Cat , :Dog .""",
     )
     assert main(["ontology", "check", path, "--json"]) == 1
-    found = said(capsys)
+    found = printed(capsys)
     assert isinstance(found, dict)
     assert found["missing_imports"] == [
         {"about": "urn:units", "message": f"{path} imports <urn:units>, which is missing", "axioms": []}
@@ -93,7 +93,7 @@ def test_imports_come_from_the_catalogue(tmp_path: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("content", ["[]", '{"urn:a": 5}', "{", None])
 def test_a_bad_catalogue_is_refused(content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is wrong with the catalogue is said, and nothing is done."""
+    """The problem of the catalogue is named, and nothing is done."""
     if content is not None:
         (tmp_path / "catalogue.json").write_text(content)
     path = write(tmp_path / "films.ttl", FILMS)
@@ -102,24 +102,24 @@ def test_a_bad_catalogue_is_refused(content: str | None, tmp_path: Path, capsys:
 
 
 def test_show_draws_the_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As text, with labels if wanted, as JSON, and as a picture."""
+    """As text, with labels on request, as JSON, and as a drawing."""
     path = write(tmp_path / "films.ttl", FILMS)
     assert main(["ontology", "show", path]) == 0
     assert capsys.readouterr().out == "Video\n└── Film = Movie\n"
     assert main(["ontology", "show", path, "--labels", "de"]) == 0
     assert capsys.readouterr().out == "Filmaufnahme\n└── Film = Movie\n"
     assert main(["ontology", "show", path, "--json"]) == 0
-    assert said(capsys) == {"roots": ["urn:x:Video"], "children": {"urn:x:Video": ["urn:x:Film"], "urn:x:Film": []}}
+    assert printed(capsys) == {"roots": ["urn:x:Video"], "children": {"urn:x:Video": ["urn:x:Film"], "urn:x:Film": []}}
     assert main(["ontology", "show", path, "--svg", str(tmp_path / "films.svg")]) == 0
     names = re.findall(r"<text[^>]*>([^<]*)<", (tmp_path / "films.svg").read_text())
     assert names == ["Video", "Film = Movie"]
 
 
 def test_classify_lists_parents_and_equivalents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One entry a class, whole IRIs for programs."""
+    """One entry for each class; JSON has whole IRIs."""
     assert main(["ontology", "classify", write(tmp_path / "films.ttl", FILMS), "--json"]) == 0
     film, movie, video = "urn:x:Film", "urn:x:Movie", "urn:x:Video"
-    assert said(capsys) == [
+    assert printed(capsys) == [
         {"class": film, "parents": [video], "equivalents": [movie], "satisfiable": True},
         {"class": movie, "parents": [video], "equivalents": [film], "satisfiable": True},
         {"class": video, "parents": [], "equivalents": [], "satisfiable": True},
@@ -133,10 +133,10 @@ CODES: dict[str, dict[str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_codes_are_spelt(code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_codes_are_listed(code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Equivalent classes have one code."""
     assert main(["ontology", "codes", write(tmp_path / "films.ttl", FILMS), "--code", code, "--json"]) == 0
-    found = said(capsys)
+    found = printed(capsys)
     assert isinstance(found, dict)
     wanted = CODES[code]
     assert found["classes"] == {
@@ -144,10 +144,10 @@ def test_codes_are_spelt(code: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     }
 
 
-def test_interval_codes_hold_the_numbers_below(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Interval codes are the default; a class's number lies in the interval of the class above."""
+def test_interval_codes_contain_those_of_subclasses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Interval codes are the default; the code of a class lies in the interval of its superclass."""
     assert main(["ontology", "codes", write(tmp_path / "films.ttl", FILMS), "--json"]) == 0
-    found = said(capsys)
+    found = printed(capsys)
     assert isinstance(found, dict)
     first, last = map(int, found["classes"]["urn:x:Video"]["intervals"][0].split(".."))
     assert first <= int(found["classes"]["urn:x:Film"]["number"]) <= last
@@ -155,7 +155,7 @@ def test_interval_codes_hold_the_numbers_below(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_topics_for_subscribers_and_publishers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who wants gets a subscription, who has gets the event to publish; both learn the classes."""
+    """A subscriber gets a subscription, a publisher an event; both get the classes."""
     films = write(tmp_path / "films.ttl", FILMS)
     mine = write(tmp_path / "mine.ttl", ":mine a :Film ; :by :me . :me :likes :me .")
     arguments = ["ontology", "topics", films, "--description", mine, "--json"]
@@ -165,7 +165,7 @@ def test_topics_for_subscribers_and_publishers(tmp_path: Path, capsys: pytest.Ca
         "most_specific": ["urn:x:Film"],
     }
     assert main(arguments) == 0
-    assert said(capsys) == common | {"offer": "SUBSCRIPTION topic-Film\n  EVENT item : <urn:x:Film>\n  WHEN item"}
+    assert printed(capsys) == common | {"offer": "SUBSCRIPTION topic-Film\n  EVENT item : <urn:x:Film>\n  WHEN item"}
     assert main([*arguments, "--as", "publisher"]) == 0
     rdf_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
     lines = [
@@ -173,11 +173,11 @@ def test_topics_for_subscribers_and_publishers(tmp_path: Path, capsys: pytest.Ca
         f"<urn:x:mine> {rdf_type} <urn:x:Film>",
         "<urn:x:mine> <urn:x:by> <urn:x:me>",
     ]
-    assert said(capsys) == common | {"offer": "\n".join(f"{line} <urn:x:mine> ." for line in lines)}
+    assert printed(capsys) == common | {"offer": "\n".join(f"{line} <urn:x:mine> ." for line in lines)}
 
 
-def test_what_is_described_must_be_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Several individuals need a choice, an unknown one is refused, and one without any class is told."""
+def test_the_described_individual_must_be_unique(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Several individuals need --individual, an unknown one is refused, one without a class gives status 1."""
     films = write(tmp_path / "films.ttl", FILMS)
     two = write(tmp_path / "two.ttl", ":a a :Film . :b :by :me .")
     arguments = ["ontology", "topics", films, "--description", two]

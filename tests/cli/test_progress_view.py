@@ -1,4 +1,4 @@
-"""How a running pipeline is shown."""
+"""The progress view of a pipeline."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ BATCH = BatchProgress(
 LAKES = [LakeStatus("/a", 90, 60, 4, 1_500_000, 3_500_000), LakeStatus("/b", 0, 0, 0, None, None)]
 
 
-def test_elsewhere_a_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a log of a service needs."""
+def test_a_batch_is_a_line_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """The form for the log of a service."""
     with progress_view(as_json=False) as view:
         view.set_lake_status(LAKES)
         view.add_batch(BATCH, LAKES)
     assert capsys.readouterr().out == "batch 3: 100 records in 2.0 s (50/s), 20 notifications, 30 behind\n"
 
 
-def test_for_programs_a_batch_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything that is known of it and of the lakes, in one line."""
+def test_a_batch_is_an_object_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """All figures of the batch and of the lakes, in one line."""
     with progress_view(as_json=True) as view:
         view.add_batch(BATCH, LAKES)
-    told = json.loads(capsys.readouterr().out)
-    lakes = told.pop("lakes")
-    assert told == json.loads(json.dumps(BATCH.to_json()))
+    printed = json.loads(capsys.readouterr().out)
+    lakes = printed.pop("lakes")
+    assert printed == json.loads(json.dumps(BATCH.to_json()))
     assert [(lake["lake"], lake["backlog"], lake["lag"]) for lake in lakes] == [("/a", 30, 2_000_000), ("/b", 0, None)]
 
 
-def test_on_a_terminal_a_table_follows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_live_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The last batch, stage by stage, and the lakes."""
     console = Console(width=140, record=True, force_terminal=True)
     with Live(console=console, auto_refresh=False) as live:

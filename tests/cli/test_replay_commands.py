@@ -43,19 +43,19 @@ def diff(home: Path, old: str, new: str, *more: str) -> int:
 
 
 def test_replay_prints_the_lines_of_a_run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    """In the form and the order of `motet run`; what was done is said on standard error."""
+    """In the form and order of `motet run`; the summary goes to standard error."""
     assert replay(home) == 0
-    told = capsysbinary.readouterr()
-    [line] = told.out.decode().splitlines()
+    printed = capsysbinary.readouterr()
+    [line] = printed.out.decode().splitlines()
     assert json.loads(line)["events"] == ["urn:e:1", "urn:e:2"]
-    assert told.err.startswith(b"1 notifications from a log of 3 events in ")
+    assert printed.err.startswith(b"1 notifications from a log of 3 events in ")
     assert replay(home, "--since", "2026-11-15T10:01:00Z", "--json", "--output", str(home / "out.jsonl")) == 0
     assert json.loads(capsysbinary.readouterr().err)["notifications"] == 0
     assert (home / "out.jsonl").read_bytes() == b""
 
 
-def test_diff_says_why(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is gained is derived under the new text; what stopped it under the old one stands below."""
+def test_diff_explains_changes(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A gained notification is explained with the new text; the obstacle in the old text stands below."""
     assert diff(home, "old.motet", "new.motet") == 0
     table, account = capsys.readouterr().out.split("\n\n")
     assert [line.split() for line in table.splitlines()] == [
@@ -71,8 +71,8 @@ def test_diff_says_why(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_diff_the_other_way_round_and_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was gained is lost then; the accounts are those of `why` and `why-not`."""
+def test_diff_is_symmetric_and_prints_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the files exchanged a gain is a loss; the explanations are those of `why` and `why-not`."""
     assert diff(home, "new.motet", "old.motet", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["subscriptions"] == {"pair": "edited"}
@@ -83,16 +83,16 @@ def test_diff_the_other_way_round_and_as_json(home: Path, capsys: pytest.Capture
 
 
 def test_diff_of_added_and_removed_subscriptions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that is not there on the other side has no why-not; beyond the limit changes are only counted."""
+    """A subscription that only one side has gets no why-not; changes beyond the limit are only counted."""
     (home / "single.motet").write_text(SINGLE)
     assert diff(home, "old.motet", "single.motet", "--limit", "1") == 0
-    told = capsys.readouterr()
-    assert [line.split() for line in told.out.splitlines()[1:3]] == [
+    printed = capsys.readouterr()
+    assert [line.split() for line in printed.out.splitlines()[1:3]] == [
         ["pair", "removed", "0", "1"],
         ["single", "added", "1", "0"],
     ]
-    assert "before" not in told.out
-    assert told.err == "changes without an explanation: 1. Raise --limit to explain them.\n"
+    assert "before" not in printed.out
+    assert printed.err == "changes without an explanation: 1. Raise --limit to explain them.\n"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_wrong_requests(
 
 
 def test_an_empty_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is told, gained or lost."""
+    """There are no notifications and no changes."""
     Lake.open(tmp_path / "lake")
     (tmp_path / "old.motet").write_text(PAIR)
     assert replay(tmp_path) == 0

@@ -1,4 +1,4 @@
-"""`motet ingest` and `motet deliver` with requests that make no sense."""
+"""`motet ingest` and `motet deliver` with wrong arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from motet.cli.main import main
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "exactly one source is required"),
         (["--watch", "in", "--nats", "nats://127.0.0.1:1"], "exactly one source is required"),
@@ -22,29 +22,29 @@ from motet.cli.main import main
         (["a.nq"], "there is no event file 'a.nq'"),
     ],
 )
-def test_ingest_refuses_what_makes_no_sense(
+def test_ingest_refuses_wrong_arguments(
     arguments: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A wrong request is answered with what is wrong and status 2, and no event is taken."""
+    """Wrong arguments are named, the status is 2, and no event is ingested."""
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     assert main(["ingest", "--lake", "lake", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_an_empty_directory_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """There is nothing to take in, and that is what is said."""
+    """The summary says that no file was ingested."""
     (tmp_path / "in").mkdir()
     assert main(["ingest", "--lake", str(tmp_path / "lake"), "--watch", str(tmp_path / "in"), "--once"]) == 0
     assert capsys.readouterr().out.startswith("files       0\naccepted    0\n")
 
 
 def test_deliver_needs_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Delivering does not make a lake where there is none."""
+    """Delivering does not create a lake."""
     assert main(["deliver", "--lake", str(tmp_path / "lake"), "--nats", "nats://127.0.0.1:1"]) == 1
     assert "is not a lake" in capsys.readouterr().err
     assert not (tmp_path / "lake").exists()

@@ -58,7 +58,7 @@ def test_other_syntaxes_become_motet(
 
 @pytest.mark.parametrize(("target", "suffix"), [("turtle", "ttl"), ("ntriples", "nt"), ("rdf", "ttl")])
 def test_rdf_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, suffix: str) -> None:
-    """Several subscriptions go to one RDF file and come back, with their prefixes."""
+    """Several subscriptions are written to one RDF file and read back, with their prefixes."""
     rdf = translated(capsys, "--to", target, written(tmp_path, "in.motet", TEXT))
     path = written(tmp_path, f"out.{suffix}", rdf)
     assert translated(capsys, "--from", "rdf", path, "--prefix", "ex=http://example.org/") == TEXT
@@ -89,7 +89,7 @@ def test_wrong_requests(
 
 
 def test_rdf_without_a_subscription(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A graph about something else is refused by name."""
+    """A graph without a subscription is refused; the error names the file."""
     path = written(tmp_path, "cats.ttl", "<urn:Tom> a <urn:Cat> .")
     assert main(["translate", "--from", "rdf", path]) == 2
     assert f"{path} describes no subscription" in capsys.readouterr().err

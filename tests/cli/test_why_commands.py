@@ -48,11 +48,11 @@ def files(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def lake(tmp_path: Path) -> tuple[str, Notification]:
     """A lake with a subscription of single events and its one notification."""
-    heard: list[Notification] = []
+    received: list[Notification] = []
     with motet.open(tmp_path / "lake") as cloud:
-        cloud.subscribe(SINGLE, heard.append)
+        cloud.subscribe(SINGLE, received.append)
         cloud.publish(nquads())
-    [notification] = heard
+    [notification] = received
     return str(tmp_path / "lake"), notification
 
 
@@ -62,7 +62,7 @@ def pair_notification() -> Notification:
 
 
 def test_why_over_files(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The beginning of an id is enough; IRIs are shortened by the file's own prefixes."""
+    """A prefix of an id is enough; IRIs are shortened by the prefixes of the file."""
     notification = pair_notification()
     assert main(["why", notification.id[:6], *files]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -79,48 +79,48 @@ def test_why_over_files(files: list[str], capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_why_as_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """For programs: the derivation as nested objects, and how much was examined."""
+    """The derivation tree as nested objects, and the number of examined events."""
     notification = pair_notification()
     assert main(["why", notification.id, *files, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["notification"], said["examined"], said["of_events"]) == (notification.id, 3, 3)
-    assert [part["events"] for part in said["derivation"]["parts"]] == [["urn:e:1"], ["urn:e:2"]]
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["notification"], printed["examined"], printed["of_events"]) == (notification.id, 3, 3)
+    assert [part["events"] for part in printed["derivation"]["parts"]] == [["urn:e:1"], ["urn:e:2"]]
 
 
 def test_why_not_over_files(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The nearest reason, and with --all every leaf's."""
-    asked = ["why-not", "--subscription", "pair", "--event", "urn:e:3", *files]
+    """The nearest obstacle, and with --all those of every leaf."""
+    call = ["why-not", "--subscription", "pair", "--event", "urn:e:3", *files]
     apart = "9 min in all where 5 min are allowed, with urn:e:1 at 10:00:00"
     far = f"as b it matches, but in a BEFORE b WITHIN 5 min: {apart}"
-    assert main(asked) == 0
+    assert main(call) == 0
     assert capsys.readouterr().out.splitlines() == [
         "pair and urn:e:3 on 2026-11-15",
         f"└─ {far}",
         "1 more with --all",
     ]
-    assert main([*asked, "--all"]) == 0
+    assert main([*call, "--all"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [f"├─ {far}", "└─ as a: class ex:A: the event is an ex:B"]
-    assert main([*asked, "--json"]) == 0
+    assert main([*call, "--json"]) == 0
     reasons = json.loads(capsys.readouterr().out)["reasons"]
     assert [(one["leaf"], one["reason"]["kind"]) for one in reasons] == [("b", "too far"), ("a", "wrong class")]
 
 
-def test_a_lake_is_asked(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
-    """A lake's notification is found by its id; only events that can matter are examined."""
+def test_why_over_a_lake(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
+    """A stored notification is found by its id; only events that can matter are examined."""
     path, notification = lake
     assert main(["why", notification.id[:8], "--lake", path, "--prefix", f"ex={EX}"]) == 0
-    said = capsys.readouterr()
-    assert said.out.splitlines()[1:] == ["└─ a = urn:e:1  10:00:00", "      a ex:A"]
-    assert said.err == "examined 1 of 3 events: those near enough in time\n"
-    asked = ["why-not", "--subscription", "single", "--lake", path, "--event"]
-    assert main([*asked, "<urn:e:2>", "--prefix", f"ex={EX}"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1:] == ["└─ a = urn:e:1  10:00:00", "      a ex:A"]
+    assert printed.err == "examined 1 of 3 events: those near enough in time\n"
+    call = ["why-not", "--subscription", "single", "--lake", path, "--event"]
+    assert main([*call, "<urn:e:2>", "--prefix", f"ex={EX}"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "└─ as a: class ex:A: the event is an ex:B"
-    assert main([*asked, "urn:e:1"]) == 0
+    assert main([*call, "urn:e:1"]) == 0
     assert f"notified: {notification.id[:12]}" in capsys.readouterr().out
 
 
-def test_a_pattern_of_several_events_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The events around a notification are read from the lake, and near misses are found there too."""
+def test_a_composite_pattern_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The events near a notification are read from the lake, near misses included."""
     notification = pair_notification()
     lake = Lake.open(tmp_path / "lake")
     lake.subscribe("pair", PAIR)
@@ -129,36 +129,36 @@ def test_a_pattern_of_several_events_in_a_lake(tmp_path: Path, capsys: pytest.Ca
     assert last is not None
     lake.commit_notifications(notification_batch([(notification, last)]), 0, last + 1)
     assert main(["why", notification.id[:9], "--lake", str(tmp_path / "lake")]) == 0
-    said = capsys.readouterr()
-    assert "   ├─ a = urn:e:1  10:00:00" in said.out.splitlines()
-    assert said.err == ""
-    asked = ["why-not", "--lake", str(tmp_path / "lake"), "--subscription", "pair", "--event", "urn:e:2"]
-    assert main(asked) == 0
+    printed = capsys.readouterr()
+    assert "   ├─ a = urn:e:1  10:00:00" in printed.out.splitlines()
+    assert printed.err == ""
+    call = ["why-not", "--lake", str(tmp_path / "lake"), "--subscription", "pair", "--event", "urn:e:2"]
+    assert main(call) == 0
     assert "notified" in capsys.readouterr().out
-    assert main([*asked[:-1], "urn:e:3"]) == 0
+    assert main([*call[:-1], "urn:e:3"]) == 0
     assert "9 min in all where 5 min are allowed" in capsys.readouterr().out
 
 
-def test_reasoning_begins_with_the_background_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reasoning_starts_with_the_background_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An event before the first background record is read without reasoning: it did not match, and why-not says so."""
     same, path = "http://www.w3.org/2002/07/owl#sameAs", str(tmp_path / "lake")
-    told: list[Notification] = []
+    received: list[Notification] = []
     with motet.open(path) as cloud:
-        cloud.subscribe("SUBSCRIPTION s EVENT e { ?e <urn:p> ?o } WHEN e", told.append)
+        cloud.subscribe("SUBSCRIPTION s EVENT e { ?e <urn:p> ?o } WHEN e", received.append)
         for number in (1, 2):
             event = f"urn:e:{number}"
             cloud.publish(f'<{event}> <{same}> <urn:x> <{event}> .\n<urn:x> <urn:p> "1" <{event}> .')
             cloud.background.add("<urn:C> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:D> .")
-    assert [one.events for one in told] == [("urn:e:2",)]
-    asked = ["why-not", "--subscription", "s", "--lake", path, "--event"]
-    assert main([*asked, "urn:e:1"]) == 0
+    assert [notification.events for notification in received] == [("urn:e:2",)]
+    call = ["why-not", "--subscription", "s", "--lake", path, "--event"]
+    assert main([*call, "urn:e:1"]) == 0
     assert "notified" not in capsys.readouterr().out
-    assert main([*asked, "urn:e:2"]) == 0
+    assert main([*call, "urn:e:2"]) == 0
     assert "notified: " in capsys.readouterr().out
 
 
 def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str]) -> None:
-    """A late event is answered with the frontier it met; a retracted one is marked in the account."""
+    """For a late event the frontier is shown; a retracted one is marked."""
     path, notification = lake
     opened = Lake.open(path)
     opened.tick(TEN + 60 * MINUTE)
@@ -173,7 +173,7 @@ def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: py
     assert capsys.readouterr().out.splitlines()[-1] == "retracted since: urn:e:1"
 
 
-def test_many_events_go_through_the_index(
+def test_many_events_are_filtered_by_leaf(
     files: list[str],
     lake: tuple[str, Notification],
     capsys: pytest.CaptureFixture[str],
@@ -185,16 +185,16 @@ def test_many_events_go_through_the_index(
     assert json.loads(capsys.readouterr().out)["reasons"][0]["reason"]["kind"] == "too far"
     path, _ = lake
     assert main(["why-not", "--subscription", "single", "--event", "urn:e:3", "--lake", path, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["reasons"][0]["reason"]["kind"], said["examined"], said["of_events"]) == ("wrong class", 1, 3)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["reasons"][0]["reason"]["kind"], printed["examined"], printed["of_events"]) == ("wrong class", 1, 3)
 
 
-def test_not_too_many_events(
+def test_only_the_nearest_events_are_examined(
     lake: tuple[str, Notification],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Past a limit the events nearest in time are examined, and that is said."""
+    """Past a limit the events nearest in time are examined, and the note says so."""
     monkeypatch.setattr(investigate, "MAX_EVENTS", 1)
     path, _ = lake
     assert main(["why-not", "--subscription", "single", "--event", "urn:e:1", "--lake", path]) == 0
@@ -206,7 +206,7 @@ def test_not_too_many_events(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["why", "zz", "{files}"], "begins with 'zz'"),
         (["why", "", "{files}", "--prefix", "ex"], "is not NAME=IRI"),
@@ -216,9 +216,9 @@ def test_not_too_many_events(
         (["why-not", "--subscription", "pair", "--event", "urn:e:8", "{files}"], "no event <urn:e:8>"),
     ],
 )
-def test_usage_errors(arguments: list[str], says: str, files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrong request is named, and the status is 2."""
+def test_usage_errors(arguments: list[str], message: str, files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong arguments are named, and the status is 2."""
     given = [word for argument in arguments for word in (files if argument == "{files}" else [argument])]
     assert main(given) == 2
-    said = capsys.readouterr()
-    assert (said.out, says in said.err) == ("", True)
+    printed = capsys.readouterr()
+    assert (printed.out, message in printed.err) == ("", True)

@@ -1,4 +1,4 @@
-"""A real NATS server with JetStream, for the tests of what goes in and out by it."""
+"""A real NATS server with JetStream, for the tests of the source and the sink."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def _binary() -> str:
 
 @pytest.fixture(scope="module")
 def nats_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of our own on the loopback interface, at a port that was free."""
+    """The address of a server on a free port of the loopback interface."""
     store = str(tmp_path_factory.mktemp("jetstream"))
     command = [_binary(), "--jetstream", "--store_dir", store, "--addr", "127.0.0.1", "--port", "-1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        said = ""
+        output = ""
         for line in server.stderr:
-            said += line
+            output += line
             if "Server is ready" in line:
                 break
-        port = re.search(r"client connections on 127\.0\.0\.1:(\d+)", said)
-        assert port, said
+        port = re.search(r"client connections on 127\.0\.0\.1:(\d+)", output)
+        assert port, output
         try:
             yield f"nats://127.0.0.1:{port[1]}"
         finally:
@@ -48,7 +48,7 @@ def nats_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def with_jetstream(nats_url: str) -> Callable[[Callable[[JetStreamContext], Awaitable[Result]]], Result]:
-    """Runs something with a connection of its own."""
+    """Runs a function with a connection of its own."""
 
     def run(action: Callable[[JetStreamContext], Awaitable[Result]]) -> Result:
         async def connected() -> Result:

@@ -19,7 +19,7 @@ CRASHING = Path(__file__).with_name("crashing.py")
 
 
 class Inbox:
-    """A directory, a lake beside it, and what was set aside."""
+    """A directory, a lake beside it, and the rejected events."""
 
     def __init__(self, root: Path) -> None:
         self.path = root / "inbox"
@@ -28,11 +28,11 @@ class Inbox:
         self.rejected: list[DecodeError] = []
 
     def put(self, name: str, *ids: int, written: int | None = None) -> None:
-        place = self.path / name
-        place.parent.mkdir(exist_ok=True)
-        place.write_text("".join(f'<urn:e:{n}> <urn:p> "x" <urn:e:{n}> .\n' for n in ids))
+        path = self.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f'<urn:e:{n}> <urn:p> "x" <urn:e:{n}> .\n' for n in ids))
         if written is not None:
-            os.utime(place, (written, written))
+            os.utime(path, (written, written))
 
     def source(self, *, stable_seconds: float = 0) -> DirectorySource:
         return DirectorySource(self.path, self.lake, self.rejected.extend, stable_seconds=stable_seconds)
@@ -48,8 +48,8 @@ def inbox(tmp_path: Path) -> Inbox:
     return Inbox(tmp_path)
 
 
-def test_the_oldest_file_comes_first_and_each_once(inbox: Inbox) -> None:
-    """Files are taken in the order they were written, in one commit when they are small, and never again."""
+def test_files_are_ingested_once_oldest_first(inbox: Inbox) -> None:
+    """Files are ingested in the order of their modification, small ones in one commit, each once."""
     inbox.put("b.nq", 1, 2, written=10)
     inbox.put("a.nq", 3, written=20)
     inbox.put("deep/c.nq", 4, written=15)
@@ -60,8 +60,8 @@ def test_the_oldest_file_comes_first_and_each_once(inbox: Inbox) -> None:
     assert list(inbox.source().ingest(2)) == [], "a new process knows what was taken"
 
 
-def test_a_file_is_taken_when_it_has_stopped_changing(inbox: Inbox) -> None:
-    """A file that looks different at every look is still being written."""
+def test_a_file_is_ingested_when_it_is_stable(inbox: Inbox) -> None:
+    """A file that changes between polls is still being written."""
     source = inbox.source(stable_seconds=1)
     inbox.put("a.nq", 1)
     assert (list(source.ingest(0)), source.is_drained) == ([], False)
@@ -71,8 +71,8 @@ def test_a_file_is_taken_when_it_has_stopped_changing(inbox: Inbox) -> None:
     assert source.is_drained
 
 
-def test_a_file_that_grew_adds_what_is_new(inbox: Inbox) -> None:
-    """A file that changed is read again; events that are in the log are left out."""
+def test_a_changed_file_adds_its_new_events(inbox: Inbox) -> None:
+    """A changed file is read again; events that are in the log are dropped."""
     source = inbox.source()
     inbox.put("a.nq", 1, 2)
     list(source.ingest(0))
@@ -80,8 +80,8 @@ def test_a_file_that_grew_adds_what_is_new(inbox: Inbox) -> None:
     assert [(result.receipt.accepted, result.receipt.duplicates) for result in source.ingest(1)] == [(1, 2)]
 
 
-def test_bad_files_are_named_and_do_not_block(inbox: Inbox) -> None:
-    """What is undecodable, unknown or damaged is set aside with its name, and the rest is taken."""
+def test_undecodable_files_do_not_block_others(inbox: Inbox) -> None:
+    """A file of an unknown format or with damaged content is rejected by name; the others are ingested."""
     (inbox.path / "bad.ttl").write_text("no turtle")
     (inbox.path / "notes.txt").write_text("no events")
     (inbox.path / "torn.nq.gz").write_bytes(b"\x1f\x8bnothing")
@@ -93,8 +93,8 @@ def test_bad_files_are_named_and_do_not_block(inbox: Inbox) -> None:
     assert names == ["bad.ttl", "notes.txt", "torn.nq.gz"]
 
 
-def test_an_unreadable_file_is_named_once_and_tried_again(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file without permission is reported, and taken when it can be read."""
+def test_an_unreadable_file_is_rejected_once_and_retried(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without read permission is rejected, and ingested when it can be read."""
     inbox.put("a.nq", 1)
     source = inbox.source()
     monkeypatch.setattr("os.access", lambda path, mode: False)
@@ -103,8 +103,8 @@ def test_an_unreadable_file_is_named_once_and_tried_again(inbox: Inbox, monkeypa
     assert [result.receipt.accepted for result in source.ingest(2)] == [1]
 
 
-def test_large_files_are_committed_in_parts(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit is not larger than a group, and only whole files are noted as taken."""
+def test_large_files_need_several_commits(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit has a maximal size, and only complete files are recorded as ingested."""
     monkeypatch.setattr(module, "COMMIT_BYTES", 1)
     monkeypatch.setattr(module, "SMALL_FILE_BYTES", 0)
     inbox.put("a.nq", 1, 2, written=1)
@@ -120,15 +120,15 @@ def test_large_files_are_committed_in_parts(inbox: Inbox, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "place", ["motet.lake:Lake.append", "motet.lake.store:Store.put_if_absent", "motet.lake.progress:IngestedFiles.add"]
+    "call", ["motet.lake:Lake.append", "motet.lake.store:Store.put_if_absent", "motet.lake.progress:IngestedFiles.add"]
 )
-def test_a_killed_process_neither_loses_nor_doubles(inbox: Inbox, place: str) -> None:
-    """Killed before the commit, inside it, or before it is noted: the next process ends with every event once."""
+def test_a_kill_loses_and_repeats_nothing(inbox: Inbox, call: str) -> None:
+    """Killed before or during the commit, or before it is recorded: the next process leaves every event once."""
     for n in range(20):
         inbox.put(f"{n}.nq", 2 * n, 2 * n + 1, written=n)
     (inbox.path / "20.ttl").write_text("<> <urn:p> 1 .")
     arguments = ["ingest", "--lake", str(inbox.lake.store.root), "--watch", str(inbox.path), "--once", "--json"]
-    killed = subprocess.run([sys.executable, CRASHING, place, "1", *arguments], capture_output=True, check=False)
+    killed = subprocess.run([sys.executable, CRASHING, call, "1", *arguments], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     subprocess.run([sys.executable, "-m", "motet.cli.main", *arguments], capture_output=True, check=True)
     ids = inbox.ids()
@@ -137,6 +137,6 @@ def test_a_killed_process_neither_loses_nor_doubles(inbox: Inbox, place: str) ->
 
 
 def test_a_lake_cannot_be_its_own_source(inbox: Inbox) -> None:
-    """A directory that holds the lake would feed the lake to itself."""
+    """A directory that contains the lake would ingest the files of the lake."""
     with pytest.raises(UsageError, match="is inside the directory"):
         DirectorySource(inbox.path.parent, inbox.lake, inbox.rejected.extend)

@@ -1,4 +1,4 @@
-"""NATS JetStream in and out, with a real server."""
+"""NATS JetStream as a source and a sink, with a real server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def quad(n: int) -> bytes:
 def publish(
     with_jetstream: With, stream: str, messages: list[Sent], *, ack_wait: float | None = None, window: float = 120
 ) -> None:
-    """Make a stream of these messages; with ``ack_wait`` also its consumer, which gives up on others after so long."""
+    """Create a stream with messages; with ``ack_wait`` also its consumer, which redelivers after that time."""
 
     async def action(jetstream: JetStreamContext) -> None:
         from nats.js.api import AckPolicy, ConsumerConfig
@@ -82,7 +82,7 @@ def rows(lake: Lake, *columns: str) -> list[dict[str, Any]]:
     return [row for batch in lake.snapshot().records(columns=list(columns)) for row in batch.to_pylist()]
 
 
-def test_headers_say_what_a_message_is(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+def test_headers_of_messages(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
     """Content-Type, CloudEvents headers and Nats-Msg-Id are understood; equal documents are two events."""
     turtle = b"<> <urn:p> 5 ."
     plain = {"Content-Type": "text/turtle"}
@@ -106,8 +106,8 @@ def test_headers_say_what_a_message_is(nats_url: str, with_jetstream: With, tmp_
     assert ids == ["urn:e:1", f"{origin}:2", f"{origin}:3", "urn:cloudevents:%2Frooms:7", f"{origin}:id:a%20b"]
 
 
-def test_bad_messages_are_set_aside_whole(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
-    """A message that cannot be decoded is kept with its place in the stream and does not come again."""
+def test_undecodable_messages_are_rejected(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """A message that cannot be decoded is rejected with its sequence number and is not delivered again."""
     publish(with_jetstream, "BAD", [(b"junk", None), (b"\xff", {"Content-Type": "image/png"}), (quad(1), None)])
     lake = Lake.open(tmp_path / "lake")
     results, rejected = ingest(nats_url, "BAD", lake)
@@ -120,18 +120,18 @@ def test_bad_messages_are_set_aside_whole(nats_url: str, with_jetstream: With, t
 
 
 @pytest.mark.parametrize(
-    ("place", "count"), [("motet.lake:Lake.append", 1), ("motet.lake:Lake.append", 2), ("nats.aio.msg:Msg.ack", 3)]
+    ("call", "count"), [("motet.lake:Lake.append", 1), ("motet.lake:Lake.append", 2), ("nats.aio.msg:Msg.ack", 3)]
 )
-def test_killed_while_taking_messages(
-    place: str, count: int, nats_url: str, with_jetstream: With, tmp_path: Path
+def test_a_kill_during_ingestion_loses_and_repeats_nothing(
+    call: str, count: int, nats_url: str, with_jetstream: With, tmp_path: Path
 ) -> None:
-    """Killed before a commit or between commit and acknowledgement: in the end every event is there once."""
-    stream = f"KILL-{place.rpartition('.')[2]}-{count}"
+    """Killed before a commit or between commit and acknowledgement: after the next run every event is there once."""
+    stream = f"KILL-{call.rpartition('.')[2]}-{count}"
     messages: list[Sent] = [(quad(n), None) for n in range(600)]
     publish(with_jetstream, stream, [*messages, (b"<> <urn:p> 1 .", {"Content-Type": "text/turtle"})], ack_wait=0.5)
     lake = str(tmp_path / "lake")
     arguments = ["ingest", "--lake", lake, "--nats", nats_url, "--stream", stream, "--once", "--json"]
-    command = [sys.executable, CRASHING, place, str(count), *arguments]
+    command = [sys.executable, CRASHING, call, str(count), *arguments]
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     assert main(arguments) == 0
     ids = [row["id"] for row in rows(Lake.open(lake), "id")]
@@ -139,8 +139,8 @@ def test_killed_while_taking_messages(
     assert (named, len(ids)) == (sorted(f"urn:e:{n}" for n in range(600)), 601)
 
 
-def test_what_is_wrong_is_said(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
-    """A wrong stream, a wrong address, a server that is away and a consumer of another kind are named."""
+def test_errors_name_the_problem(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """An unknown stream, a wrong address, an unreachable server and an unsuitable consumer are named."""
     publish(with_jetstream, "THERE", [])
     lake = Lake.open(tmp_path / "lake")
     with pytest.raises(UsageError, match=r"no stream 'ELSEWHERE'\n.*THERE"):
@@ -178,15 +178,17 @@ def lines(lake: Lake) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("place", "count"), [("motet.lake:Lake.advance_cursor", 2), ("nats.js.client:JetStreamContext.publish_async", 700)]
+    ("call", "count"), [("motet.lake:Lake.advance_cursor", 2), ("nats.js.client:JetStreamContext.publish_async", 700)]
 )
-def test_killed_while_delivering(place: str, count: int, nats_url: str, with_jetstream: With, notified: Lake) -> None:
-    """Every notification is in the stream once, in the order of the log, although the first process was killed."""
+def test_a_kill_during_delivery_loses_and_repeats_nothing(
+    call: str, count: int, nats_url: str, with_jetstream: With, notified: Lake
+) -> None:
+    """Every notification is in the stream once, in log order, although the first process was killed."""
     subject = f"out{count}"
     publish(with_jetstream, subject, [], window=0.1)  # the server has forgotten the first process's messages by then
     arguments = ["deliver", "--lake", str(notified.store.root), "--nats", nats_url, "--once", "--json"]
     arguments += ["--subject", subject + ".{subscription}"]
-    command = [sys.executable, CRASHING, place, str(count), *arguments]
+    command = [sys.executable, CRASHING, call, str(count), *arguments]
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     assert main(arguments) == 0
     messages = stored(with_jetstream, subject)
@@ -197,8 +199,8 @@ def test_killed_while_delivering(place: str, count: int, nats_url: str, with_jet
     assert notified.cursor(f"nats:{subject}.{{subscription}}") == 2
 
 
-def test_nothing_is_delivered_twice(nats_url: str, with_jetstream: With, notified: Lake) -> None:
-    """A second run has nothing to do, and later notifications follow the earlier ones."""
+def test_a_second_run_delivers_only_new_notifications(nats_url: str, with_jetstream: With, notified: Lake) -> None:
+    """A second run delivers nothing; later notifications follow the earlier ones."""
     publish(with_jetstream, "twice", [])
     counts: list[int] = []
     sink = SubjectSink(nats_url, "twice.all", "me")
@@ -212,13 +214,13 @@ def test_nothing_is_delivered_twice(nats_url: str, with_jetstream: With, notifie
 
 
 def test_a_subject_without_a_stream_is_refused(nats_url: str, notified: Lake) -> None:
-    """A message that no stream would keep is not sent into the void."""
-    for subject, said in (
+    """Nothing is published to a subject that no stream stores."""
+    for subject, message in (
         ("nobody.listens", "no stream of .* has the subject"),
         ("a..b", "is not a subject"),
         ("a.*", "is not a subject"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             deliver(
                 notified,
                 SubjectSink(nats_url, subject, "me"),

@@ -40,7 +40,7 @@ def film(number: int) -> str:
 
 
 def test_a_change_holds_for_the_events_after_it(tmp_path: Path) -> None:
-    """An axiom, an individual, its removal and its return count from their own place in the log on."""
+    """An axiom, an individual, its removal and its return apply from their offsets on."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(WANTED, found.append)
@@ -77,7 +77,7 @@ def by_definition(lake: Lake) -> list[Notification]:
     return sorted(found, key=lambda one: one.sort_key)
 
 
-def test_one_text_says_the_same_thing_each_time(tmp_path: Path) -> None:
+def test_adding_a_text_twice_adds_nothing(tmp_path: Path) -> None:
     """Adding a text with class expressions again adds nothing, also after reopening; removing it removes it whole."""
     with motet.open(tmp_path) as cloud:
         added = cloud.background.add(ACTION)
@@ -90,8 +90,8 @@ def test_one_text_says_the_same_thing_each_time(tmp_path: Path) -> None:
     assert Lake.open(tmp_path).statistics()["kinds"] == {"background": 3}
 
 
-def test_expressions_of_two_texts_stay_apart(tmp_path: Path) -> None:
-    """A file given at opening and a text added later each keep their own class expressions."""
+def test_blank_nodes_of_two_texts_differ(tmp_path: Path) -> None:
+    """The class expressions of a file given at opening and of a text added later are kept apart."""
     (tmp_path / "fast.ttl").write_text(FAST)
     found: list[Notification] = []
     with motet.open(tmp_path / "lake", ontology=[tmp_path / "fast.ttl"]) as cloud:
@@ -103,8 +103,8 @@ def test_expressions_of_two_texts_stay_apart(tmp_path: Path) -> None:
     assert [(one.subscription, one.events) for one in found] == [("action", ("urn:e:1",)), ("fast", ("urn:e:2",))]
 
 
-def test_any_format_will_do(tmp_path: Path) -> None:
-    """The content type says how the text is written."""
+def test_content_types(tmp_path: Path) -> None:
+    """The content type selects the parser."""
     line = f"<urn:x:chase> {RDF_TYPE} <urn:x:ActionGenre> ."
     with motet.open(tmp_path) as cloud:
         assert cloud.background.add(line.encode(), content_type="application/n-triples") == 1
@@ -120,7 +120,7 @@ def test_any_format_will_do(tmp_path: Path) -> None:
         (PREFIXES + ":A owl:unionOf [ rdfs:label 'no list' ] .", "text/turtle", UsageError),
     ],
 )
-def test_what_cannot_be_read_changes_nothing(
+def test_invalid_data_changes_nothing(
     data: str | list[tuple[str, str, str]], content_type: str, error: type[Exception], tmp_path: Path
 ) -> None:
     """Broken RDF and broken axioms are refused before they are in the log."""

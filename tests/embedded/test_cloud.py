@@ -40,7 +40,7 @@ def test_a_listener_has_been_called_when_publish_returns(tmp_path: Path) -> None
     assert (receipt.accepted, receipt.duplicates, receipt.late) == (2, 0, 0)
 
 
-def test_a_subscription_sees_only_what_comes_after_it(tmp_path: Path) -> None:
+def test_a_subscription_sees_only_later_events(tmp_path: Path) -> None:
     """Events before the subscription's own offset do not count."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
@@ -50,7 +50,7 @@ def test_a_subscription_sees_only_what_comes_after_it(tmp_path: Path) -> None:
     assert events_of(found) == ["urn:e:2"]
 
 
-def test_since_replays_history_then_goes_on(tmp_path: Path) -> None:
+def test_since_backfills_then_continues_live(tmp_path: Path) -> None:
     """With SINCE, earlier events from that instant on are seen too, then the live ones."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
@@ -62,7 +62,7 @@ def test_since_replays_history_then_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_same_event_twice_is_accepted_once(tmp_path: Path) -> None:
-    """The first accepted content wins."""
+    """The first accepted content counts."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(HOT, found.append)
@@ -71,7 +71,7 @@ def test_the_same_event_twice_is_accepted_once(tmp_path: Path) -> None:
     assert found == []
 
 
-def test_a_late_event_is_kept_and_not_matched(tmp_path: Path) -> None:
+def test_a_late_event_is_stored_and_not_matched(tmp_path: Path) -> None:
     """An event that ends before the frontier is stored and counted, never matched."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
@@ -82,8 +82,8 @@ def test_a_late_event_is_kept_and_not_matched(tmp_path: Path) -> None:
     assert Lake.open(tmp_path).statistics()["events"] == 1
 
 
-def test_a_listener_that_was_away_gets_what_it_missed(tmp_path: Path) -> None:
-    """Subscribing again with the same text goes on where delivery stopped."""
+def test_a_listener_that_subscribes_again_gets_missed_notifications(tmp_path: Path) -> None:
+    """Delivery continues after the last notification that was delivered."""
     first: list[Notification] = []
     second: list[Notification] = []
     with motet.open(tmp_path) as cloud:
@@ -97,8 +97,8 @@ def test_a_listener_that_was_away_gets_what_it_missed(tmp_path: Path) -> None:
     assert events_of(second) == ["urn:e:2", "urn:e:3"]
 
 
-def test_what_others_published_is_told_with_ones_own(tmp_path: Path) -> None:
-    """Whoever publishes has been told all that came before, of other processes too; a flush looks for the rest."""
+def test_events_of_other_processes_are_processed(tmp_path: Path) -> None:
+    """publish processes all earlier records, also those of other processes; flush processes the rest."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
         cloud.subscribe(HOT, found.append)
@@ -113,8 +113,8 @@ def test_what_others_published_is_told_with_ones_own(tmp_path: Path) -> None:
     assert events_of(found) == ["urn:e:1", "urn:e:2", "urn:e:3", "urn:e:4"]
 
 
-def test_a_background_is_changed_as_others_left_it(tmp_path: Path) -> None:
-    """What another process added is there already."""
+def test_background_changes_of_other_processes_count(tmp_path: Path) -> None:
+    """A triple that another process added is not added again."""
     with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
         assert other.background.add([("<urn:a>", "<urn:p>", "<urn:b>")]) == 1
         assert cloud.background.add([("<urn:a>", "<urn:p>", "<urn:b>")]) == 0
@@ -123,7 +123,7 @@ def test_a_background_is_changed_as_others_left_it(tmp_path: Path) -> None:
 
 
 def test_nothing_is_delivered_after_unsubscribe(tmp_path: Path) -> None:
-    """Not even what had been derived for nobody before; the name is free again."""
+    """Also no stored notification is delivered; the name can be used again."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(HOT, found.append)
@@ -136,7 +136,7 @@ def test_nothing_is_delivered_after_unsubscribe(tmp_path: Path) -> None:
 
 
 def test_an_ontology_given_at_opening_holds_for_later_events(tmp_path: Path) -> None:
-    """Subclasses count, and opening again with the same ontology changes nothing."""
+    """Subclasses match, and opening again with the same ontology changes nothing."""
     ontology = tmp_path / "o.ttl"
     ontology.write_text("<urn:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Alarm> .")
     found: list[Notification] = []
@@ -149,8 +149,8 @@ def test_an_ontology_given_at_opening_holds_for_later_events(tmp_path: Path) -> 
     assert kinds == {"background": 1, "event": 2, "subscribe": 1}
 
 
-def test_a_failing_listener_is_reported_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One listener's fault is not another's."""
+def test_a_failing_listener_does_not_stop_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The failure is logged and the other listeners are called."""
     found: list[Notification] = []
 
     def fail(notification: Notification) -> None:
@@ -165,7 +165,7 @@ def test_a_failing_listener_is_reported_and_the_others_go_on(tmp_path: Path, cap
 
 
 def test_a_listener_may_publish_and_subscribe(tmp_path: Path) -> None:
-    """What a listener does is seen after it returns, once, and in order."""
+    """Records that a listener appends are processed after it returns, once, in order."""
     found: list[Notification] = []
     with motet.open(tmp_path) as cloud:
 
@@ -200,7 +200,7 @@ def test_a_listener_may_publish_and_subscribe(tmp_path: Path) -> None:
     ],
 )
 def test_bad_requests_change_nothing(tmp_path: Path, act: Callable[[object], object], error: type[Exception]) -> None:
-    """A request is done whole or not at all."""
+    """A request is atomic."""
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(HOT, lambda _: None)
         before = cloud.lake.snapshot()
@@ -210,6 +210,6 @@ def test_bad_requests_change_nothing(tmp_path: Path, act: Callable[[object], obj
 
 
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
-    """The error names the engines there are."""
+    """The error names the valid engines."""
     with pytest.raises(UsageError, match="embedded"):
         motet.open(tmp_path, engine="flink")  # type: ignore[arg-type]

@@ -38,35 +38,35 @@ def replayed(
 
 
 @pytest.mark.parametrize("portion", range(4))
-def test_random_replays_say_what_the_reference_says(portion: int, tmp_path: Path) -> None:
-    """Any log, with retractions, late events and background changes, from any instant to any other."""
+def test_random_replays_agree_with_the_reference_engine(portion: int, tmp_path: Path) -> None:
+    """For any log, with retractions, late events and background changes, between any two instants."""
     for number in range(8 * portion, 8 * portion + 8):
-        asked = nth_replay(3, number)
-        write_lake(asked.log, tmp_path / str(number))
-        found = replayed(tmp_path / str(number), asked.subscriptions, asked.since, asked.until)
-        assert found == expected_replay_lines(asked), f"replay {number}"
+        case = nth_replay(3, number)
+        write_lake(case.log, tmp_path / str(number))
+        found = replayed(tmp_path / str(number), case.subscriptions, case.since, case.until)
+        assert found == expected_replay_lines(case), f"replay {number}"
 
 
-def test_a_replay_is_what_since_sees(tmp_path: Path) -> None:
-    """A subscription with SINCE that comes at the end of the log is told what a replay tells."""
-    told = 0
+def test_a_replay_equals_a_backfill(tmp_path: Path) -> None:
+    """A subscription with SINCE at the end of the log gets the notifications of the replay."""
+    notifications = 0
     for number in range(12):
-        asked = nth_replay(5, number)
-        log = asked.log
+        case = nth_replay(5, number)
+        log = case.log
         write_lake(log, tmp_path / str(number))
-        since = asked.since or BEGIN
-        for one in asked.subscriptions:
+        since = case.since or BEGIN
+        for one in case.subscriptions:
             if not isinstance(one.delivery, Construct):
                 late = SubscribeRecord(len(log.records), replace(one, since=since))
                 records: list[Record] = [*log.records, late]
                 expected = evaluate(records, ontology=log.ontology, lateness=log.lateness)
                 assert replayed(tmp_path / str(number), (one,), since) == [each.to_line() for each in expected]
-                told += len(expected)
-    assert told
+                notifications += len(expected)
+    assert notifications
 
 
-def test_until_is_what_was_known_then(tmp_path: Path) -> None:
-    """What an event that is left out would have prevented is not told: the frontier stops at --until too."""
+def test_until_replays_the_log_as_it_was_known(tmp_path: Path) -> None:
+    """The frontier stops at --until, so an absence that later events would disprove is not concluded."""
     log = Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "B", 3), event("urn:3", "A", 20)])
     write_lake(log, tmp_path)
     subscriptions = parse(UNLESS)
@@ -76,8 +76,8 @@ def test_until_is_what_was_known_then(tmp_path: Path) -> None:
     assert replayed(tmp_path, parse(UNLESS.replace("urn:B", "urn:C")), until=BEGIN + 4 * SECOND - 1) == []
 
 
-def test_subscriptions_of_the_log_play_no_part(tmp_path: Path) -> None:
-    """Not even one of the same name, or one that derives events."""
+def test_subscriptions_of_the_log_are_ignored(tmp_path: Path) -> None:
+    """Also one of the same name, and one that derives events."""
     with motet.open(tmp_path) as cloud:
         cloud.subscribe("SUBSCRIPTION s EVENT a WHEN a CONSTRUCT { ?this a <urn:B> }", lambda _: None)
         cloud.publish('<urn:1> <urn:p> "x" <urn:1> .')
@@ -86,7 +86,7 @@ def test_subscriptions_of_the_log_play_no_part(tmp_path: Path) -> None:
 
 
 def test_each_subscription_has_its_own_since(tmp_path: Path) -> None:
-    """SINCE is where a replay starts from; one that is asked for takes its place."""
+    """A replay starts at the SINCE of a subscription; --since replaces it."""
     write_lake(Case((), lateness=0).with_records([event("urn:1", "A", 0), event("urn:2", "A", 3)]), tmp_path)
     subscriptions = parse(
         'SUBSCRIPTION late SINCE "2026-11-15T10:00:02Z" EVENT a WHEN a SIGNAL SUBSCRIPTION all EVENT a WHEN a SIGNAL'
@@ -97,8 +97,8 @@ def test_each_subscription_has_its_own_since(tmp_path: Path) -> None:
     assert names == ["all", "late", "all", "late"]
 
 
-def test_feeding_across_different_starts_is_refused(tmp_path: Path) -> None:
-    """Whoever looks back further would see derived events of a producer that does not."""
+def test_derivation_edges_between_different_since_are_refused(tmp_path: Path) -> None:
+    """A downstream subscription must not see events from before the SINCE of its upstream."""
     write_lake(Case((), lateness=0).with_records([event("urn:1", "A", 0)]), tmp_path)
     subscriptions = parse(
         'SUBSCRIPTION one SINCE "2026-11-15T10:00:02Z" EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> } '
@@ -109,8 +109,8 @@ def test_feeding_across_different_starts_is_refused(tmp_path: Path) -> None:
     assert len(replayed(tmp_path, subscriptions, since=BEGIN)) == 2
 
 
-def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
-    """No lake, and an end before the beginning."""
+def test_invalid_replays_are_refused(tmp_path: Path) -> None:
+    """A directory without a lake, and --until before --since."""
     with pytest.raises(LakeError, match="is not a lake"):
         load_replay(str(tmp_path / "none"), parse(UNLESS))
     snapshot = Lake.open(tmp_path / "lake").snapshot()
@@ -118,8 +118,8 @@ def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
         replay_view(snapshot, since=BEGIN + SECOND, until=BEGIN)
 
 
-def test_an_empty_lake_tells_nothing(tmp_path: Path) -> None:
-    """There is no frontier that could end a silence either."""
+def test_an_empty_lake_gives_no_notifications(tmp_path: Path) -> None:
+    """Without a frontier NO gives no notification either."""
     Lake.open(tmp_path)
     silent = parse('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN NO a FOR 1 s SIGNAL')
     assert replayed(tmp_path, silent) == []

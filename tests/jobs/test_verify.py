@@ -1,4 +1,4 @@
-"""Whether a lake's notifications are what its log says, and what is said when they are not."""
+"""Verification of a notification table, and its report."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def verified(lake: Path) -> Comparison:
 
 
 def test_an_untouched_lake_agrees(lake: Path) -> None:
-    """Up to the end of what was derived, in one link here."""
+    """Both chains agree up to the end of the table, here in one link."""
     found = verified(lake)
     assert (found.links, found.agreed_to, found.difference) == (1, 8, None)
 
 
 def test_the_chain_can_be_computed_with_other_tools(lake: Path) -> None:
-    """As docs/operations.md says it: a line for each notification, a digest for each link, a hash of hashes."""
+    """By docs/operations.md: a line for each notification, a digest for each link, a hash of hashes."""
     lines = "".join(f"{offset} {text}\n" for offset, text in sorted(stored_rows(Lake.open(lake).snapshot())))
     assert lines.count("\n") == 3
     begin = hashlib.sha256(b"motet notifications 1\n").hexdigest()
@@ -87,8 +87,8 @@ def test_the_chain_can_be_computed_with_other_tools(lake: Path) -> None:
     assert verified(lake).head == hashlib.sha256(f"{begin} 0 8 {own}\n".encode()).hexdigest()
 
 
-def test_a_link_for_each_stretch_of_the_log() -> None:
-    """Links stand at fixed offsets, whether notifications fall into them or not."""
+def test_links_have_fixed_offsets() -> None:
+    """Links have fixed offset ranges, with or without notifications in them."""
     rows: list[TableRow] = [(1, "one"), (4096, "two"), (20_000, "three")]
     assert list(StreamedTable(rows).digests(20_001)) == [
         digest(rows[:1]),
@@ -100,12 +100,13 @@ def test_a_link_for_each_stretch_of_the_log() -> None:
 
 
 def test_random_logs_have_the_chain_of_the_reference_engine(tmp_path: Path) -> None:
-    """Embedded or by the definitions: the same rows, so the same head."""
+    """The embedded and the reference engine give the same rows, and so the same head."""
     for number in range(12):
         case = without_repetitions(nth_case(21, number, EngineCapabilities()))
         lake = write_lake(case, tmp_path / str(number))
         before = bool(case.ontology)  # stands in the log's first record
-        expected = sorted((offset + before, told.to_line()) for offset, told in expected_result(case).emissions)
+        emissions = expected_result(case).emissions
+        expected = sorted((offset + before, notification.to_line()) for offset, notification in emissions)
         lake.commit_notifications(notification_batch(()), 0, lake.snapshot().next_offset)
         snapshot = lake.snapshot()
         assert sorted(recompute(snapshot, lake.lateness)) == expected
@@ -134,7 +135,7 @@ def changed_binding(rows: Rows) -> Rows:
         (lambda rows: [rows[0], rows[1], rows[2] | {"subscription": "other"}], "missing", 7),
     ],
 )
-def test_what_was_tampered_with_is_found(
+def test_tampering_is_detected(
     change: Callable[[Rows], Rows], kind: str, offset: int, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first difference is named by offset, subscription and kind, and the exit status is 1."""
@@ -149,26 +150,26 @@ def test_what_was_tampered_with_is_found(
     assert (shown["kind"], shown["offset"], shown["subscription"]) == (kind, offset, "pair")
 
 
-def test_a_table_that_is_behind_is_no_fault(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was appended since is said; what was derived is compared."""
+def test_unprocessed_records_are_no_error(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The records after the end of the table are reported; the others are compared."""
     Lake.open(lake).tick(0)
     assert main(["verify", "--lake", str(lake), "--engine", "embedded"]) == 0
-    told = capsys.readouterr()
-    assert "the last 1 records are not derived yet" in told.err
-    assert "the notifications are those of the log" in told.out
+    printed = capsys.readouterr()
+    assert "the last 1 records are not processed yet" in printed.err
+    assert "the notification table agrees with the log" in printed.out
 
 
-def test_an_empty_lake_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing agrees with nothing; a directory that is no lake is refused."""
+def test_an_empty_lake_and_no_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty table agrees with an empty log; a directory that is not a lake is refused."""
     Lake.open(tmp_path / "lake")
     assert main(["verify", "--lake", str(tmp_path / "lake"), "--engine", "embedded"]) == 0
-    assert "there is nothing to compare" in capsys.readouterr().out
+    assert "there are no notifications to compare" in capsys.readouterr().out
     assert main(["verify", "--lake", str(tmp_path / "none"), "--engine", "embedded"]) == 1
     assert "is not a lake" in capsys.readouterr().err
 
 
-def test_differences_are_told_apart() -> None:
-    """Another line in the same place stands for the one that is missing; one elsewhere does not."""
+def test_kinds_of_differences() -> None:
+    """A row with the same offset and subscription replaces the missing one; a row elsewhere does not."""
     mine, other = (7, '{"id": "1", "subscription": "s"}'), (7, '{"id": "2", "subscription": "s"}')
     assert first_difference([mine], [other]) == TableDifference(mine, other)
     assert first_difference([mine], []) == TableDifference(mine, None)

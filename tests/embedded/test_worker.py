@@ -1,0 +1,39 @@
+"""The worker thread of a cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from motet.embedded.worker import Worker
+from motet.model.errors import LakeError
+
+
+def _failing(error: BaseException) -> Callable[[], None]:
+    def work() -> None:
+        raise error
+
+    return work
+
+
+def test_flush_skips_the_delay() -> None:
+    """flush and close run the task at once; several wakes are one run."""
+    calls: list[int] = []
+    worker = Worker(lambda: calls.append(1), delay=3600)
+    worker.wake()
+    worker.wake()
+    worker.flush()
+    worker.wake()
+    worker.close()
+    assert calls == [1, 1]
+
+
+def test_a_failure_is_raised_in_waiting_threads() -> None:
+    """flush and close raise the error of the task."""
+    worker = Worker(_failing(LakeError("gone")))
+    worker.wake()
+    with pytest.raises(LakeError, match="gone"):
+        worker.flush()
+    with pytest.raises(LakeError, match="gone"):
+        worker.close()
