@@ -1,4 +1,4 @@
-"""A few events become the same records as many would."""
+"""Small batches become the same records as large ones."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TIMES = st.one_of(
 @given(
     st.data(), st.integers(0, 9), st.one_of(st.none(), st.integers(-60, 60)), st.one_of(st.none(), st.integers(0, 9))
 )
-def test_few_and_many_agree(
+def test_small_batches_become_the_same_records(
     events: Events, data: st.DataObject, first: int, frontier: int | None, lateness: int | None
 ) -> None:
-    """Records, frontier and description are those of the way for any number of events."""
+    """Records, frontier and manifest entry are those that columns give."""
     times = data.draw(st.lists(TIMES, min_size=1, max_size=5))
     table = events([(f"urn:{n}", start, end) for n, (start, end) in enumerate(times)])
     few = as_small_batch(table.combine_chunks().to_batches()[0], 7)
@@ -41,8 +41,8 @@ def test_few_and_many_agree(
     assert (after, described) == (expected_after, describe_segment("", 0, expected))
 
 
-def test_what_is_odd_goes_the_other_way(events: Events) -> None:
-    """Repeated ids, times that are no interval, tables and large batches are left to the general way."""
+def test_other_batches_are_not_small_batches(events: Events) -> None:
+    """Repeated ids, times that are no interval, tables and large batches are handled as columns."""
     odd = [
         ["urn:a", "urn:a"],
         [("urn:a", 2, 1)],

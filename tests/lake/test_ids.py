@@ -16,11 +16,11 @@ Events = Callable[..., pa.Table]
 
 
 def test_hashes_are_stable() -> None:
-    """Hashes are data on disk: they must never change. (`printf urn:a | b2sum -l 64`, little-endian)"""
+    """IdHashes are data on disk: they must never change. (`printf urn:a | b2sum -l 64`, little-endian)"""
     assert hash_ids(["urn:a", "urn:ü"]).tolist() == [11287189174731656706, 12677045540761829826]
 
 
-def test_suspects_lists_every_entry() -> None:
+def test_possible_duplicates_lists_every_entry() -> None:
     """A hash that occurs several times gives every offset, one that does not occur gives none."""
     run = HashRun(0, 9, np.array([3, 5, 5, 8], np.uint64), np.array([7, 1, 4, 0]))
     where, offsets = run.possible_duplicates(np.array([5, 6, 8, 9], np.uint64))

@@ -1,4 +1,4 @@
-"""What was acknowledged survives: writers and a compactor killed with SIGKILL at random moments.
+"""Acknowledged events survive: writers and a compactor killed with SIGKILL at random moments.
 
 ``MOTET_KILLS`` sets the number of kills, ``MOTET_KILLS_SEED`` the dice.
 """
@@ -21,7 +21,7 @@ STORM = Path(__file__).with_name("kill_storm.py")
 
 @pytest.mark.parametrize("grace", [0, 10_000_000], ids=["with the courtesy lock", "without it"])
 def test_acknowledged_events_survive_kills(tmp_path: Path, grace: int) -> None:
-    """Every acknowledged event is there exactly once, offsets have no gap, and the lake is sound and writable."""
+    """The log holds every acknowledged event once, offsets have no gap, and the lake is sound and writable."""
     kills = int(os.environ.get("MOTET_KILLS", "200")) // 2
     seed = os.environ.get("MOTET_KILLS_SEED", "0")
     lake_path, acknowledged = tmp_path / "lake", tmp_path / "acknowledged"

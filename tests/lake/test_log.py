@@ -1,4 +1,4 @@
-"""The lake as its users see it."""
+"""Appending to a lake, opening one, and its statistics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _micros(lake: Lake, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_append_reports_what_happened(tmp_path: Path, events: Events) -> None:
-    """The answer counts what was accepted, what was known already, and what came too late."""
+    """The receipt counts accepted events, duplicates and late events."""
     lake = Lake.open(tmp_path, lateness=10)
     lake.append(events([("urn:a", 100, 100)]), now=0)
     answer = lake.append(events([("urn:b", 0, 89), "urn:a", ("urn:c", 90, 90), "urn:b"]), now=0)
@@ -45,14 +45,14 @@ def test_first_content_wins(tmp_path: Path, events: Events) -> None:
 
 
 def test_events_without_time_are_stamped(tmp_path: Path, events: Events) -> None:
-    """The time of arrival becomes the event's own."""
+    """An event that states no time has the time of its arrival."""
     lake = Lake.open(tmp_path)
     lake.append(events([("urn:a", None, None), ("urn:b", 5, 6)]), now=42)
     assert _micros(lake, "start", "end") == [(42, 42), (5, 6)]
 
 
 def test_frontier_within_one_batch(tmp_path: Path, events: Events) -> None:
-    """A record sees the records before it in its own batch; the frontier never goes back."""
+    """The frontier before a record includes earlier records of its batch; it never moves back."""
     lake = Lake.open(tmp_path, lateness=10)
     lake.append(
         events([("urn:a", 0, 50), ("urn:b", 0, 39), ("urn:c", 0, 40), ("urn:d", 0, 60), ("urn:e", 55, 55)]), now=0
@@ -65,8 +65,8 @@ def test_frontier_within_one_batch(tmp_path: Path, events: Events) -> None:
     assert _micros(lake, "frontier", "late") == list(zip(frontiers, late, strict=True))
 
 
-def test_unlimited_lateness_waits_for_ticks(tmp_path: Path, events: Events) -> None:
-    """Without a limit only ticks move the frontier."""
+def test_with_unlimited_lateness_only_ticks_move_the_frontier(tmp_path: Path, events: Events) -> None:
+    """Events do not move the frontier if the lateness is unlimited."""
     lake = Lake.open(tmp_path, lateness=UNLIMITED)
     lake.append(events([("urn:a", 9, 9), ("urn:b", 1, 1)]), now=0)
     lake.tick(END_OF_TIME)
@@ -81,7 +81,7 @@ def test_frontier_stays_inside_the_calendar(tmp_path: Path, events: Events) -> N
 
 
 def test_control_records(tmp_path: Path, events: Events) -> None:
-    """Every command is one record (background: one per direction) that says what it asked for."""
+    """Every command appends one control record, a background change one for removal and one for addition."""
     lake = Lake.open(tmp_path)
     lake.append(events(["urn:a"]), now=0)
     triple = ("<urn:s>", "<urn:p>", '"o"')
@@ -106,7 +106,7 @@ def test_control_records(tmp_path: Path, events: Events) -> None:
     assert controls["offset"].to_pylist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_retraction_keeps_the_iri_taken(tmp_path: Path, events: Events) -> None:
+def test_a_retracted_event_is_still_a_duplicate(tmp_path: Path, events: Events) -> None:
     """After a retraction the IRI is still a duplicate; an unknown IRI cannot be retracted."""
     lake = Lake.open(tmp_path)
     lake.append(events(["urn:a"]), now=0)
@@ -116,8 +116,8 @@ def test_retraction_keeps_the_iri_taken(tmp_path: Path, events: Events) -> None:
         lake.retract("urn:b")
 
 
-def test_subscriptions_in_force(tmp_path: Path) -> None:
-    """A snapshot knows the subscriptions in force, with their offset and text."""
+def test_active_subscriptions(tmp_path: Path) -> None:
+    """A snapshot has the active subscriptions, with offset and text."""
     lake = Lake.open(tmp_path)
     for name in ("a", "b", "c"):
         lake.subscribe(name, f"text of {name}")
@@ -140,7 +140,7 @@ def test_events_need_an_interval(tmp_path: Path, events: Events, times: tuple[in
 
 
 def test_wrong_requests(tmp_path: Path) -> None:
-    """What is no event, no control record, or no change is refused."""
+    """A batch that holds no events, a tick out of range and an empty change are refused."""
     lake = Lake.open(tmp_path)
     with pytest.raises(UsageError, match="these are not events"):
         lake.append(pa.table({"id": ["urn:a"]}), now=0)
@@ -150,8 +150,8 @@ def test_wrong_requests(tmp_path: Path) -> None:
         lake.background()
 
 
-def test_lateness_is_kept(tmp_path: Path) -> None:
-    """A lake keeps the lateness it was made with; asking for another is an error."""
+def test_lateness_is_fixed(tmp_path: Path) -> None:
+    """A lake has the lateness it was created with; opening it with another one is an error."""
     assert Lake.open(tmp_path / "a").lateness == 60_000_000
     assert Lake.open(tmp_path / "b", lateness=UNLIMITED).lateness is None
     assert Lake.open(tmp_path / "b").lateness is None
@@ -174,7 +174,7 @@ def test_what_is_not_a_lake(tmp_path: Path) -> None:
 
 
 def test_settings_from_elsewhere(tmp_path: Path) -> None:
-    """A newer format and a damaged settings file are told apart."""
+    """A newer format and a damaged settings file are different errors."""
     settings = tmp_path / "lake.json"
     settings.write_text(json.dumps({"format": 2, "lateness": None}))
     with pytest.raises(LakeError, match="Install a newer Motet"):
@@ -185,7 +185,7 @@ def test_settings_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_failed_append_does_nothing(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the disk refuses, the lake is as before, and the same append succeeds later."""
+    """After a failed write the lake is unchanged, and the same append succeeds later."""
     lake = Lake.open(tmp_path)
     lake.append(events(["urn:a"]), now=0)
     before = lake.snapshot()
@@ -204,7 +204,7 @@ def _refuse(handle: int) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_read_only_directory(tmp_path: Path, events: Events) -> None:
-    """A lake one may only read can be read, and says so when written to."""
+    """A lake in a read-only directory can be read; writing is an error with advice."""
     Lake.open(tmp_path).append(events(["urn:a"]), now=0)
     folders = [tmp_path, *(path for path in tmp_path.iterdir() if path.is_dir())]
     for folder in folders:
@@ -219,8 +219,8 @@ def test_read_only_directory(tmp_path: Path, events: Events) -> None:
             folder.chmod(0o755)
 
 
-def test_two_handles_follow_each_other(tmp_path: Path, events: Events) -> None:
-    """What one writer commits, the other one refuses as a duplicate."""
+def test_two_lake_objects_share_the_log(tmp_path: Path, events: Events) -> None:
+    """An event that one writer has committed is a duplicate for the other."""
     one, two = Lake.open(tmp_path), Lake.open(tmp_path)
     one.append(events(["urn:a"]), now=0)
     assert two.append(events(["urn:a", "urn:b"]), now=0) == Receipt(1, 1, 1, 1, 0, ("urn:a",))
@@ -228,7 +228,7 @@ def test_two_handles_follow_each_other(tmp_path: Path, events: Events) -> None:
 
 
 def test_threads_may_share_a_lake(tmp_path: Path, events: Events) -> None:
-    """Threads that append the same ids at once lose and repeat nothing."""
+    """Threads that append the same ids at once neither lose nor repeat an event."""
     lake = Lake.open(tmp_path)
     batches = [events([f"urn:{n % 7}:{m}" for m in range(3)]) for n in range(28)]
     with ThreadPoolExecutor(4) as pool:

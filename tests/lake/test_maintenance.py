@@ -1,4 +1,4 @@
-"""Compaction and vacuum: fewer files, the same records, and nothing taken from under a reader or a writer."""
+"""Compaction, vacuum and the check of all files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_records_stay_the_same(tmp_path: Path, events: Events) -> None:
 
 
 def test_old_snapshots_read_on_until_the_grace_period_ends(tmp_path: Path, events: Events) -> None:
-    """Replaced files stay for the grace period; then they go, and an old snapshot says what happened."""
+    """Replaced files are deleted after the grace period; then an old snapshot raises an error with the reason."""
     lake = _lake(tmp_path, events, 3)
     old = lake.snapshot()
     lake.compact(now=1_000)
@@ -60,7 +60,7 @@ def test_old_snapshots_read_on_until_the_grace_period_ends(tmp_path: Path, event
 
 @pytest.mark.usefixtures("in_files")
 def test_vacuum_removes_orphans_but_not_what_a_writer_is_about_to_commit(tmp_path: Path, events: Events) -> None:
-    """A file for a commit that was made without it is an orphan; one for the next commit may still be wanted."""
+    """A file for a commit that exists without it is an orphan; one for the next commit may still be added."""
     lake = _lake(tmp_path, events, 2)
     orphan, pending = (f"segments/{2:020}-{version:012}-cafecafe.parquet" for version in (2, 3))
     for name in (orphan, pending):
@@ -73,7 +73,7 @@ def test_vacuum_removes_orphans_but_not_what_a_writer_is_about_to_commit(tmp_pat
 
 @pytest.mark.usefixtures("in_files")
 def test_rival_compactions(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two compactions of the same files one wins; the other changes nothing and leaves no file."""
+    """Of two compactions of the same files one is committed; the other changes nothing and leaves no file."""
     lake, rival = _lake(tmp_path, events, 4), Lake.open(tmp_path)
     commit = lake._manifest.commit
 
@@ -89,7 +89,7 @@ def test_rival_compactions(tmp_path: Path, events: Events, monkeypatch: pytest.M
 
 
 def test_append_during_compaction(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compaction that an append overtook is committed after it."""
+    """A compaction during which records are appended is committed after them."""
     lake, writer = _lake(tmp_path, events, 3), Lake.open(tmp_path)
     commit = lake._manifest.commit
 
@@ -107,7 +107,7 @@ def test_append_during_compaction(tmp_path: Path, events: Events, monkeypatch: p
 
 @pytest.mark.usefixtures("in_files")
 def test_damage_is_not_made_permanent(tmp_path: Path, events: Events) -> None:
-    """A compaction that meets a file with other rows than the manifest says stops, and changes nothing."""
+    """A compaction of a file whose rows disagree with the manifest is an error and changes nothing."""
     lake = _lake(tmp_path, events, 3)
     first, second, _ = lake.snapshot().segment_paths()
     second.write_bytes(first.read_bytes())
@@ -141,7 +141,7 @@ def test_repeated_compaction_leaves_few_files(count: int) -> None:
 
 
 def test_records_in_commits_become_files(tmp_path: Path, events: Events) -> None:
-    """A compaction moves even a single small append to Parquet; a vacuum then cuts it from its commit, which stays."""
+    """A compaction moves inline records to Parquet; a vacuum then deletes them from their commit."""
     lake = _lake(tmp_path, events, 3)
     lake.compact(now=0)
     lake.tick(0)
@@ -167,7 +167,7 @@ def lake(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, in_fil
 
 
 def _change(lake: Lake, segment: int, column: str, values: list[Any]) -> str:
-    """Write other values into a column of a segment, as damage would."""
+    """Write other values into a column of a segment."""
     path = lake.snapshot().segment_paths()[segment]
     table = pq.read_table(path)
     field = RECORDS.field(column)
@@ -186,13 +186,13 @@ def _change(lake: Lake, segment: int, column: str, values: list[Any]) -> str:
     ],
 )
 def test_changed_columns(lake: Lake, column: str, values: list[Any], said: str) -> None:
-    """Offsets, flags, frontiers and times that do not agree are found."""
+    """Wrong offsets, flags, frontiers and times are found."""
     name = _change(lake, 1, column, values)
     assert f"{name}: {said}" in lake.check()
 
 
 def test_repeated_ids(lake: Lake) -> None:
-    """An IRI that stands twice is found, and the run that knows better."""
+    """A repeated IRI is found, and the run that disagrees with the log."""
     _change(lake, 1, "id", ["urn:1:0", "urn:0:0"])
     found = lake.check()
     assert "event <urn:0:0> is at offset 0 and at 3" in found
@@ -200,7 +200,7 @@ def test_repeated_ids(lake: Lake) -> None:
 
 
 def test_missing_and_torn_files(lake: Lake) -> None:
-    """A missing segment and a torn one are both named; the check goes on to the end."""
+    """A missing and a truncated segment are both named; the check continues to the end."""
     first, second, _ = lake.snapshot().segment_paths()
     first.unlink()
     second.write_bytes(b"PAR1")
@@ -210,13 +210,13 @@ def test_missing_and_torn_files(lake: Lake) -> None:
 
 
 def test_missing_commits(lake: Lake) -> None:
-    """A commit that is gone is noticed even when this process had already read it."""
+    """A missing commit is found even if this process has read it before."""
     lake.store.delete(commit_name(2))
     assert lake.check() == ["manifest: commit 2 of 3 is missing"]
 
 
 def test_a_snapshot_that_disagrees(lake: Lake) -> None:
-    """A checkpoint that says something else than the commits is found."""
+    """A checkpoint that disagrees with the commits is found."""
     wrong = lake.snapshot()._replace(frontier=7, notifications_end=9)
     assert find_problems(wrong, 10) == [
         "manifest/checkpoint.json: does not agree with the commits; delete it and it is rebuilt",
@@ -226,7 +226,7 @@ def test_a_snapshot_that_disagrees(lake: Lake) -> None:
 
 
 def test_records_in_a_commit_are_checked(tmp_path: Path, events: Events) -> None:
-    """Records that stand in their commit are read and compared like those in files; lost ones are noticed."""
+    """Inline records are read and compared like those in segments; missing ones are found."""
     lake = Lake.open(tmp_path)
     for n in range(3):
         lake.append(events([f"urn:{n}"]), now=0)

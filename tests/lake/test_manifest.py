@@ -1,4 +1,4 @@
-"""The manifest: one winner per commit, checkpoints that may be lost, damage that is named."""
+"""The manifest: one writer per commit number, rebuildable checkpoints, errors that name the damaged file."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_commit_survives_json() -> None:
     assert Commit.from_bytes(commit.to_bytes()) == commit
 
 
-def test_the_loser_proposes_again(tmp_path: Path) -> None:
-    """A writer that another overtook is asked again, about the newer version."""
+def test_a_commit_conflict_is_retried(tmp_path: Path) -> None:
+    """After a commit conflict the proposal is made again for the newer version."""
     store = Store(tmp_path)
     mine, other = Manifest(store), Manifest(store)
     asked = []
@@ -53,7 +53,7 @@ def test_the_loser_proposes_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [None, b"", b"{", b'{"version": 100}'])
 def test_checkpoint_is_only_a_shortcut(tmp_path: Path, damage: bytes | None) -> None:
-    """With a good, a missing or a damaged checkpoint, opening gives the same snapshot."""
+    """Opening gives the same snapshot with a valid, a missing and a damaged checkpoint."""
     store = Store(tmp_path)
     expected = _commits(store, CHECKPOINT_EVERY + 3).snapshot()
     assert store.find(CHECKPOINT) is not None
@@ -62,7 +62,7 @@ def test_checkpoint_is_only_a_shortcut(tmp_path: Path, damage: bytes | None) -> 
 
 
 def test_opening_reads_only_what_follows_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening reads the checkpoint and the commits after it, not the history."""
+    """Opening reads the checkpoint and the commits after it only."""
     store = Store(tmp_path)
     expected = _commits(store, 2 * CHECKPOINT_EVERY + 2).snapshot()
     read: list[str] = []
@@ -79,7 +79,7 @@ def test_opening_reads_only_what_follows_the_checkpoint(tmp_path: Path, monkeypa
 
 
 def test_checkpoints_get_rarer_as_the_lake_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lake twice as large waits twice as long for its next checkpoint."""
+    """A lake twice as large has half as many checkpoints."""
     monkeypatch.setattr("motet.lake.manifest.CHECKPOINT_EVERY", 2)
     written: list[str] = []
     put = Store.put
@@ -93,8 +93,8 @@ def test_checkpoints_get_rarer_as_the_lake_grows(tmp_path: Path, monkeypatch: py
     assert written == [CHECKPOINT] * 5  # at 2, 4, 8, 16 and 32
 
 
-def test_hopeful_writer_that_came_second_looks_again(tmp_path: Path) -> None:
-    """A writer that has not looked for others' commits is asked again on top of them."""
+def test_an_optimistic_commit_is_retried(tmp_path: Path) -> None:
+    """A commit on an outdated version is proposed again for the newest one."""
     first, second = Manifest(Store(tmp_path)), Manifest(Store(tmp_path))
     first.commit(_one_record)
     after = second.commit(_one_record, optimistic=True)
@@ -103,7 +103,7 @@ def test_hopeful_writer_that_came_second_looks_again(tmp_path: Path) -> None:
 
 
 def test_truncated_commit_is_named(tmp_path: Path) -> None:
-    """A commit that is not whole stops the reader, with the file's name."""
+    """An incomplete commit is an error that names the file."""
     store = Store(tmp_path)
     _commits(store, 2)
     path = store.path(commit_name(2))
@@ -112,7 +112,7 @@ def test_truncated_commit_is_named(tmp_path: Path) -> None:
         Manifest(store)
 
 
-def test_commits_of_another_lake_are_noticed(tmp_path: Path) -> None:
+def test_commits_of_another_lake_are_an_error(tmp_path: Path) -> None:
     """Commits whose offsets do not follow one another are refused."""
     store = Store(tmp_path)
     _commits(store, 2)
@@ -121,7 +121,7 @@ def test_commits_of_another_lake_are_noticed(tmp_path: Path) -> None:
         Manifest(store)
 
 
-def test_snapshot_travels(tmp_path: Path) -> None:
+def test_a_snapshot_can_be_pickled(tmp_path: Path) -> None:
     """A snapshot can be sent to another process and read there."""
     lake = Lake.open(tmp_path)
     lake.tick(5)

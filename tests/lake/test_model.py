@@ -25,7 +25,7 @@ Step = tuple[Any, ...]
 
 @dataclass
 class Model:
-    """The log as a list, every rule written out."""
+    """The log as a list, with every rule of the language page."""
 
     lateness: int | None
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -67,7 +67,7 @@ STEP = st.one_of(
 
 
 def _colliding(names: list[str]) -> Any:
-    """A poor hash: every suspicion must be checked."""
+    """A hash with many collisions: every possible duplicate has to be compared."""
     return np.array([sum(map(ord, name)) % 3 for name in names], np.uint64)
 
 
@@ -112,10 +112,10 @@ def _records(lake: Lake) -> list[dict[str, Any]]:
     lateness=st.sampled_from([None, 0, 15]),
     steps=st.lists(st.tuples(st.integers(0, 1), STEP), max_size=25),
 )
-def test_the_lake_is_the_model(
+def test_a_lake_holds_the_records_of_the_model(
     events: Events, collide: bool, lateness: int | None, steps: list[tuple[int, Step]]
 ) -> None:
-    """Two handles that append, command, compact, vacuum and reopen in turn hold exactly the model's records."""
+    """Two lake objects that append, compact, vacuum and reopen in turn hold exactly the model's records."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)  # nothing is unplugged here, and it costs most of the time
         patch.setattr(ids, "TAIL_IDS", 6)

@@ -1,4 +1,4 @@
-"""What a lake remembers of the files it has taken in."""
+"""Cursors of consumers and the list of ingested files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from motet.lake import Lake, progress
 from motet.lake.progress import IngestedFiles
+from motet.model.errors import CorruptLakeError, UsageError
 
 
 @pytest.fixture
@@ -19,8 +20,8 @@ def notes(lake: Lake) -> list[Path]:
     return sorted((lake.store.root / "sources").glob("*"))
 
 
-def test_another_process_knows_what_was_taken(lake: Lake) -> None:
-    """A file is known by its name and looks, in its own source only."""
+def test_ingested_files_are_stored(lake: Lake) -> None:
+    """Another process finds a file by name, size and time, in its own source only."""
     IngestedFiles(lake.store, "inbox").add({"a.nq": (5, 7)})
     again = IngestedFiles(lake.store, "inbox")
     assert again.holds("a.nq", (5, 7))
@@ -29,25 +30,55 @@ def test_another_process_knows_what_was_taken(lake: Lake) -> None:
     assert not IngestedFiles(lake.store, "outbox").holds("a.nq", (5, 7))
 
 
-def test_notes_become_one_and_forget_what_is_gone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a source is followed, its notes stay few, and about files that are there."""
+def test_lists_of_ingested_files_are_merged(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long followed source has few lists, and they name existing files only."""
     monkeypatch.setattr(progress, "_MAX_NOTES", 3)
-    taken = IngestedFiles(lake.store, "inbox")
+    ingested = IngestedFiles(lake.store, "inbox")
     for number in range(10):
-        taken.retain({f"{number - 1}.nq", f"{number}.nq"})
-        taken.add({f"{number}.nq": (1, number)})
+        ingested.retain({f"{number - 1}.nq", f"{number}.nq"})
+        ingested.add({f"{number}.nq": (1, number)})
         assert len(notes(lake)) <= 3
     again = IngestedFiles(lake.store, "inbox")
     assert again.holds("9.nq", (1, 9))
     assert not again.holds("0.nq", (1, 0))
 
 
-def test_a_damaged_note_is_as_good_as_none(lake: Lake) -> None:
-    """Its files are read again, which adds nothing; nothing else is lost."""
-    taken = IngestedFiles(lake.store, "inbox")
-    taken.add({"a.nq": (1, 1)})
+def test_a_damaged_list_counts_as_empty(lake: Lake) -> None:
+    """Its files are ingested again, which adds nothing; other lists are unaffected."""
+    ingested = IngestedFiles(lake.store, "inbox")
+    ingested.add({"a.nq": (1, 1)})
     (first,) = notes(lake)
-    taken.add({"b.nq": (1, 1)})
+    ingested.add({"b.nq": (1, 1)})
     first.write_bytes(b'{"a.nq": [1')
     again = IngestedFiles(lake.store, "inbox")
     assert (again.holds("a.nq", (1, 1)), again.holds("b.nq", (1, 1))) == (False, True)
+
+
+def test_cursors(tmp_path: Path) -> None:
+    """A cursor starts at 0, moves forward only, and any text names a consumer."""
+    lake = Lake.open(tmp_path)
+    assert lake.cursor("../a b") == 0
+    lake.advance_cursor("../a b", 5)
+    lake.advance_cursor("../a b", 5)
+    assert (Lake.open(tmp_path).cursor("../a b"), lake.cursor("other")) == (5, 0)
+    with pytest.raises(UsageError, match="at offset 5 and cannot go back to 4"):
+        lake.advance_cursor("../a b", 4)
+    with pytest.raises(UsageError, match="no name for a consumer"):
+        lake.cursor("")
+    assert lake.store.names("consumers") == ["consumers/..%2Fa%20b.json"]
+
+
+def test_one_file_for_many_cursors(tmp_path: Path) -> None:
+    """Cursors written together are read one by one; the greatest counts; a new process merges the files."""
+    lake = Lake.open(tmp_path)
+    lake.advance_cursor("own", 7)
+    lake.advance_cursors({"a": 3, "b": 4, "own": 5})
+    lake.advance_cursors({"a": 2, "b": 6})
+    other = Lake.open(tmp_path)
+    assert other.cursors(["a", "b", "own", "new"]) == {"a": 3, "b": 6, "own": 7, "new": 0}
+    other.advance_cursors({"a": 9})
+    assert len([name for name in lake.store.names("consumers") if "+" in name]) == 1
+    assert Lake.open(tmp_path).cursors(["a", "b"]) == {"a": 9, "b": 6}
+    lake.store.put(lake.store.names("consumers")[0], b"[]")
+    with pytest.raises(CorruptLakeError, match="not a cursor"):
+        lake.cursor("a")

@@ -1,4 +1,4 @@
-"""Segments: bounded row groups, range reads, and files that other readers understand as they are."""
+"""Segments: bounded row groups, range reads, and files that other readers can read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_schema_survives(tmp_path: Path, events: Events) -> None:
 
 @pytest.mark.parametrize("damage", [b"[", b"[[1]]", b"[[]]", b'{"a": 1}', b'[["x", 5, 1, 1, 1, 1, 1, 1, []]]', b"[1]"])
 def test_damaged_rows_are_named(tmp_path: Path, events: Events, damage: bytes) -> None:
-    """A few records stand in their commit as JSON; what is no such record is refused with the file's name."""
+    """Inline records that are damaged are an error that names the file."""
     lake = Lake.open(tmp_path)
     lake.append(events(["urn:a"], quads=2).to_batches()[0], now=0)
     path = tmp_path / lake.snapshot().segments[0].name
@@ -54,7 +54,7 @@ def test_row_groups_are_bounded(tmp_path: Path, events: Events, monkeypatch: pyt
     assert [r["offset"] for b in lake.snapshot().records(33, 91) for r in b.to_pylist()] == list(range(33, 91))
 
 
-def test_reads_cut_exactly(tmp_path: Path, events: Events) -> None:
+def test_a_range_read_returns_exactly_its_offsets(tmp_path: Path, events: Events) -> None:
     """A range read returns exactly its offsets, from as many segments as needed."""
     lake = Lake.open(tmp_path)
     for part in range(4):
@@ -82,7 +82,7 @@ def test_damage_is_named(tmp_path: Path, events: Events) -> None:
 
 
 def test_version_is_read_from_names_only() -> None:
-    """Files that do not follow the naming have no version, so no vacuum takes them for orphans."""
+    """Files with other names have no version, so that a vacuum never deletes them as orphans."""
     assert [version_in(name) for name in ("segments/x.parquet", "segments/1-2-3-4.parquet", "segments/.x")] == [
         None
     ] * 3

@@ -1,4 +1,4 @@
-"""Lists of files that share their elements."""
+"""Lists of data files that share their elements."""
 
 import pickle
 
@@ -14,7 +14,7 @@ def file(number: int) -> DataFile:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=30))
 def test_a_list_never_changes(steps: list[tuple[int, int]]) -> None:
-    """Whatever is put behind any of the lists made so far, each keeps its own elements."""
+    """Extending any of the lists leaves the elements of all others unchanged."""
     made: list[tuple[FileList, tuple[DataFile, ...]]] = [(FileList(), ())]
     for number, (which, count) in enumerate(steps):
         files, expected = made[which % len(made)]

@@ -1,4 +1,4 @@
-"""The store: durable, atomic, and clear about what the operating system refused."""
+"""The store: durable and atomic writes, and errors with advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from motet.model.errors import LakeError
 
 
 def test_put_if_absent_first_wins(tmp_path: Path) -> None:
-    """The first content of a name stays; the second writer is told."""
+    """The first content of a name stays; the second writer gets False."""
     store = Store(tmp_path)
     assert store.put_if_absent("manifest/1", b"first")
     assert not store.put_if_absent("manifest/1", b"second")
@@ -30,7 +30,7 @@ def test_put_replaces(tmp_path: Path) -> None:
 
 
 def test_absent_names(tmp_path: Path) -> None:
-    """What is not there is None, an empty list, or nothing to delete."""
+    """A missing file is None, a missing folder is empty, deleting a missing file is no error."""
     store = Store(tmp_path)
     store.delete("a/b")
     assert (store.find("a/b"), store.names("a"), store.modified("a/b")) == (None, [], None)
@@ -38,7 +38,7 @@ def test_absent_names(tmp_path: Path) -> None:
 
 
 def test_create_leaves_nothing_when_it_fails(tmp_path: Path) -> None:
-    """A file whose writer failed is gone."""
+    """A file whose writer failed is deleted."""
     store = Store(tmp_path)
     with pytest.raises(ZeroDivisionError), store.create("segments/x") as file:
         file.write(b"half")
@@ -46,7 +46,7 @@ def test_create_leaves_nothing_when_it_fails(tmp_path: Path) -> None:
     assert store.names("segments") == []
 
 
-def test_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk is a LakeError with advice, and leaves no file behind."""
     store = Store(tmp_path)
     store.put("a/b", b"old")
@@ -63,7 +63,7 @@ def test_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_lock_keeps_others_out_only_for_a_while(tmp_path: Path) -> None:
-    """A writer whose patience ends goes on without the lock: a stopped process cannot stop the others."""
+    """A writer continues without the lock after a timeout: a stopped process cannot stop the others."""
     store = Store(tmp_path)
     entered = []
     with store.lock(), store.lock(patience=0.01):

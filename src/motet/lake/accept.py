@@ -71,9 +71,9 @@ def assign_offsets(
 
 
 def _check_times(events: pa.Table, start: pa.ChunkedArray, end: pa.ChunkedArray) -> None:
-    has_one_only = pc.xor(pc.is_null(events["start"]), pc.is_null(events["end"])).to_numpy()
+    lacks_one_end = pc.xor(pc.is_null(events["start"]), pc.is_null(events["end"])).to_numpy()
     starts, ends = start.cast(pa.int64()).to_numpy(), end.cast(pa.int64()).to_numpy()
-    is_wrong = has_one_only | (starts > ends) | (starts < START_OF_TIME) | (ends > END_OF_TIME)
+    is_wrong = lacks_one_end | (starts > ends) | (starts < START_OF_TIME) | (ends > END_OF_TIME)
     if is_wrong.any():
         event = events["id"][int(is_wrong.argmax())].as_py()
         raise UsageError(

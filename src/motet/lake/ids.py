@@ -21,8 +21,8 @@ from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import LakeError
 
-Hashes = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.int64]
+IdHashes = npt.NDArray[np.uint64]
+OffsetColumn = npt.NDArray[np.int64]
 
 MAGIC = b"motetid1"
 _HASH = np.dtype("<u8")
@@ -32,7 +32,7 @@ NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
 MAX_MERGED_IDS = 1 << 24  # larger runs are not merged, so that a merge takes at most a few seconds
 
 
-def hash_ids(ids: list[str]) -> Hashes:
+def hash_ids(ids: list[str]) -> IdHashes:
     """Stable 64-bit hashes. Publishers choose the IRIs, so collisions must be hard to find."""
     digests = b"".join([blake2b(iri.encode(), digest_size=8).digest() for iri in ids])
     return np.frombuffer(digests, _HASH).astype(np.uint64, copy=False)
@@ -44,16 +44,16 @@ class HashRun:
 
     first: int
     stop: int
-    hashes: Hashes
-    offsets: Offsets
+    hashes: IdHashes
+    offsets: OffsetColumn
 
-    def may_hold(self, hashes: Hashes) -> bool:
+    def may_hold(self, hashes: IdHashes) -> bool:
         """Whether one of a few hashes occurs here."""
         indexes = self.hashes.searchsorted(hashes).tolist()
         neighbours = [self.hashes.item(index) for index in indexes if index < len(self.hashes)]
         return not set(neighbours).isdisjoint(hashes.tolist())
 
-    def possible_duplicates(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], Offsets]:
+    def possible_duplicates(self, hashes: IdHashes) -> tuple[npt.NDArray[np.intp], OffsetColumn]:
         """Indexes into ``hashes`` of those that occur here, and the offsets of the entries; one pair per entry."""
         low = np.searchsorted(self.hashes, hashes)
         hits = np.flatnonzero(low < len(self.hashes))
@@ -73,8 +73,8 @@ class _Tail:
     stop: int = 0
     segments: int = 0
     ids: set[str] = field(default_factory=set)
-    hashes: list[Hashes] = field(default_factory=list)
-    offsets: list[Offsets] = field(default_factory=list)
+    hashes: list[IdHashes] = field(default_factory=list)
+    offsets: list[OffsetColumn] = field(default_factory=list)
     count: int = 0
 
 
@@ -106,18 +106,18 @@ class EventIds:
             self._tail.stop = batch.column("offset")[-1].as_py() + 1
             self._flush_tail()
 
-    def add(self, ids: list[str], hashes: Hashes, first: int) -> None:
+    def add(self, ids: list[str], hashes: IdHashes, first: int) -> None:
         """Add events that this process has just committed at offsets from ``first`` on."""
         self._add(ids, hashes, np.arange(first, first + len(ids)))
         self._tail.stop = first + len(ids)
         self._tail.segments += 1
         self._flush_tail()
 
-    def holds_none(self, ids: list[str], hashes: Hashes) -> bool:
+    def holds_none(self, ids: list[str], hashes: IdHashes) -> bool:
         """Whether a few ids are certainly new; `follow` must have read the snapshot before them."""
         return self._tail.ids.isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
 
-    def existing(self, ids: list[str], hashes: Hashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
+    def existing(self, ids: list[str], hashes: IdHashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
         """Whether the log holds each of the ids; `follow` must have read the snapshot."""
         tail = self._tail.ids
         exists = np.fromiter((iri in tail for iri in ids), bool, len(ids))
@@ -133,7 +133,7 @@ class EventIds:
             exists[candidates[pc.equal(stored, requested).to_numpy(zero_copy_only=False)]] = True
         return exists
 
-    def _add(self, ids: list[str], hashes: Hashes, offsets: Offsets) -> None:
+    def _add(self, ids: list[str], hashes: IdHashes, offsets: OffsetColumn) -> None:
         if len(ids) < TAIL_IDS:
             self._tail.ids.update(ids)  # a larger batch becomes a run at once and needs no set
         self._tail.count += len(hashes)
@@ -202,7 +202,7 @@ def _merge(left: HashRun, right: HashRun) -> HashRun:
     return _sorted_run(left.first, right.stop, [left.hashes, right.hashes], [left.offsets, right.offsets])
 
 
-def _sorted_run(first: int, stop: int, hashes: list[Hashes], offsets: list[Offsets]) -> HashRun:
+def _sorted_run(first: int, stop: int, hashes: list[IdHashes], offsets: list[OffsetColumn]) -> HashRun:
     unsorted = np.concatenate(hashes)
     order = np.argsort(unsorted, kind="stable")
     return HashRun(first, stop, unsorted[order], np.concatenate(offsets)[order])

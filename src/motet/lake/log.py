@@ -29,7 +29,7 @@ from motet.lake.accept import (
     uncommitted_controls,
     uncommitted_events,
 )
-from motet.lake.ids import EventIds, Hashes, hash_ids
+from motet.lake.ids import EventIds, IdHashes, hash_ids
 from motet.lake.maintenance import TARGET_BYTES, TARGET_ROWS, CompactionResult
 from motet.lake.manifest import Commit, Manifest, commit_name
 from motet.lake.progress import read_states, write_state
@@ -320,7 +320,7 @@ def _inline(records: CommittedRecords) -> bytes | memoryview | None:
     return body if len(body) <= INLINE_BYTES else None
 
 
-def _new_indexes(event_ids: EventIds, ids: list[str], hashes: Hashes, newest: Snapshot) -> Indexes:
+def _new_indexes(event_ids: EventIds, ids: list[str], hashes: IdHashes, newest: Snapshot) -> Indexes:
     """The indexes of the ids that the log does not hold, each id once."""
     are_distinct = len(set(ids)) == len(ids)
     if are_distinct and len(ids) <= SMALL_BATCH and event_ids.holds_none(ids, hashes):
@@ -390,7 +390,7 @@ def _stored_lateness(store: Store, settings: bytes) -> int | None:
         fields = json.loads(settings)
         version, lateness = int(fields["format"]), fields["lateness"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptLakeError(f"{path} is damaged: {error}", advice="Bring it back from a backup.") from error
+        raise CorruptLakeError(f"{path} is damaged: {error}", advice="Restore it from a backup.") from error
     if version > FORMAT:
         raise LakeError(f"{path} has format {version}, newer than {FORMAT}", advice="Install a newer Motet.")
     return None if lateness is None else int(lateness)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.lake.ids import Hashes, Offsets, hash_ids, load_runs, run_name
+from motet.lake.ids import IdHashes, OffsetColumn, hash_ids, load_runs, run_name
 from motet.lake.manifest import Commit, Manifest, catch_up
 from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
 from motet.lake.snapshot import DataFile, Snapshot, describe_merged, describe_segment
@@ -176,8 +176,8 @@ class _LogCheck:
         self.snapshot = snapshot
         self.lateness = lateness
         self.frontier: int | None = None
-        self.hashes: list[Hashes] = []
-        self.offsets: list[Offsets] = []
+        self.hashes: list[IdHashes] = []
+        self.offsets: list[OffsetColumn] = []
 
     def problems(self) -> Iterator[str]:
         expected = 0
@@ -248,6 +248,6 @@ def _table_problems(snapshot: Snapshot) -> Iterator[str]:
         yield f"notifications go to offset {snapshot.notifications_end}, the log ends at {snapshot.next_offset}"
 
 
-def _differences(name: str, what: str, offsets: Offsets) -> Iterator[str]:
+def _differences(name: str, what: str, offsets: OffsetColumn) -> Iterator[str]:
     if len(offsets):
         yield f"{name}: {len(offsets)} records with a wrong {what}, the first at offset {offsets[0]}"

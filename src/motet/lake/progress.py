@@ -68,8 +68,8 @@ class CursorFile:
             self._store.delete(name)
 
 
-def _merge_cursors(cursors: dict[str, int], others: Mapping[str, int]) -> None:
-    for consumer, offset in others.items():
+def _merge_cursors(cursors: dict[str, int], offsets: Mapping[str, int]) -> None:
+    for consumer, offset in offsets.items():
         cursors[consumer] = max(offset, cursors.get(consumer, 0))
 
 

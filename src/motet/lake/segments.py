@@ -30,7 +30,7 @@ _STATISTICS = ["offset", "kind", "start", "end"]  # columns that readers prune b
 def new_name(folder: str, first: int, version: int) -> str:
     """A unique name for a file that only the commit ``version`` may add.
 
-    The version tells orphans: once that commit exists without the file, no commit can add it.
+    The version identifies orphans: once that commit exists without the file, no commit can add it.
     """
     return f"{folder}/{first:020}-{version:012}-{secrets.token_hex(4)}.parquet"
 

@@ -20,8 +20,8 @@ from motet.model.batches import RecordRow
 from motet.model.records import EVENT, Tick
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
-Instants = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+InstantColumn = npt.NDArray[np.int64]
+FlagColumn = npt.NDArray[np.bool_]
 
 NO_FRONTIER = int(np.iinfo(np.int64).min) // 4  # before any record has moved it; durations can be added to it
 END_FRONTIER = int(np.iinfo(np.int64).max) // 4  # the frontier at the end of time: it has passed every instant
@@ -40,8 +40,8 @@ def clamp_frontier(frontier: int) -> int:
 class Stamps(NamedTuple):
     """What a commit writes into its records, and the frontier after them."""
 
-    frontiers: Instants  # before each record; NO_FRONTIER: none yet
-    is_late: Flags
+    frontiers: InstantColumn  # before each record; NO_FRONTIER: none yet
+    is_late: FlagColumn
     frontier: int | None  # after the last record
 
 
@@ -86,10 +86,10 @@ def stamp_rows(
 class FrontierTimeline:
     """The frontier after each record of an offset range, also after records that only other buckets read."""
 
-    offsets: Instants
-    frontiers: Instants  # after each record, clamped; not yet monotonic: earlier records may have moved it farther
-    is_visible: Flags  # events that are not late
-    is_boundary: Flags  # control records other than ticks: they change more than time
+    offsets: InstantColumn
+    frontiers: InstantColumn  # after each record, clamped; not yet monotonic: earlier records may have moved it farther
+    is_visible: FlagColumn  # events that are not late
+    is_boundary: FlagColumn  # control records other than ticks: they change more than time
 
     @classmethod
     def from_records(cls, records: pa.RecordBatch, lateness: int | None) -> FrontierTimeline:
@@ -123,7 +123,7 @@ def frontier_after(events: Iterable[RecordRow], lateness: int | None) -> int:
     return clamp_frontier(frontier)
 
 
-def _moves(is_event: Flags, is_tick: Flags, ends: Instants, lateness: int | None) -> Instants:
+def _moves(is_event: FlagColumn, is_tick: FlagColumn, ends: InstantColumn, lateness: int | None) -> InstantColumn:
     """The instant to which each record moves the frontier at least; NO_FRONTIER where it does not move it.
 
     An event moves it to no instant before the first that a log can hold.
@@ -134,17 +134,17 @@ def _moves(is_event: Flags, is_tick: Flags, ends: Instants, lateness: int | None
     return by_events if is_event.all() else np.where(is_event, by_events, np.where(is_tick, ends, NO_FRONTIER))
 
 
-def _clamped(frontiers: Instants) -> Instants:
+def _clamped(frontiers: InstantColumn) -> InstantColumn:
     return np.where(frontiers >= END_OF_TIME, END_FRONTIER, frontiers)
 
 
-def _is_kind(records: pa.RecordBatch, kind: str) -> Flags:
+def _is_kind(records: pa.RecordBatch, kind: str) -> FlagColumn:
     if len(records) == 1:
         return np.array([records.column("kind")[0].as_py() == kind])
     return np.asarray(pc.equal(records.column("kind"), kind))
 
 
-def _instants(column: pa.Array) -> Instants:
+def _instants(column: pa.Array) -> InstantColumn:
     """Integers or times as integers; NO_FRONTIER where the column is null."""
     if not len(column):
         return np.empty(0, np.int64)
