@@ -21,7 +21,7 @@ from motet.engine.detect.columns import (
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.operator import Operator, OperatorEnv
+from motet.engine.detect.operator import IncrementalOperator, OperatorEnv
 from motet.model.timeline import NO_FRONTIER, clamp_frontier
 from motet.plan.graph import Edge
 
@@ -43,7 +43,7 @@ def point(instant: int, event: str, *values: str | None) -> Row:
 class Driver:
     """An operator with a dictionary and a frontier; each call of `advance` is one record."""
 
-    def __init__(self, operator: Operator, *, width: int = 1, lags: Sequence[int] = (0, 0)) -> None:
+    def __init__(self, operator: IncrementalOperator, *, width: int = 1, lags: Sequence[int] = (0, 0)) -> None:
         self.operator = operator
         self.dictionary = Dictionary()
         self._width = width

@@ -29,7 +29,7 @@ _MAX_WORK = 100_000  # steps of labelling blank nodes
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedEvent:
+class ConstructedEvent:
     """An event made by one CONSTRUCT clause; clauses are counted from 1."""
 
     id: str
@@ -47,7 +47,7 @@ class ConstructTemplates:
     def __init__(self, templates: Sequence[Template]) -> None:
         self._templates = [template.triples for template in templates]
 
-    def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[DerivedEvent]:
+    def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[ConstructedEvent]:
         """The derived events of one notification; a clause without any triple makes none."""
         solutions = sorted(members, key=lambda member: sorted(member.items()))
         events = []
@@ -55,7 +55,7 @@ class ConstructTemplates:
             id_ = f"urn:motet:derived:{notification_id}:{clause}"
             triples = _instantiate(patterns, solutions, id_)
             if triples:
-                events.append(DerivedEvent(id_, clause, tuple(sorted(triples))))
+                events.append(ConstructedEvent(id_, clause, tuple(sorted(triples))))
         return events
 
 
@@ -69,7 +69,7 @@ def template_solutions(
     return [{name: dictionary.string(value) for name, value in values if value != UNBOUND}]
 
 
-def derived_records(events: Sequence[DerivedEvent], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
+def derived_records(events: Sequence[ConstructedEvent], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
     """Derived events as records; instead of offsets they have numbers from `DERIVED_BIT` + ``first`` on."""
     count = len(events)
     triples = [[dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples] for event in events]

@@ -18,7 +18,7 @@ from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.iteration import RunOperator, TimesOperator
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
-from motet.engine.detect.operator import NO_TIMER, Operator, OperatorEnv
+from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv
 from motet.engine.detect.pairing import PairingOperator
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
 from motet.engine.detect.timers import TimerQueue
@@ -33,7 +33,7 @@ class OperatorNode:
     """A plan node at run time: its operator and the way its operands' occurrences reach it."""
 
     node: PlanNode
-    operator: Operator
+    operator: IncrementalOperator
     deduplicator: Deduplicator | None
     variable_maps: list[list[int]]  # for each operand: its variable for each variable of the node
     operand_widths: list[int]  # for each operand: its number of variables
@@ -230,7 +230,7 @@ def _may_predate(node: PlanNode) -> bool:
     return node.start is None and node.kind is not Kind.LEAF
 
 
-def _operator(node: PlanNode, nodes: Mapping[int, PlanNode]) -> Operator:  # noqa: PLR0911  (one return for each kind)
+def _operator(node: PlanNode, nodes: Mapping[int, PlanNode]) -> IncrementalOperator:  # noqa: PLR0911  (one return for each kind)
     match node.kind:
         case Kind.UNLESS | Kind.WITHOUT:
             return NegationOperator(node, pair_bound(node, nodes))

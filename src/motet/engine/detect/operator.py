@@ -40,7 +40,7 @@ class OperatorEnv:
     summary: dict[str, int] = field(default_factory=dict)  # of a root's new occurrences, for all its subscriptions
 
 
-class Operator(Protocol):
+class IncrementalOperator(Protocol):
     """An operator with its state."""
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:

@@ -30,7 +30,7 @@ from motet.engine.detect.columns import (
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
 from motet.engine.detect.order import break_ties
-from motet.engine.detect.pairing_kernels import Flags, PairRows, PairTest, SideRange
+from motet.engine.detect.pairing_kernels import Bools, PairRows, PairTest, SideRange
 from motet.engine.detect.table_kernels import (
     UInts,
     gather_columns,
@@ -219,13 +219,13 @@ class PairingOperator:
 
     def _completion_order(
         self, batch: _PairingBatch, rows: PairRows, order: UInts, env: OperatorEnv
-    ) -> tuple[UInts, Flags]:
+    ) -> tuple[UInts, Bools]:
         """Rows that are ordered by time in completion order; and which have the times and events of the one before."""
         is_tied, has_ties = kernels.find_ties(rows, batch.keys, order)
         if not has_ties:
             return order, is_tied
 
-        def take_tied(tied: Ints) -> tuple[Occurrences, Flags]:
+        def take_tied(tied: Ints) -> tuple[Occurrences, Bools]:
             return batch.both(tied.astype(np.uint32), self._variable_maps), batch.are_right(tied)
 
         is_recent = self._context == kernels.RECENT  # where rows with the same events have to be adjacent
@@ -295,7 +295,7 @@ class PairingOperator:
         merged.columns[LEFT_END], merged.columns[RIGHT_START] = _free_interval(table, are_right, groups)
         return replace(merged, members=_join_members(table, groups))
 
-    def _may_pair(self, start: Ints, end: Ints, side: int, env: OperatorEnv) -> Flags:
+    def _may_pair(self, start: Ints, end: Ints, side: int, env: OperatorEnv) -> Bools:
         """Which open occurrences of a side may still find a partner."""
         first_start, first_end = self._earliest_useful(side, env)
         return (start >= first_start) & (end >= first_end)
@@ -368,8 +368,8 @@ class _PairingBatch:
         lists = self.event_lists if may_share_events else _NO_EVENTS
         return PairRows(self.start, self.end, self.key, *self.ranges, nullable, may_share_events, *lists)
 
-    def are_right(self, rows: UInts | Ints) -> Flags:
-        are_right: Flags = rows >= self.ranges[RIGHT].first
+    def are_right(self, rows: UInts | Ints) -> Bools:
+        are_right: Bools = rows >= self.ranges[RIGHT].first
         return are_right
 
     def of_side(self, rows: UInts, side: int) -> UInts:
@@ -459,7 +459,7 @@ def _groups_by_later(later: UInts, earlier: UInts) -> tuple[Ints, UInts]:
     return groups + np.arange(len(groups)), np.insert(earlier, first, later[first])
 
 
-def _free_interval(table: Occurrences, are_right: Flags, groups: Ints) -> tuple[Ints, Ints]:
+def _free_interval(table: Occurrences, are_right: Bools, groups: Ints) -> tuple[Ints, Ints]:
     """For each group the end of its left side and the start of its right side."""
     ends = np.where(are_right, np.iinfo(np.int64).min, table.columns[END])
     starts = np.where(are_right, table.columns[START], np.iinfo(np.int64).max)

@@ -15,7 +15,7 @@ from motet.engine.detect.columns import UNBOUND, Ints
 from motet.engine.detect.table_kernels import UInts
 from motet.jit.compiled import allocating, compiled, inlined
 
-Flags = npt.NDArray[np.bool_]
+Bools = npt.NDArray[np.bool_]
 
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)
 (
@@ -186,7 +186,7 @@ def completing_rows(rows: PairRows) -> UInts:
 
 
 @compiled
-def find_ties(rows: PairRows, keys: int, order: UInts) -> tuple[Flags, bool]:
+def find_ties(rows: PairRows, keys: int, order: UInts) -> tuple[Bools, bool]:
     """Which rows, by their index in the order, have the times and the key of another row; and whether any has."""
     is_tied = np.zeros(len(order), np.bool_)
     last_index = np.full(keys, -1, np.int64)  # by key
@@ -336,7 +336,7 @@ def _fits(
 
 @compiled
 def pair_in_context(
-    rows: PairRows, pair_test: PairTest, keys: int, order: UInts, same_events: Flags, context: int, opens: Flags
+    rows: PairRows, pair_test: PairTest, keys: int, order: UInts, same_events: Bools, context: int, opens: Bools
 ) -> tuple[UInts, UInts, UInts]:
     """The pairs (later, earlier) of a context, those of one later row adjacent, and the rows that stay open, in order.
 

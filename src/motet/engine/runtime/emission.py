@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, Ints
-from motet.engine.detect.construct import DerivedEvent, derived_records, template_solutions
+from motet.engine.detect.construct import ConstructedEvent, derived_records, template_solutions
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences, concatenate
 from motet.engine.detect.operator import OperatorEnv
@@ -90,7 +90,7 @@ class Emitter:
 
     def _derive(
         self, active: ActiveSubscription, batch: pa.RecordBatch, table: Occurrences
-    ) -> list[list[DerivedEvent]]:
+    ) -> list[list[ConstructedEvent]]:
         """The derived events of each notification of a subscription."""
         if active.templates is None:
             return []
@@ -102,7 +102,7 @@ class Emitter:
         ]
 
     def _feed(
-        self, upstream: ActiveSubscription, table: Occurrences, derived: Sequence[Sequence[DerivedEvent]]
+        self, upstream: ActiveSubscription, table: Occurrences, derived: Sequence[Sequence[ConstructedEvent]]
     ) -> LeafOccurrences:
         """Match derived events for the subscriptions they feed: emit single-event ones, return leaf occurrences."""
         leaves: LeafOccurrences = {}
@@ -114,7 +114,7 @@ class Emitter:
                 self._finished += self._match_single_event(upstream, events, offsets, downstream)
         return leaves
 
-    def _records(self, table: Occurrences, rows: Sequence[tuple[int, DerivedEvent]]) -> tuple[pa.RecordBatch, Ints]:
+    def _records(self, table: Occurrences, rows: Sequence[tuple[int, ConstructedEvent]]) -> tuple[pa.RecordBatch, Ints]:
         """Derived events as records with numbers instead of offsets, and the emission offset of each."""
         indexes = np.array([row for row, _ in rows], np.int64)
         start, end, offsets = (table.columns[column][indexes] for column in (START, END, EMISSION_OFFSET))

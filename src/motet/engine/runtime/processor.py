@@ -43,7 +43,7 @@ from motet.model.timeline import FrontierTimeline, frontier_after
 from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Kind, Plan, Start
 
-EarlierRecords = Callable[[int], Iterable[pa.RecordBatch | FilteredRecords]]  # all records before an offset
+EarlierRecordsReader = Callable[[int], Iterable[pa.RecordBatch | FilteredRecords]]  # all records before an offset
 LeafFilter = Callable[[int, Occurrences, Dictionary], Occurrences]  # from a leaf's node and occurrences to those to use
 
 
@@ -68,7 +68,7 @@ class Processor:
         lateness: int | None,
         background: frozenset[Triple] = frozenset(),
         entailment: str | None = None,
-        earlier_records: EarlierRecords | None = None,
+        earlier_records: EarlierRecordsReader | None = None,
         leaf_filter: LeafFilter | None = None,
         layout: BucketLayout | None = None,
         bucket: int | None = None,
@@ -350,7 +350,7 @@ class Processor:
         return self.snapshot().data
 
     @classmethod
-    def load(cls, data: bytes, *, earlier_records: EarlierRecords | None = None) -> Processor:
+    def load(cls, data: bytes, *, earlier_records: EarlierRecordsReader | None = None) -> Processor:
         """A processor that continues from the bytes of `dump`; bytes that cannot be used are refused."""
         return cls.restore(StateSnapshot.from_bytes(data), earlier_records=earlier_records)
 
@@ -364,7 +364,7 @@ class Processor:
         cls,
         snapshot: StateSnapshot,
         *,
-        earlier_records: EarlierRecords | None = None,
+        earlier_records: EarlierRecordsReader | None = None,
         layout: BucketLayout | None = None,
         bucket: int | None = None,
         prototype: Processor | None = None,

@@ -25,14 +25,14 @@ from motet.engine.detect.occurrences import (
 from motet.engine.state.format import StateReader, StateWriter
 from motet.model.batches import Triple
 
-Graph = tuple[Triple, ...]
+_Triples = tuple[Triple, ...]
 
 
 class EventContent(NamedTuple):
     """The IRI of an event, and its triples if a subscription delivers them."""
 
     id: str
-    triples: Graph | None = None
+    triples: _Triples | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def read_rows(tables: Mapping[str, Any], reader: StateReader) -> StateRows:
     return StateRows(reader.strings("terms").to_pylist(), events, by_name)
 
 
-def _read_graphs(reader: StateReader) -> dict[int, Graph]:
+def _read_graphs(reader: StateReader) -> dict[int, _Triples]:
     terms = reader.strings("graphs").to_pylist()
     triples = list(zip(terms[::3], terms[1::3], terms[2::3], strict=True))
     sizes = reader.ints("graph sizes")
