@@ -24,13 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
 
 from benchmarks.parts.figures import load, rate, tell
 
-from motet.engine.match.encode import encode
-from motet.engine.match.index import ANY_LENGTH, Index, Leaves
-from motet.engine.match.leaf import LeafQuery, entry
-from motet.engine.match.segment import Block
+from motet.engine.match.encode import encode, encoding_tables
+from motet.engine.match.index import ANY_LENGTH, LeafIndex, LeafTable, SegmentLeaves
+from motet.engine.match.leaf import LeafQuery, leaf_entry
 from motet.engine.match.single_events import decided_notifications, single_event_leaf
-from motet.engine.match.solutions import Batch, solutions
-from motet.engine.match.vocabulary import vocabulary
+from motet.engine.match.solutions import EncodedBatch, solutions
 from motet.jit.compiled import compiled
 from motet.language.parse import parse
 from motet.model.batches import EVENTS, TIME, TRIPLE
@@ -71,18 +69,18 @@ class Parameters:
         key, category = self.key[leaf].as_py(), self.category[leaf].as_py()
         return template(leaf, key, category, self.low[leaf], self.high[leaf])
 
-    def register(self) -> Index:
+    def register(self) -> LeafIndex:
         """All of them, in one go."""
-        like = entry(self.leaf(0))
-        assert like.form is not None, "the template needs no verifying"
+        like = leaf_entry(self.leaf(0))
+        assert like.projection is not None, "the template needs no verifying"
         count = len(self.names)
         columns = {f"<{NS}k>": self.key, f"<{NS}cat>": self.category}
         intervals = np.stack([self.low, self.high, np.zeros(count)], axis=1)[:, None]
-        terms = tuple(columns[predicate] for predicate in like.shape.parts)
-        block = Block(like.shape, terms, intervals, np.arange(count, dtype=np.int32))
+        terms = tuple(columns[predicate] for predicate in like.shape.constants)
+        block = LeafTable(like.shape, terms, intervals, np.arange(count, dtype=np.int32))
         longest = np.full(count, ANY_LENGTH)
-        leaves = Leaves(self.names, (like.form,), np.zeros(count, np.int32), longest, self.leaf)
-        return Index().plus_table([block], leaves)
+        leaves = SegmentLeaves(self.names, (like.projection,), np.zeros(count, np.int32), longest, self.leaf)
+        return LeafIndex().with_tables([block], leaves)
 
 
 def events(parameters: Parameters, count: int) -> pa.RecordBatch:
@@ -147,17 +145,17 @@ def measure(count: int, each: int, size: int) -> dict[str, float]:
     registered = time.thread_time() - begin
     memory = resident() - before
     batch = events(parameters, size)
-    known = vocabulary(index.predicates, set(index.compared), {}, {})
+    known = encoding_tables(index.predicates, set(index.compared), {}, {})
     quads = encode(batch, known)
-    (group,) = index.groups
-    hits = group.segment.search(quads)
+    (group,) = index.segments
+    hits = group.arrays.search(quads)
     assert len(hits.event) == size * each and not hits.is_open.any(), "each event has its matches"
     numbers = {name: number for number, name in enumerate(index.predicates)}
-    whole, leaves = Batch(batch, batch.column("line"), quads), group.leaves
-    searching = best(lambda: group.segment.search(quads))
+    whole, leaves = EncodedBatch(batch, batch.column("line"), quads), group.leaves
+    searching = best(lambda: group.arrays.search(quads))
 
     def notify() -> None:
-        decided_notifications(solutions(whole, hits, leaves.forms, leaves.form, numbers), leaves.names)
+        decided_notifications(solutions(whole, hits, leaves.projections, leaves.projection_ids, numbers), leaves.names)
 
     telling = best(notify, 3)
     return {

@@ -19,7 +19,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.match.closing import background_of
+from motet.engine.match.closure import closed_background
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.lake import Lake, Snapshot
@@ -256,7 +256,7 @@ def _refuse_edges_between_groups(groups: Sequence[ReplayGroup]) -> None:
         return
     group_of = {subscription.name: index for index, group in enumerate(groups) for subscription in group.subscriptions}
     background = groups[0].view.background
-    reasoner = background_of(background, entailment_of(background)).reasoner
+    reasoner = closed_background(background, entailment_of(background)).reasoner
     for edge in derivation_edges(build_plan(subscriptions), reasoner):
         if group_of[edge.producer] != group_of[edge.consumer]:
             raise UsageError(

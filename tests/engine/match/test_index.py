@@ -6,20 +6,18 @@ from random import Random
 
 from tests.engine.match.random_leaves import batch_of, leaves_of, random_leaf
 
-from motet.engine.match.encode import encode
-from motet.engine.match.index import Index
-from motet.engine.match.segment import build
-from motet.engine.match.vocabulary import vocabulary
+from motet.engine.match.encode import encode, encoding_tables
+from motet.engine.match.index import LeafIndex, build_arrays
 
 
 def test_a_segment_gives_back_its_tables() -> None:
     """What a segment is made of can be read from it, and makes the same segment."""
     random = Random(1)
-    index = Index().plus([random_leaf(random, f"s{number}") for number in range(60)])
-    (group,) = index.groups
+    index = LeafIndex().with_leaves([random_leaf(random, f"s{number}") for number in range(60)])
+    (group,) = index.segments
     predicates = {name: number for number, name in enumerate(index.predicates)}
-    again = build(group.segment.blocks(), predicates)
-    for one, other in zip(group.segment.blocks(), again.blocks(), strict=True):
+    again = build_arrays(group.arrays.leaf_tables(), predicates)
+    for one, other in zip(group.arrays.leaf_tables(), again.leaf_tables(), strict=True):
         assert one.shape == other.shape
         assert [column.to_pylist() for column in one.terms] == [column.to_pylist() for column in other.terms]
         assert one.intervals.tolist() == other.intervals.tolist()
@@ -30,21 +28,21 @@ def test_segments_stay_few() -> None:
     """One leaf after the other makes no more segments than their number has binary digits."""
     random = Random(2)
     leaves = [random_leaf(random, f"s{number}") for number in range(50)]
-    index = Index()
+    index = LeafIndex()
     for count, leaf in enumerate(leaves, 1):
-        index = index.plus([leaf])
+        index = index.with_leaves([leaf])
         assert len(index) == count
-        assert len(index.groups) <= count.bit_length()
+        assert len(index.segments) <= count.bit_length()
 
 
 def test_what_is_gone_is_forgotten() -> None:
     """Leaves that are gone are left out when their segment is merged, and an empty segment is dropped."""
     random = Random(3)
     leaves = [random_leaf(random, f"s{number}") for number in range(10)]
-    index = Index().plus(leaves[:8]).without({f"s{number}" for number in range(7)}).plus(leaves)
+    index = LeafIndex().with_leaves(leaves[:8]).without({f"s{number}" for number in range(7)}).with_leaves(leaves)
     assert len(index) == 11
-    assert [len(group.leaves) for group in index.groups] == [11]
-    assert Index().plus(leaves).without({f"s{number}" for number in range(10)}).groups == ()
+    assert [len(group.leaves) for group in index.segments] == [11]
+    assert LeafIndex().with_leaves(leaves).without({f"s{number}" for number in range(10)}).segments == ()
 
 
 def test_hits_are_in_order_however_many() -> None:
@@ -53,12 +51,12 @@ def test_hits_are_in_order_however_many() -> None:
         leaves_of(f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:{'pq'[n % 2]}> ?x FILTER(?x > {-n}) }} WHEN e")[0]
         for n in range(300)
     ]
-    index = Index().plus(leaves)
+    index = LeafIndex().with_leaves(leaves)
     five = '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
     events = batch_of([(f"urn:{e}", [(f"<urn:{e}>", f"<urn:{p}>", five) for p in "pq"]) for e in "ab"])
-    found = encode(events, vocabulary(index.predicates, set(index.compared), {}, {}))
-    (group,) = index.groups
-    hits = group.segment.search(found)
+    found = encode(events, encoding_tables(index.predicates, set(index.compared), {}, {}))
+    (group,) = index.segments
+    hits = group.arrays.search(found)
     assert list(zip(hits.event.tolist(), hits.leaf.tolist(), strict=True)) == [
         (e, n) for e in (0, 1) for n in range(300)
     ]

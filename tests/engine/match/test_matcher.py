@@ -16,11 +16,11 @@ from tests.engine.match.random_leaves import (
     random_leaf,
 )
 
-from motet.engine.match.closing import Background
+from motet.engine.match.closure import ClosedBackground
 from motet.engine.match.leaf import Bindings, LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import notify, single_event_matcher
-from motet.engine.match.verify import Verifier
+from motet.engine.match.verifier import Verifier
 from motet.language.parse import parse
 from motet.model.batches import EventRow, event_rows, notification_rows
 from motet.model.notifications import Notification
@@ -31,7 +31,7 @@ Told = list[tuple[Notification, int]]
 
 def plainly(matcher: Matcher, events: pa.RecordBatch) -> Told:
     """Every subscription on every event."""
-    background = Background(matcher.background, matcher.entailment)
+    background = ClosedBackground(matcher.background, matcher.entailment)
     verifiers = [(leaf, Verifier(leaf)) for leaf in matcher.leaves]
     found = [
         (notification(leaf, row, bindings), offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.engine.match.random_leaves import leaves_of
 
 from motet.engine.match.leaf import LeafQuery
-from motet.engine.match.registered import Registered
+from motet.engine.match.matcher import MatcherRegistry
 from motet.model.batches import Triple
 
 NOTHING: frozenset[Triple] = frozenset()
@@ -18,7 +18,7 @@ def on(class_iri: str, name: str) -> LeafQuery:
 
 def test_who_comes_again_is_another_one() -> None:
     """A name that is gone can be taken at once."""
-    registered = Registered(NOTHING, "none")
+    registered = MatcherRegistry(NOTHING, "none")
     registered.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
     registered.change([on("B", "one")], {"one"}, NOTHING, "none")
     assert (len(registered), registered.matcher.leaves) == (2, (on("A", "two"), on("B", "one")))
@@ -26,9 +26,9 @@ def test_who_comes_again_is_another_one() -> None:
 
 def test_what_is_borrowed_is_for_those_who_come() -> None:
     """Of another one's matcher remains what is asked for here, and the other one keeps all."""
-    other, registered = Registered(NOTHING, "none"), Registered(NOTHING, "none")
+    other, registered = MatcherRegistry(NOTHING, "none"), MatcherRegistry(NOTHING, "none")
     other.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
-    registered.borrow(other)
+    registered.reuse(other)
     registered.change([on("A", "two"), on("B", "three")], (), NOTHING, "none")
     assert registered.matcher.leaves == (on("A", "two"), on("B", "three"))
     assert other.matcher.leaves == (on("A", "one"), on("A", "two"))
@@ -36,7 +36,7 @@ def test_what_is_borrowed_is_for_those_who_come() -> None:
 
 def test_another_background_is_for_all() -> None:
     """All who are there are matched over the graph in force."""
-    registered, background = Registered(NOTHING, "none"), frozenset({("<urn:s>", "<urn:p>", "<urn:o>")})
+    registered, background = MatcherRegistry(NOTHING, "none"), frozenset({("<urn:s>", "<urn:p>", "<urn:o>")})
     registered.change([on("A", "one")], (), NOTHING, "none")
     registered.change([on("B", "two")], (), background, "owl-rl")
     matcher = registered.matcher

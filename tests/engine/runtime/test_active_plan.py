@@ -49,7 +49,7 @@ def plan_of(processor: Processor) -> dict[str, object]:
             digests[id_]: (one.lag, one.lags, one.deduplicator is not None)
             for id_, one in detector.operator_nodes.items()
         },
-        "leaves": {digests[leaf.node.id]: leaf.is_plain for leaf in work.leaf_matcher._leaves.values()},
+        "leaves": {digests[leaf.node.id]: leaf.compares_terms for leaf in work.leaf_matcher._leaves.values()},
         "waiting": {digests[id_]: list(lives) for id_, lives in work.root_subscribers.by_node.items()},
         "matched": sorted(one.name for one in work.matcher.leaves) if work.matcher else [],
         "fed": processor.derivation_linked(),

@@ -17,7 +17,7 @@ import pyarrow as pa
 from motet.engine.detect.columns import EVENT_BIT, Ints
 from motet.engine.detect.occurrences import Occurrences, all_values, map_values
 from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
-from motet.engine.match.texts import Scalar, slots, texts
+from motet.engine.match.string_column import Scalar, hash_slots, string_column
 from motet.model.batches import TRIPLE
 from motet.model.terms import iri
 
@@ -44,7 +44,7 @@ class Terms:
         self._data = np.empty(0, np.uint8)
         self._hashes = np.empty(0, np.uint64)
         self._slots = np.empty(0, np.int32)
-        self._reserve(len(strings), len(texts(strings).data))
+        self._reserve(len(strings), len(string_column(strings).data))
         self.ids(strings)
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Terms:
     def ids(self, strings: pa.Array, requested: Ints | None = None) -> Ints:
         """The ids of a column of terms, or of the requested indexes in it; -1 for the index -1."""
         indexes = np.arange(len(strings)) if requested is None else requested
-        ids, done, column = np.empty(len(indexes), np.int64), 0, texts(strings)
+        ids, done, column = np.empty(len(indexes), np.int64), 0, string_column(strings)
         while True:
             arrays = self._offsets, self._data, self._hashes, self._slots
             done, self._size = assign_term_ids(*column, indexes, ids, done, self._size, *arrays)
@@ -79,7 +79,7 @@ class Terms:
         self._offsets = _enlarge(self._offsets, size + 1, size + 1 + count + self._SPARE_TERMS)
         self._data = _enlarge(self._data, used, used + length + self._SPARE_TERMS * self._TERM_BYTES)
         self._hashes = _enlarge(self._hashes, size, size + count + self._SPARE_TERMS)
-        self._slots = slots(self._hashes[:size], 2 * len(self._hashes))
+        self._slots = hash_slots(self._hashes[:size], 2 * len(self._hashes))
 
 
 def _enlarge(array: npt.NDArray[Scalar], used: int, size: int) -> npt.NDArray[Scalar]:
@@ -94,7 +94,7 @@ def term_column(indexes: Ints, terms: Terms, iris: pa.Array) -> pa.Array:
     >>> term_column(np.array([~1, 0]), Terms(pa.array(["<urn:a>"])), pa.array(["urn:b", "urn:c"])).to_pylist()
     ['<urn:c>', '<urn:a>']
     """
-    offsets, data = concatenate_terms(indexes, *terms.buffers(), *texts(iris))
+    offsets, data = concatenate_terms(indexes, *terms.buffers(), *string_column(iris))
     column = pa.LargeStringArray.from_buffers(len(indexes), pa.py_buffer(offsets), pa.py_buffer(data))
     return column.cast(pa.string())
 

@@ -15,10 +15,9 @@ from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
 from motet.engine.match import index
 from motet.engine.match.leaf import LeafQuery
-from motet.engine.match.matcher import SegmentMatches
-from motet.engine.match.registered import Registered
-from motet.engine.match.solutions import Batch, Solutions, Sources, VerifiedSolutions
-from motet.engine.match.texts import frozen
+from motet.engine.match.matcher import MatcherRegistry, SegmentMatches
+from motet.engine.match.solutions import EncodedBatch, ProjectionArrays, Solutions, VerifiedSolutions
+from motet.engine.match.string_column import frozen
 from motet.language.syntax import Event
 from motet.model.batches import Triple
 from motet.plan.builder import PlanBuilder
@@ -27,55 +26,57 @@ from motet.plan.leaves import EVENT_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
-class LeafNode:
-    """A leaf of a plan with the event it was written as, and what that calls the leaf's variables."""
+class PlanLeaf:
+    """A leaf of a plan with its EVENT and the names of its variables there."""
 
     node: PlanNode
     event: Event
-    names: Mapping[str, str]  # canonical to own
-    own_names: dict[str, str]  # canonical to those of the subscription that has members
-    is_plain: bool  # its event is compared with plain terms somewhere, so that it needs a number of that kind
+    names: Mapping[str, str]  # canonical to those of the EVENT
+    member_names: dict[str, str]  # canonical to those of the subscription that has members
+    compares_terms: bool  # its event is compared with terms at some node, so that its IRI needs a term id
 
 
-class Leaves:
-    """The leaves in use, indexed."""
+class LeafMatcher:
+    """Matches the leaves of the active plan."""
 
     def __init__(self, background: frozenset[Triple], entailment: str) -> None:
-        self._registered = Registered(background, entailment)
-        self._leaves: dict[str, LeafNode] = {}
-        self._compared: dict[int, int] = {}  # by leaf: at how many nodes its event is compared with plain terms
-        self._ways: dict[int, tuple[index.Leaves, _Ways]] = {}  # by identity of a group's leaves
+        self._registry = MatcherRegistry(background, entailment)
+        self._leaves: dict[str, PlanLeaf] = {}
+        self._compared: dict[int, int] = {}  # by leaf: at how many nodes its event is compared with terms
+        self._columns: dict[int, tuple[index.SegmentLeaves, _LeafColumns]] = {}  # by identity of a segment's leaves
 
-    def compile_as(self, other: Leaves) -> None:
-        """Begin with what another one has compiled."""
-        self._registered.borrow(other._registered)
+    def reuse_compiled(self, other: LeafMatcher) -> None:
+        """Start with the index of another leaf matcher."""
+        self._registry.reuse(other._registry)
 
     def change(
         self,
-        come: Sequence[PlanNode],
-        gone: Sequence[PlanNode],
+        added: Sequence[PlanNode],
+        removed: Sequence[PlanNode],
         builder: PlanBuilder,
         background: frozenset[Triple],
         entailment: str,
     ) -> None:
-        """Match the leaves among some more nodes, and among some no longer."""
-        changed = self._compare(come, gone, builder.nodes)
-        lost = [str(node.id) for node in gone if node.kind is Kind.LEAF]
-        for name in lost:
+        """Add and remove the leaves among some nodes."""
+        changed = self._compare(added, removed, builder.nodes)
+        removed_names = [str(node.id) for node in removed if node.kind is Kind.LEAF]
+        for name in removed_names:
             del self._leaves[name]
-        new = [_leaf_node(node, builder, node.id in self._compared) for node in come if node.kind is Kind.LEAF]
-        self._registered.change(list(map(_query, new)), lost, background, entailment)
+        new = [_plan_leaf(node, builder, node.id in self._compared) for node in added if node.kind is Kind.LEAF]
+        self._registry.change(list(map(_query, new)), removed_names, background, entailment)
         self._leaves.update((str(leaf.node.id), leaf) for leaf in new)
-        held = {id(group.leaves) for group in self._registered.matcher.groups()}
-        self._ways = {key: ways for key, ways in self._ways.items() if key in held}
+        held = {id(segment.leaves) for segment in self._registry.matcher.segments()}
+        self._columns = {key: columns for key, columns in self._columns.items() if key in held}
         for leaf in (self._leaves[str(id_)] for id_ in changed if str(id_) in self._leaves):
-            self._replace(replace(leaf, is_plain=leaf.node.id in self._compared))
+            self._replace(replace(leaf, compares_terms=leaf.node.id in self._compared))
 
-    def _compare(self, come: Iterable[PlanNode], gone: Iterable[PlanNode], nodes: Mapping[int, PlanNode]) -> set[int]:
-        """Take note of what is compared at nodes; the leaves that this may concern."""
+    def _compare(
+        self, added: Iterable[PlanNode], removed: Iterable[PlanNode], nodes: Mapping[int, PlanNode]
+    ) -> set[int]:
+        """Count the nodes that compare a leaf's event with terms; returns the leaves whose count changed."""
         changed: set[int] = set()
-        for some, step in ((come, 1), (gone, -1)):
-            for node in some:
+        for changed_nodes, step in ((added, 1), (removed, -1)):
+            for node in changed_nodes:
                 for leaf in _compared_with_terms(node, nodes):
                     self._compared[leaf] = self._compared.get(leaf, 0) + step
                     changed.add(leaf)
@@ -84,49 +85,49 @@ class Leaves:
                 del self._compared[leaf]
         return changed
 
-    def _replace(self, leaf: LeafNode) -> None:
+    def _replace(self, leaf: PlanLeaf) -> None:
         if self._leaves[str(leaf.node.id)] != leaf:
             self._leaves[str(leaf.node.id)] = leaf
-            for _, ways in self._ways.values():
-                ways.replace(leaf)
+            for _, columns in self._columns.values():
+                columns.replace(leaf)
 
     def occurrences(
         self, events: pa.RecordBatch, names: Dictionary, only: Collection[int] | None = None
     ) -> dict[int, Occurrences]:
-        """What each leaf matches of some event records, by node; the dictionary learns the names of these events."""
+        """The occurrences of each leaf in some event records, by node; their events are added to the dictionary."""
         if not self._leaves or not len(events):
             return {}
         found: dict[int, Occurrences] = {}
-        for matches in self._registered.matcher.solve(events):
+        for matches in self._registry.matcher.solve(events):
             for leaf, table in self._tables(matches, names):
                 if only is None or leaf.node.id in only:
-                    found[leaf.node.id] = _both(found[leaf.node.id], table) if leaf.node.id in found else table
-        _learn(events, found.values(), names)
+                    found[leaf.node.id] = _merge(found[leaf.node.id], table) if leaf.node.id in found else table
+        _add_events(events, found.values(), names)
         return found
 
-    def _tables(self, matches: SegmentMatches, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
+    def _tables(self, matches: SegmentMatches, names: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         if matches.decided is not None:
-            yield from self._ways_of(matches.group, matches.decided).tables(matches.decided, names)
+            yield from self._columns_of(matches.segment, matches.decided).tables(matches.decided, names)
         if matches.verified is not None:
             for index in np.unique(matches.verified.leaf).tolist():
-                leaf = self._leaves[matches.group.leaves.name(index)]
+                leaf = self._leaves[matches.segment.leaves.name(index)]
                 rows = np.flatnonzero(matches.verified.leaf == index)
                 yield leaf, _table(leaf, matches.verified, rows, matches.batch, names)
 
-    def _ways_of(self, group: index.Group, found: Solutions) -> _Ways:
-        leaves = group.leaves
-        known = self._ways.get(id(leaves))
+    def _columns_of(self, segment: index.IndexSegment, found: Solutions) -> _LeafColumns:
+        leaves = segment.leaves
+        known = self._columns.get(id(leaves))
         if known is None:
-            named = zip(leaves.names.to_pylist(), group.alive, strict=True)
+            named = zip(leaves.names.to_pylist(), segment.live, strict=True)
             own = [self._leaves[name] if is_alive else None for name, is_alive in named]
-            known = self._ways[id(leaves)] = leaves, _Ways(own, leaves, found.sources)
+            known = self._columns[id(leaves)] = leaves, _LeafColumns(own, leaves, found.projections)
         return known[1]
 
 
-class _Ways:
-    """The way from solutions to tables for the leaves of a group; those that are gone have none."""
+class _LeafColumns:
+    """Maps the bindings of a segment's leaves to columns of tables; removed leaves have none."""
 
-    def __init__(self, own: Sequence[LeafNode | None], leaves: index.Leaves, sources: Sources) -> None:
+    def __init__(self, own: Sequence[PlanLeaf | None], leaves: index.SegmentLeaves, sources: ProjectionArrays) -> None:
         self._own = list(own)
         self._numbers = {leaf.node.id: number for number, leaf in enumerate(own) if leaf}
         self._width = np.array([len(leaf.node.variables) if leaf else 0 for leaf in own], np.int64)
@@ -134,7 +135,7 @@ class _Ways:
         self._first = np.zeros(len(own) + 1, np.int64)  # of each leaf: where its columns begin
         columns: list[int] = []  # of each binding of each leaf
         for number, leaf in enumerate(own):
-            form = leaves.form[number]
+            form = leaves.projection_ids[number]
             if leaf is not None and form != index.VERIFIED:
                 places = {leaf.names[name]: place for place, name in enumerate(leaf.node.variables)}
                 columns += (places[label] for label in labels[sources.starts[form] : sources.starts[form + 1]])
@@ -142,25 +143,25 @@ class _Ways:
         self._columns = np.array(columns, np.int64)
         self._event = np.array([_event_column(leaf) for leaf in own], np.int64)
 
-    def replace(self, leaf: LeafNode) -> None:
-        """Go by a leaf that is the same but for what its event is compared with."""
+    def replace(self, leaf: PlanLeaf) -> None:
+        """Use a leaf that differs only in what its event is compared with."""
         number = self._numbers.get(leaf.node.id)
         if number is not None:
             self._own[number] = leaf
             self._event[number] = _event_column(leaf)
 
-    def tables(self, found: Solutions, names: Dictionary) -> Iterator[tuple[LeafNode, Occurrences]]:
+    def tables(self, found: Solutions, names: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         """By leaf."""
-        ways = self._first, self._columns, self._event
-        terms = plain_terms(found.leaf, found.starts, found.term, *ways)
+        columns = self._first, self._columns, self._event
+        terms = plain_terms(found.leaf, found.starts, found.term, *columns)
         numbers = names.terms.ids(found.terms(terms), terms)
         times = (frozen(np.asarray(column.cast(pa.int64()))) for column in _times(found.batch))
         small = found.leaf.astype(np.int16) if len(self._own) < 2**15 else found.leaf  # sorted several times faster
         order = np.argsort(small, kind="stable")
-        columns = leaf_columns(order, found.event, found.leaf, found.starts, numbers, *times, self._width, *ways)
+        columns = leaf_columns(order, found.event, found.leaf, found.starts, numbers, *times, self._width, *columns)
         return self._cut(columns, found.leaf[order])
 
-    def _cut(self, columns: Ints, leaf: Ints) -> Iterator[tuple[LeafNode, Occurrences]]:
+    def _cut(self, columns: Ints, leaf: Ints) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
         begin = 0
         for first, last in pairwise(cuts):
@@ -173,12 +174,12 @@ class _Ways:
             begin = end
 
 
-def _times(batch: Batch) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _times(batch: EncodedBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
     return batch.offsets, batch.events.column("start"), batch.events.column("end")
 
 
-def _learn(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:
-    """Only events that somebody found can be asked for."""
+def _add_events(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:
+    """Adds the events of occurrences to the dictionary."""
     offsets = np.asarray(events.column("offset"), np.int64)
     is_found = np.zeros(len(offsets), np.bool_)
     is_dense = len(offsets) > 0 and offsets[-1] - offsets[0] == len(offsets) - 1
@@ -191,31 +192,33 @@ def _learn(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictio
     names.events.add(offsets[is_found], ids, triples)
 
 
-def _event_column(leaf: LeafNode | None) -> int:
-    """Where the leaf has its event as such."""
-    if leaf is None or leaf.is_plain or EVENT_VARIABLE not in leaf.node.variables:
+def _event_column(leaf: PlanLeaf | None) -> int:
+    """The column of the event as such; -1 when it has none or is compared with terms."""
+    if leaf is None or leaf.compares_terms or EVENT_VARIABLE not in leaf.node.variables:
         return -1
     return leaf.node.variables.index(EVENT_VARIABLE)
 
 
-def _both(one: Occurrences, other: Occurrences) -> Occurrences:
+def _merge(one: Occurrences, other: Occurrences) -> Occurrences:
     """In the order of the events."""
     table = concatenate([one, other])
     return table.take(np.argsort(table.columns[FIRST_OFFSET], kind="stable"))
 
 
-def _leaf_node(node: PlanNode, builder: PlanBuilder, is_plain: bool) -> LeafNode:
+def _plan_leaf(node: PlanNode, builder: PlanBuilder, is_plain: bool) -> PlanLeaf:
     assert node.operator.leaf_id is not None, "it is a leaf"
     leaf = builder.leaves[node.operator.leaf_id]
-    return LeafNode(node, leaf.event, leaf.variable_names, builder.variable_names[node.id], is_plain)
+    return PlanLeaf(node, leaf.event, leaf.variable_names, builder.variable_names[node.id], is_plain)
 
 
-def _query(leaf: LeafNode) -> LeafQuery:
+def _query(leaf: PlanLeaf) -> LeafQuery:
     variables = tuple(sorted(leaf.names[name] for name in leaf.node.variables))
     return LeafQuery(str(leaf.node.id), leaf.event, variables)
 
 
-def _table(leaf: LeafNode, solutions: VerifiedSolutions, rows: Ints, batch: Batch, names: Dictionary) -> Occurrences:
+def _table(
+    leaf: PlanLeaf, solutions: VerifiedSolutions, rows: Ints, batch: EncodedBatch, names: Dictionary
+) -> Occurrences:
     """The occurrences of one leaf, from its rows among the verified solutions."""
     count, variables = len(rows), leaf.node.variables
     events = pa.array(solutions.event[rows])
@@ -225,7 +228,7 @@ def _table(leaf: LeafNode, solutions: VerifiedSolutions, rows: Ints, batch: Batc
     columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = offsets
     bindings = [dict(solutions.bindings[row]) for row in rows.tolist()]
     for place, canonical in enumerate(variables):
-        if canonical == EVENT_VARIABLE and not leaf.is_plain:
+        if canonical == EVENT_VARIABLE and not leaf.compares_terms:
             columns[VALUES + place] = offsets | EVENT_BIT
         else:
             columns[VALUES + place] = _term_ids(leaf.names[canonical], bindings, names)
@@ -241,10 +244,10 @@ def _term_ids(name: str, bindings: Sequence[Mapping[str, str]], names: Dictionar
     return ids
 
 
-def _member(leaf: LeafNode, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:
-    """One solution, with the event's own name even where it is hidden."""
-    shown = {leaf.own_names[name]: int(row[VALUES + place]) for place, name in enumerate(leaf.node.variables)}
-    shown.setdefault(leaf.own_names[EVENT_VARIABLE], int(row[FIRST_OFFSET]) | EVENT_BIT)
+def _member(leaf: PlanLeaf, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:
+    """One solution as a member, with the event's variable even where it is not projected."""
+    shown = {leaf.member_names[name]: int(row[VALUES + place]) for place, name in enumerate(leaf.node.variables)}
+    shown.setdefault(leaf.member_names[EVENT_VARIABLE], int(row[FIRST_OFFSET]) | EVENT_BIT)
     return frozenset({tuple(sorted((name, value) for name, value in shown.items() if value != UNBOUND))})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
-from motet.engine.match.texts import Codes, Numbers, code, same
+from motet.engine.match.string_column import Hashes, Numbers, equal_bytes, string_hash
 from motet.jit.compiled import allocating, compiled, inlined
 
 UInts = npt.NDArray[np.uint32]
@@ -310,7 +310,7 @@ def _copy(data: _Bytes, start: int, end: int, target: _Bytes, at: int) -> int:
 @compiled
 def assign_term_ids(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
     offsets: Numbers, data: _Bytes, requested: Ints, ids: Ints, begin: int,
-    size: int, term_offsets: Ints, term_data: _Bytes, hashes: Codes, slots: Numbers,
+    size: int, term_offsets: Ints, term_data: _Bytes, hashes: Hashes, slots: Numbers,
 ) -> tuple[int, int]:  # fmt: skip
     """Write the term ids of the requested strings from ``begin`` on, while the arrays of the terms have room.
 
@@ -322,12 +322,12 @@ def assign_term_ids(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep 
         if requested[at] < 0:
             continue
         start, end = offsets[requested[at]], offsets[requested[at] + 1]
-        hash_ = code(data, start, end)
+        hash_ = string_hash(data, start, end)
         slot = hash_ & mask
         while slots[slot] >= 0:
             term = slots[slot]
             term_start, term_end = term_offsets[term], term_offsets[term + 1]
-            if hashes[term] == hash_ and same(data, start, end, term_data, term_start, term_end):
+            if hashes[term] == hash_ and equal_bytes(data, start, end, term_data, term_start, term_end):
                 break
             slot = (slot + np.uint64(1)) & mask
         if slots[slot] < 0:

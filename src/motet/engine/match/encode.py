@@ -1,70 +1,164 @@
-"""A batch of events as encoded quads: numbers, codes and values in columns, ready to be searched for."""
+"""Encodes a batch of events as rows of ids, hashes and values that the index can search.
+
+The encoding tables hold the predicates of all leaves and the hierarchy of classes and properties. A predicate that no
+leaf has, and that implies none, has no id; its triples are skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.match.encode_kernels import Vocabulary, encode_rows
-from motet.engine.match.search_kernels import KIND, REF, Rows
-from motet.engine.match.texts import Codes, Ints, Numbers, Texts, frozen, texts
-from motet.engine.match.values import comparable
-from motet.engine.match.vocabulary import class_names
+from motet.engine.match.encode_kernels import COMPARED, IMPLIES, EncodingTables, encode_rows
+from motet.engine.match.leaf import PrefixKey, comparable_value, prefix_key_named
+from motet.engine.match.search_kernels import KIND, REF, EncodedRows
+from motet.engine.match.string_column import (
+    Hashes,
+    Ints,
+    Numbers,
+    StringColumn,
+    frozen,
+    hash_slots,
+    string_column,
+    string_hashes,
+)
+from motet.model.terms import RDF_TYPE
+from motet.ontology.schema import Ancestors, PropertyTable
 
 SLOW = 255
 
 
-class Encoded(NamedTuple):
+class EncodedEvents(NamedTuple):
     """The rows of event ``i`` are ``starts[i]`` to ``starts[i + 1]``, sorted by predicate, then code, each once."""
 
     starts: Ints
     row: Numbers  # predicate, reference to the object among the terms, kind of its value
-    code: Codes
+    code: Hashes
     value: npt.NDArray[np.float64]
     terms: pa.Array  # of a few events, a list
-    strings: Texts  # of the terms
+    strings: StringColumn  # of the terms
 
-    def rows(self) -> Rows:
-        return Rows(self.starts, self.row, self.code, self.value, *self.strings)
+    def rows(self) -> EncodedRows:
+        return EncodedRows(self.starts, self.row, self.code, self.value, *self.strings)
 
 
-def encode(events: pa.RecordBatch, known: Vocabulary) -> Encoded:
-    """The triples about the events themselves that the vocabulary knows, with all its hierarchy adds.
+def encode(events: pa.RecordBatch, tables: EncodingTables) -> EncodedEvents:
+    """The triples about the events whose predicates have an id, with those that the hierarchy adds.
 
-    >>> from motet.engine.match.vocabulary import vocabulary
     >>> from motet.model.batches import EVENTS
     >>> triple = {"subject": "<urn:e>", "predicate": "<urn:p>", "object": '"5"^^<http://www.w3.org/2001/XMLSchema#byte>'}
     >>> event = {"id": "urn:e", "start": 0, "end": 0, "triples": [triple], "line": 1}
-    >>> found = encode(pa.RecordBatch.from_pylist([event], EVENTS), vocabulary(["<urn:p>"], {"<urn:p>"}, {}, {}))
-    >>> found.starts.tolist(), found.value.tolist()
+    >>> encoded = encode(pa.RecordBatch.from_pylist([event], EVENTS), encoding_tables(["<urn:p>"], {"<urn:p>"}, {}, {}))
+    >>> encoded.starts.tolist(), encoded.value.tolist()
     ([0, 1], [5.0])
     """
     offsets, subjects, predicates, objects = _columns(events.column("triples"))
-    strings = texts(objects)
-    columns = (*texts(events.column("id")), *texts(subjects), *texts(predicates), *strings)
-    starts, row, code, value = encode_rows(offsets, *columns, *known)
-    settle_slow(row, value, lambda ref: objects[ref].as_py())
-    classes = class_names(known)
+    strings = string_column(objects)
+    columns = (*string_column(events.column("id")), *string_column(subjects), *string_column(predicates), *strings)
+    starts, row, code, value = encode_rows(offsets, *columns, *tables)
+    fill_slow_values(row, value, lambda ref: objects[ref].as_py())
+    classes = class_names(tables)
     if not len(classes):
-        return Encoded(starts, row, code, value, objects, strings)
+        return EncodedEvents(starts, row, code, value, objects, strings)
     terms = pa.concat_arrays([objects, classes])
-    return Encoded(starts, row, code, value, terms, texts(terms))
+    return EncodedEvents(starts, row, code, value, terms, string_column(terms))
 
 
-def settle_slow(row: Numbers, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:
-    """Find out about the values that the kernel has left alone."""
+def fill_slow_values(row: Numbers, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:
+    """Fill in the values that the kernel does not compute."""
     for at in (row[:, KIND] == SLOW).nonzero()[0]:
-        value[at], row[at, KIND] = comparable(term(int(row[at, REF])))
+        value[at], row[at, KIND] = comparable_value(term(int(row[at, REF])))
 
 
 def _columns(lists: pa.ListArray) -> tuple[Ints, pa.Array, pa.Array, pa.Array]:
-    """Where each list begins, and the columns of all triples; those of whole batches are there already."""
+    """The start of each list and the columns of all triples, without a copy for whole batches."""
     offsets = np.asarray(lists.offsets).astype(np.int64)
     triples = lists.values
     if offsets[0] == 0 and offsets[-1] == len(triples) and not lists.null_count:
         return frozen(offsets), triples.field(0), triples.field(1), triples.field(2)
     return (frozen(offsets - offsets[0]), *lists.flatten().flatten())
+
+
+class IntLists(NamedTuple):
+    """List ``i`` is ``values[starts[i]:starts[i + 1]]``."""
+
+    starts: Ints
+    values: Ints
+
+
+def encoding_tables(
+    predicates: Iterable[str], compared: set[str], superclasses: Ancestors, properties: PropertyTable
+) -> EncodingTables:
+    """The encoding tables of leaves with these predicates under a hierarchy."""
+    requested = list(dict.fromkeys([RDF_TYPE, *predicates]))
+    prefix_keys = {name: found for name in requested if (found := prefix_key_named(name)) is not None}
+    required = {*requested, *(found.predicate for found in prefix_keys.values())}
+    above = {p: [q for q in qs if q in required] for p, (qs, _, _) in properties.items()}
+    implying = [p for p, (_, d, r) in properties.items() if (above[p] or d or r) and p not in required]
+    names = list(dict.fromkeys([*requested, *sorted(required), *implying]))
+    classes = list(dict.fromkeys(_classes(superclasses, properties)))
+    number, class_number = _numbers(names), _numbers(classes)
+    prefixes = _prefix_lists(prefix_keys, number)
+    listed = [_listed(_plain(superclasses.get(name, ())), class_number) for name in classes]
+    flags = []
+    for name in names:
+        _, subjects, objects = properties.get(name, ((), (), ()))
+        implied = [above.get(name, []), _plain(subjects), _plain(objects)]
+        follows = any(implied) or (name == RDF_TYPE and len(classes) > 0)
+        flags.append(COMPARED * (name in compared) | IMPLIES * follows)
+        listed += (_listed(part, of) for part, of in zip(implied, (number, class_number, class_number), strict=True))
+        listed.append(prefixes.get(name, []))
+    return EncodingTables(*_tables(names, classes), frozen(np.array(flags, np.uint8)), *int_lists(listed))
+
+
+def _tables(names: list[str], classes: list[str]) -> tuple[Numbers, npt.NDArray[np.uint8], Hashes, Numbers, Numbers]:
+    strings = string_column(pa.array([*names, *classes], pa.string()))
+    keys = string_hashes(strings)
+    predicate, class_ = (hash_slots(part, 2 * len(part)) for part in (keys[: len(names)], keys[len(names) :]))
+    class_[class_ >= 0] += len(names)
+    return *strings, frozen(keys), frozen(predicate), frozen(class_)
+
+
+def _prefix_lists(prefix_keys: Mapping[str, PrefixKey], number: Mapping[str, int]) -> Mapping[str, list[int]]:
+    """By predicate: id, length and flag of each prefix key."""
+    found: dict[str, list[int]] = {}
+    for name, (predicate, length, through_str) in prefix_keys.items():
+        found.setdefault(predicate, []).extend((number[name], length, int(through_str)))
+    return found
+
+
+def class_names(tables: EncodingTables) -> pa.Array:
+    """The terms of the classes, by id."""
+    names = pa.StringArray.from_buffers(len(tables.hashes), pa.py_buffer(tables.offsets), pa.py_buffer(tables.data))
+    return names.slice(len(tables.flags))
+
+
+def _classes(superclasses: Ancestors, properties: PropertyTable) -> Iterable[str]:
+    for name, above in superclasses.items():
+        yield from _plain((name, *above))
+    for _, subjects, objects in properties.values():
+        yield from _plain((*subjects, *objects))
+
+
+def _plain(terms: Iterable[str]) -> list[str]:
+    """Without the blank nodes of class expressions."""
+    return [term for term in terms if not term.startswith("_")]
+
+
+def _numbers(names: list[str]) -> Mapping[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _listed(names: Iterable[str], number: Mapping[str, int]) -> list[int]:
+    return [number[name] for name in names]
+
+
+def int_lists(parts: Sequence[Sequence[int]]) -> IntLists:
+    starts = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=starts[1:])
+    values = np.array([value for part in parts for value in part], np.int64)
+    return IntLists(frozen(starts), frozen(values))

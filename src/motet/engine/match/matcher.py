@@ -15,34 +15,35 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.match.asked import Asked
-from motet.engine.match.closing import Background, Closing, background_of
-from motet.engine.match.encode import encode
-from motet.engine.match.encode_kernels import Vocabulary
-from motet.engine.match.few import SmallMatches, solve_few
-from motet.engine.match.index import ANY_LENGTH, VERIFIED, Group, Index, Leaves
+from motet.engine.match.closure import (
+    ClosedBackground,
+    EventClosures,
+    ReferencedTerms,
+    closed_background,
+    hierarchy_suffices,
+)
+from motet.engine.match.encode import class_names, encode, encoding_tables
+from motet.engine.match.encode_kernels import EncodingTables
+from motet.engine.match.index import ANY_LENGTH, VERIFIED, IndexHits, IndexSegment, LeafIndex, SegmentLeaves
 from motet.engine.match.leaf import Bindings, LeafQuery
-from motet.engine.match.needs import needs_nobody
-from motet.engine.match.segment import Hits
-from motet.engine.match.solutions import Batch, Solutions, VerifiedSolutions, solutions
-from motet.engine.match.texts import Ints
-from motet.engine.match.verify import Verifier
-from motet.engine.match.vocabulary import class_names, vocabulary
+from motet.engine.match.small_batch import SmallMatches, solve_small
+from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, solutions
+from motet.engine.match.string_column import Ints
+from motet.engine.match.verifier import Verifier
 from motet.model.batches import RecordRow, Triple
 
 _VERIFIERS = 10_000
 
-# What a matcher has found for itself: by its subscriptions, and by the predicates these ask for. The rest it has by its
-# background alone.
-_OF_SUBSCRIPTIONS = ("leaves", "_asked")
-_OF_PREDICATES = ("_predicates", "_vocabulary", "_tables")
+# Cached properties that depend on the leaves, and on their predicates alone. All others depend on the background.
+_OF_LEAVES = ("leaves", "_referenced")
+_OF_PREDICATES = ("_predicates", "_encoding")
 
 
 class SegmentMatches(NamedTuple):
-    """The solutions of a group's leaves on a batch: those that the index decides, and those that were verified."""
+    """The solutions of a segment's leaves on a batch: those that the index decides, and those that were verified."""
 
-    group: Group
-    batch: Batch
+    segment: IndexSegment
+    batch: EncodedBatch
     decided: Solutions | None
     verified: VerifiedSolutions | None
 
@@ -53,7 +54,7 @@ class SegmentMatches(NamedTuple):
 
 
 class Matcher:
-    """Does not change. Picklable: workers build what they need from the plain parts."""
+    """An immutable set of leaves over a background. It is pickled without its index, which workers build again."""
 
     def __init__(
         self,
@@ -71,8 +72,10 @@ class Matcher:
     @cached_property
     def leaves(self) -> tuple[LeafQuery, ...]:
         """All leaves; after a change they are read from the index."""
-        groups = self._index.groups
-        return tuple(group.leaves.leaf(leaf) for group in groups for leaf in np.flatnonzero(group.alive).tolist())
+        segments = self._index.segments
+        return tuple(
+            segment.leaves.leaf(leaf) for segment in segments for leaf in np.flatnonzero(segment.live).tolist()
+        )
 
     def changed(self, leaves: tuple[LeafQuery, ...]) -> Matcher:
         """The matcher of other leaves over the same background; common leaves stay indexed."""
@@ -82,11 +85,11 @@ class Matcher:
 
     def exchanged(self, added: Sequence[LeafQuery], removed: Collection[str]) -> Matcher:
         """The matcher with more leaves, and without those of some names, which added ones may take."""
-        index = self._index.without(removed).plus(added)
-        asks_alike = (index.predicates, index.compared) == (self._index.predicates, self._index.compared)
-        lost = _OF_SUBSCRIPTIONS if asks_alike else {*_OF_SUBSCRIPTIONS, *_OF_PREDICATES}
-        matcher = object.__new__(Matcher)  # what the others ask for has been looked into before
-        matcher.__dict__.update({name: one for name, one in self.__dict__.items() if name not in lost})
+        index = self._index.without(removed).with_leaves(added)
+        has_same_predicates = (index.predicates, index.compared) == (self._index.predicates, self._index.compared)
+        outdated = _OF_LEAVES if has_same_predicates else {*_OF_LEAVES, *_OF_PREDICATES}
+        matcher = object.__new__(Matcher)
+        matcher.__dict__.update({name: value for name, value in self.__dict__.items() if name not in outdated})
         matcher.__dict__["_index"] = index
         return matcher
 
@@ -94,96 +97,130 @@ class Matcher:
         """As `solve`, for a few event records in Python values; None when they have to be matched as columns."""
         if not self._is_simple:
             return None
-        return solve_few(records, self._index.groups, self._vocabulary, self._predicates)
+        return solve_small(records, self._index.segments, self._encoding, self._predicates)
 
     def solve(self, events: pa.RecordBatch) -> Iterator[SegmentMatches]:
-        """What each group of leaves finds in a batch of EVENTS or of event RECORDS."""
-        closing = Closing(events, self._background, self._asked)
+        """The solutions of each segment's leaves on a batch of EVENTS or of event RECORDS."""
+        closures = EventClosures(events, self._background, self._referenced)
         offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
-        batch = Batch(events, offsets, encode(closing.closed, self._vocabulary))
-        for group in self._index.groups:
-            hits = group.segment.search(batch.encoded)
+        batch = EncodedBatch(events, offsets, encode(closures.closed, self._encoding))
+        for segment in self._index.segments:
+            hits = segment.arrays.search(batch.encoded)
             if len(hits.table):
-                yield self._part(batch, closing, group, hits)
+                yield self._segment_matches(batch, closures, segment, hits)
 
-    def groups(self) -> tuple[Group, ...]:
-        return self._index.groups
+    def segments(self) -> tuple[IndexSegment, ...]:
+        return self._index.segments
 
-    def _part(self, batch: Batch, closing: Closing, group: Group, hits: Hits) -> SegmentMatches:
-        leaves = group.leaves
-        if group.is_plain and closing.knows_none and not hits.is_open.any():
-            decided = solutions(batch, hits, leaves.forms, leaves.form, self._predicates)
-            return SegmentMatches(group, batch, decided, None)
-        hits = _chosen(hits, group.alive[hits.leaf] & _short_enough(batch.events, hits, leaves))
+    def _segment_matches(
+        self, batch: EncodedBatch, closures: EventClosures, segment: IndexSegment, hits: IndexHits
+    ) -> SegmentMatches:
+        leaves = segment.leaves
+        if segment.is_index_decided and closures.none_in_background and not hits.is_open.any():
+            return SegmentMatches(segment, batch, self._decided(batch, leaves, hits), None)
+        hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events, hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
-        asked = hits.is_open | (leaves.form[hits.leaf] == VERIFIED) | closing.known[hits.event]
-        doubtful = np.unique(pair[asked]) if asked.any() else pair[:0]
-        certain = _chosen(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
-        return SegmentMatches(
-            group,
-            batch,
-            solutions(batch, certain, leaves.forms, leaves.form, self._predicates) if len(certain.table) else None,
-            self._verified(batch, closing, group, doubtful) if len(doubtful) else None,
-        )
+        is_open = hits.is_open | (leaves.projection_ids[hits.leaf] == VERIFIED) | closures.is_in_background[hits.event]
+        doubtful = np.unique(pair[is_open]) if is_open.any() else pair[:0]
+        certain = _select(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
+        decided = self._decided(batch, leaves, certain) if len(certain.table) else None
+        verified = self._verified(closures, segment, doubtful) if len(doubtful) else None
+        return SegmentMatches(segment, batch, decided, verified)
 
-    def _verified(self, batch: Batch, closing: Closing, group: Group, pairs: Ints) -> VerifiedSolutions:
+    def _decided(self, batch: EncodedBatch, leaves: SegmentLeaves, hits: IndexHits) -> Solutions:
+        return solutions(batch, hits, leaves.projections, leaves.projection_ids, self._predicates)
+
+    def _verified(self, closures: EventClosures, segment: IndexSegment, pairs: Ints) -> VerifiedSolutions:
         events: list[int] = []
         leaves: list[int] = []
-        found: list[Bindings] = []
-        for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(group.leaves))), strict=True):
-            verifier = self._verifier(group.leaves.leaf(leaf))
-            solutions = verifier.solutions(closing.row(event), closing.graph(event), self._background.graph)
+        bindings: list[Bindings] = []
+        for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(segment.leaves))), strict=True):
+            verifier = self._verifier(segment.leaves.leaf(leaf))
+            solutions = verifier.solutions(closures.row(event), closures.graph(event), self._background.graph)
             events += [event] * len(solutions)
             leaves += [leaf] * len(solutions)
-            found += solutions
-        rows = list(map(closing.row, events))
-        return VerifiedSolutions(np.array(events, np.int64), np.array(leaves, np.int64), found, rows)
+            bindings += solutions
+        rows = list(map(closures.row, events))
+        return VerifiedSolutions(np.array(events, np.int64), np.array(leaves, np.int64), bindings, rows)
 
     @cached_property
-    def _background(self) -> Background:
-        return background_of(self.background, self.entailment)
+    def _background(self) -> ClosedBackground:
+        return closed_background(self.background, self.entailment)
 
     @cached_property
     def _is_simple(self) -> bool:
-        """Whether events mean just what they say."""
+        """Whether nothing can be inferred about an event."""
         background = self._background
-        has_classes = len(class_names(self._vocabulary)) > 0
-        return not len(background.subjects) and needs_nobody(background.reasoner) and not has_classes
+        has_classes = len(class_names(self._encoding)) > 0
+        return not len(background.subjects) and hierarchy_suffices(background.reasoner) and not has_classes
 
     @cached_property
-    def _index(self) -> Index:
-        return Index().plus(self.leaves)
+    def _index(self) -> LeafIndex:
+        return LeafIndex().with_leaves(self.leaves)
 
     @cached_property
-    def _asked(self) -> Asked:
-        return Asked(self._index.groups)
+    def _referenced(self) -> ReferencedTerms:
+        return ReferencedTerms(self._index.segments)
 
     @cached_property
     def _predicates(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self._index.predicates)}
+        return {name: id_ for id_, name in enumerate(self._index.predicates)}
 
     @cached_property
-    def _vocabulary(self) -> Vocabulary:
+    def _encoding(self) -> EncodingTables:
         schema = self._background.reasoner.schema
-        return vocabulary(self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties)
+        return encoding_tables(
+            self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties
+        )
 
     @cached_property
     def _verifier(self) -> Callable[[LeafQuery], Verifier]:
         return lru_cache(_VERIFIERS)(Verifier)
 
 
-def _chosen(hits: Hits, rows: npt.NDArray[np.bool_]) -> Hits:
-    return hits if rows.all() else Hits(hits.table[rows])
+def _select(hits: IndexHits, rows: npt.NDArray[np.bool_]) -> IndexHits:
+    return hits if rows.all() else IndexHits(hits.table[rows])
 
 
-def _short_enough(events: pa.RecordBatch, hits: Hits, leaves: Leaves) -> npt.NDArray[np.bool_]:
-    longest = leaves.longest[hits.leaf]
-    if longest.min() == ANY_LENGTH:
-        return np.ones(len(longest), np.bool_)
-    return np.asarray(_lengths(events)[hits.event] <= longest)
+def _is_short_enough(events: pa.RecordBatch, hits: IndexHits, leaves: SegmentLeaves) -> npt.NDArray[np.bool_]:
+    max_length = leaves.max_length[hits.leaf]
+    if max_length.min() == ANY_LENGTH:
+        return np.ones(len(max_length), np.bool_)
+    return np.asarray(_lengths(events)[hits.event] <= max_length)
 
 
 def _lengths(events: pa.RecordBatch) -> Ints:
-    """How long each event lasts; without times as if it were a point."""
+    """The length of each event's interval; 0 for an event without times."""
     start, end = (np.asarray(events.column(name).cast(pa.int64()).fill_null(0), np.int64) for name in ("start", "end"))
     return end - start
+
+
+class MatcherRegistry:
+    """The leaves that are matched, and the matcher built for them; empty at first."""
+
+    def __init__(self, background: frozenset[Triple], entailment: str) -> None:
+        self.matcher = Matcher((), background, entailment)
+        self._leaves: dict[str, LeafQuery] = {}  # by name
+        self._is_reused = False  # the matcher has the leaves of another registry
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def reuse(self, registry: MatcherRegistry) -> None:
+        """Start with the matcher of another registry, so that common leaves are not indexed again."""
+        self.matcher, self._is_reused = registry.matcher, True
+
+    def change(
+        self, added: Sequence[LeafQuery], removed: Collection[str], background: frozenset[Triple], entailment: str
+    ) -> None:
+        """Add and remove leaves; a name in both is removed first."""
+        for name in removed:
+            self._leaves.pop(name, None)
+        self._leaves.update((leaf.name, leaf) for leaf in added)
+        if (background, entailment) != (self.matcher.background, self.matcher.entailment):
+            self.matcher = Matcher(tuple(self._leaves.values()), background, entailment)
+        elif self._is_reused:
+            self.matcher = self.matcher.changed(tuple(self._leaves.values()))
+        elif added or removed:
+            self.matcher = self.matcher.exchanged(added, removed)
+        self._is_reused = False

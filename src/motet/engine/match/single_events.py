@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.match.few import SmallMatches
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.solutions import Batch, Solutions, VerifiedSolutions, string_array, take_rows
-from motet.engine.match.texts import Ints
+from motet.engine.match.small_batch import SmallMatches
+from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, string_array, take_rows
+from motet.engine.match.string_column import Ints
 from motet.language.syntax import (
     Construct,
     Event,
@@ -105,7 +105,7 @@ def notify(matcher: Matcher, events: pa.RecordBatch) -> pa.RecordBatch:
     """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
     parts: list[tuple[pa.RecordBatch, Ints]] = []
     for matches in matcher.solve(events):
-        leaves = matches.group.leaves
+        leaves = matches.segment.leaves
         if matches.decided is not None:
             parts.append((decided_notifications(matches.decided, leaves.names), matches.decided.event))
         if matches.verified is not None:
@@ -134,7 +134,7 @@ def notify_small(matcher: Matcher, records: Sequence[RecordRow]) -> Rows:
 def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBatch:
     """Column by column; ``names`` are those of the segment's leaves."""
     batch, event = solutions.batch, solutions.event
-    variables = take_rows(solutions.sources.names, solutions.binding)
+    variables = take_rows(solutions.projections.names, solutions.binding)
     terms = take_rows(solutions.terms(solutions.term), solutions.term)
     pairs = pa.StructArray.from_arrays([variables, terms], fields=list(BINDING))
     starts = pa.array(solutions.starts.astype(np.int32))
@@ -156,7 +156,7 @@ def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBat
 
 
 def _verified(
-    solutions: VerifiedSolutions, batch: Batch, leaf_at: Callable[[int], LeafQuery]
+    solutions: VerifiedSolutions, batch: EncodedBatch, leaf_at: Callable[[int], LeafQuery]
 ) -> tuple[pa.RecordBatch, Ints]:
     rows: Rows = []
     columns = (solutions.event.tolist(), solutions.leaf.tolist(), solutions.bindings, solutions.rows)
@@ -174,8 +174,8 @@ def _nquads(row: EventRow) -> tuple[str, ...]:
 
 
 def _small(matches: SmallMatches, records: Sequence[RecordRow]) -> Iterator[tuple[int, Notification]]:
-    solutions, name = matches.solutions, matches.group.leaves.name
-    labels, starts = solutions.sources.labels, solutions.starts.tolist()
+    solutions, name = matches.solutions, matches.segment.leaves.name
+    labels, starts = solutions.projections.labels, solutions.starts.tolist()
     pairs = [
         (labels[binding], matches.term(term, records))
         for binding, term in zip(solutions.binding.tolist(), solutions.term.tolist(), strict=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.match.search_kernels import EVENT, HIT_LEAF, REF, WITNESS, run
-from motet.engine.match.texts import Ints, Numbers
+from motet.engine.match.search_kernels import EVENT, HIT_LEAF, MATCHED_ROWS, REF, predicate_rows
+from motet.engine.match.string_column import Ints, Numbers
 from motet.jit.compiled import allocating, compiled
 
 _EVENT, _START, _END, _WITNESS, _READ = range(5)
@@ -19,7 +19,9 @@ def _counts(hits: Numbers, form: Numbers, starts: Ints, kind: Ints, number: Ints
         event, own = hits[hit, EVENT], form[np.uint64(hits[hit, HIT_LEAF])]
         for at in range(starts[np.uint64(own)], starts[np.uint64(own + 1)]):
             if kind[np.uint64(at)] == _READ:
-                begin, end = run(row, rows[np.uint64(event)], rows[np.uint64(event + 1)], number[np.uint64(at)])
+                begin, end = predicate_rows(
+                    row, rows[np.uint64(event)], rows[np.uint64(event + 1)], number[np.uint64(at)]
+                )
                 found[hit] *= end - begin
     return found
 
@@ -56,9 +58,9 @@ def fill_solutions(
                 elif source == _END:
                     found = terms + 2 * count + own
                 elif source == _WITNESS:
-                    found = np.int64(row[np.uint64(hits[hit, np.uint64(WITNESS + which)]), REF])
+                    found = np.int64(row[np.uint64(hits[hit, np.uint64(MATCHED_ROWS + which)]), REF])
                 else:
-                    begin, end = run(row, rows[np.uint64(own)], rows[np.uint64(own + 1)], which)
+                    begin, end = predicate_rows(row, rows[np.uint64(own)], rows[np.uint64(own + 1)], which)
                     found = np.int64(row[np.uint64(begin + rest % (end - begin)), REF])
                     rest //= end - begin
                 binding[np.uint64(size)], term[np.uint64(size)] = at, found

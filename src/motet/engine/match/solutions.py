@@ -11,22 +11,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.match.encode import Encoded
-from motet.engine.match.leaf import END_SOURCE, READ_SOURCE, START_SOURCE, Bindings, Form
-from motet.engine.match.segment import Hits
+from motet.engine.match.encode import EncodedEvents
+from motet.engine.match.index import IndexHits
+from motet.engine.match.leaf import EVENT_END, EVENT_START, READ_VALUE, Bindings, LeafProjection
 from motet.engine.match.solution_kernels import fill_solutions
-from motet.engine.match.texts import Ints
-from motet.engine.match.verify import instant
+from motet.engine.match.string_column import Ints
+from motet.engine.match.verifier import instant
 from motet.model.batches import EventRow, micros
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EncodedBatch:
     """Events and what was encoded of them."""
 
     events: pa.RecordBatch
     offsets: pa.Array
-    encoded: Encoded
+    encoded: EncodedEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Solutions:
     starts: Ints
     binding: Ints
     term: Ints  # numbers objects, then events, starts and ends
-    sources: Sources
-    batch: Batch
+    projections: ProjectionArrays
+    batch: EncodedBatch
 
     def terms(self, wanted: Ints) -> pa.Array:
         """The terms by number, at least as far as some are wanted."""
         objects = self.batch.encoded.terms
         is_enough = wanted.max(initial=0) < len(objects)
-        return string_array(objects) if is_enough else _terms(self.batch, self.sources)
+        return string_array(objects) if is_enough else _terms(self.batch, self.projections)
 
 
 class VerifiedSolutions(NamedTuple):
@@ -57,7 +57,7 @@ class VerifiedSolutions(NamedTuple):
     rows: list[EventRow]  # of the events
 
 
-class Bound(NamedTuple):
+class SolutionArrays(NamedTuple):
     """Solutions apart from their events."""
 
     event: Ints
@@ -65,19 +65,27 @@ class Bound(NamedTuple):
     starts: Ints
     binding: Ints
     term: Ints
-    sources: Sources
+    projections: ProjectionArrays
 
 
 def solutions(
-    batch: Batch, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: Mapping[str, int]
+    batch: EncodedBatch,
+    hits: IndexHits,
+    forms: Sequence[LeafProjection],
+    form: npt.NDArray[np.int32],
+    predicates: Mapping[str, int],
 ) -> Solutions:
     """The solutions of hits that are decided; ``form`` belongs to the leaves."""
-    return Solutions(*bound(batch.encoded, hits, forms, form, predicates), batch)
+    return Solutions(*solution_arrays(batch.encoded, hits, forms, form, predicates), batch)
 
 
-def bound(
-    encoded: Encoded, hits: Hits, forms: Sequence[Form], form: npt.NDArray[np.int32], predicates: Mapping[str, int]
-) -> Bound:
+def solution_arrays(
+    encoded: EncodedEvents,
+    hits: IndexHits,
+    forms: Sequence[LeafProjection],
+    form: npt.NDArray[np.int32],
+    predicates: Mapping[str, int],
+) -> SolutionArrays:
     sources = _sources(forms, predicates)
     event, leaf, starts, binding, term = fill_solutions(
         hits.table, form, sources.starts, sources.kind, sources.number,
@@ -89,7 +97,7 @@ def bound(
         rows_kept = _within(starts, kept)
         starts = np.concatenate([[0], np.cumsum(np.diff(starts)[kept])])
         binding, term = binding[rows_kept], term[rows_kept]
-    return Bound(event, leaf, starts, binding, term, sources)
+    return SolutionArrays(event, leaf, starts, binding, term, sources)
 
 
 def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
@@ -102,36 +110,36 @@ def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
 
 
 _FEW = 4
-_known: dict[tuple[int, int], tuple[Sequence[Form], Mapping[str, int], Sources]] = {}
+_known: dict[tuple[int, int], tuple[Sequence[LeafProjection], Mapping[str, int], ProjectionArrays]] = {}
 _KNOWN = 64
 
 
-def _sources(forms: Sequence[Form], predicates: Mapping[str, int]) -> Sources:
+def _sources(forms: Sequence[LeafProjection], predicates: Mapping[str, int]) -> ProjectionArrays:
     """The sources of forms, known by identity: to compare forms would mean to read them all."""
     key = id(forms), id(predicates)
     known = _known.get(key)
     if known is None or known[0] is not forms or known[1] is not predicates:
         if len(_known) >= _KNOWN:
             _known.clear()
-        known = _known[key] = forms, predicates, Sources(forms, predicates)
+        known = _known[key] = forms, predicates, ProjectionArrays(forms, predicates)
     return known[2]
 
 
-class Sources:
+class ProjectionArrays:
     """The forms' bindings as arrays: form ``i`` has those from ``starts[i]``."""
 
-    def __init__(self, forms: Sequence[Form], predicates: Mapping[str, int]) -> None:
+    def __init__(self, forms: Sequence[LeafProjection], predicates: Mapping[str, int]) -> None:
         found = [one for form in forms for one in form.bindings]
         self.starts = np.cumsum([0, *(len(form.bindings) for form in forms)], dtype=np.int64)
         self.labels = [name for name, _ in found]
         self.names = pa.array(self.labels, pa.string())
         self.kind = np.array([source.kind for _, source in found], np.int64)
-        numbers = (predicates[s.predicate] if s.kind == READ_SOURCE else s.place for _, s in found)
+        numbers = (predicates[s.predicate] if s.kind == READ_VALUE else s.row_index for _, s in found)
         self.number = np.fromiter(numbers, np.int64)
-        self.has_times = bool(np.isin(self.kind, (START_SOURCE, END_SOURCE)).any())
+        self.has_times = bool(np.isin(self.kind, (EVENT_START, EVENT_END)).any())
 
 
-def _terms(batch: Batch, sources: Sources) -> pa.Array:
+def _terms(batch: EncodedBatch, sources: ProjectionArrays) -> pa.Array:
     """All terms that can be bound: objects, events, and starts and ends where somebody wants them."""
     events = pc.binary_join_element_wise("<", string_array(batch.events.column("id")), ">", "")
     parts = [string_array(batch.encoded.terms), events]

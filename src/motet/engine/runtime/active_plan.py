@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from motet.engine.detect.leaves import Leaves
+from motet.engine.detect.leaves import LeafMatcher
 from motet.engine.detect.output import SubscriberGroup
-from motet.engine.match.matcher import Matcher
-from motet.engine.match.registered import Registered
+from motet.engine.match.matcher import Matcher, MatcherRegistry
 from motet.engine.match.single_events import single_event_leaf
 from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.engine.runtime.backgrounds import Backgrounds
@@ -49,10 +48,10 @@ class ActivePlan:
     """What a processor runs for the active subscriptions; empty at first."""
 
     def __init__(self, backgrounds: Backgrounds, shared: SharedPlan) -> None:
-        self.leaf_matcher = Leaves(backgrounds.current, backgrounds.entailment)  # of composite subscriptions
+        self.leaf_matcher = LeafMatcher(backgrounds.current, backgrounds.entailment)  # of composite subscriptions
         self.derivations = ActiveDerivations(shared.builder)
         self.root_subscribers = RootSubscribers()
-        self._single_event = Registered(backgrounds.current, backgrounds.entailment)
+        self._single_event = MatcherRegistry(backgrounds.current, backgrounds.entailment)
         self._active: dict[str, ActiveSubscription] = {}
         self._references = NodeReferences(shared.builder.nodes)
 
@@ -63,8 +62,8 @@ class ActivePlan:
 
     def reuse_compiled(self, other: ActivePlan) -> None:
         """Begin with what another one has compiled."""
-        self._single_event.borrow(other._single_event)
-        self.leaf_matcher.compile_as(other.leaf_matcher)
+        self._single_event.reuse(other._single_event)
+        self.leaf_matcher.reuse_compiled(other.leaf_matcher)
 
     def update(
         self, names: Collection[str], state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds

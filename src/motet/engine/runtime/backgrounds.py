@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from motet.engine.match.closing import background_of
+from motet.engine.match.closure import closed_background
 from motet.model.batches import Triple
 from motet.model.control import ControlState
 from motet.ontology.entailment import Reasoner
@@ -39,14 +39,14 @@ class Backgrounds:
     def edge_reasoner(self) -> Reasoner | None:
         """The reasoner that decides derivation edges; None before the first subscription."""
         if self._edge_reasoner is None and self.controls.edge_background is not None:
-            background = background_of(self.controls.edge_background, self.controls.edge_entailment)
+            background = closed_background(self.controls.edge_background, self.controls.edge_entailment)
             self._edge_reasoner = background.reasoner
         return self._edge_reasoner
 
     @property
     def likely_edge_reasoner(self) -> Reasoner:
         """The reasoner that decides derivation edges, or would if a subscription were registered now."""
-        return self.edge_reasoner or background_of(self.current, self.entailment).reasoner
+        return self.edge_reasoner or closed_background(self.current, self.entailment).reasoner
 
     def fix_edge_background(self) -> Reasoner:
         """Let the current graph decide derivation edges, unless an earlier one does; its reasoner."""

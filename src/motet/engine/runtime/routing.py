@@ -20,7 +20,7 @@ from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import root_output
-from motet.engine.match.closing import background_of
+from motet.engine.match.closure import closed_background
 from motet.engine.match.single_events import is_single_event
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.language.syntax import Construct, Subscription
@@ -104,7 +104,7 @@ def derivation_linked(controls: pa.RecordBatch) -> frozenset[str]:
         return frozenset()
     state = ControlState().apply_all(records)
     return linked_names(
-        build_plan(subscriptions), background_of(state.fix_edge_background(), state.edge_entailment).reasoner
+        build_plan(subscriptions), closed_background(state.fix_edge_background(), state.edge_entailment).reasoner
     )
 
 

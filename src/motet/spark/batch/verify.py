@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from motet.engine.match.closing import background_of
+from motet.engine.match.closure import closed_background
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.jobs.verify import LINK_OFFSETS, Comparison, TableRow, compare, digest, link_count, recompute, table_rows
 from motet.lake import Lake, Snapshot
@@ -156,7 +156,7 @@ def _inseparable(subscriptions: Sequence[Subscription], background: frozenset[Tr
     rest = [subscription for subscription in subscriptions if not isinstance(subscription.delivery, Construct)]
     linked = {subscription.name for subscription in upstream}
     by_index = [replace(subscription, name=str(index)) for index, subscription in enumerate(rest)]  # names may repeat
-    reasoner = background_of(background, entailment_of(background)).reasoner
+    reasoner = closed_background(background, entailment_of(background)).reasoner
     for producer in upstream:
         edges = derivation_edges(build_plan([replace(producer, name="producer"), *by_index]), reasoner)
         linked.update(rest[int(edge.consumer)].name for edge in edges)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from motet.engine.match.leaf import Bindings, LeafQuery, is_any
+from motet.engine.match.leaf import Bindings, LeafQuery, matches_any
 from motet.language.syntax import Event
 from motet.language.visibility import leaf_variables
 from motet.model.batches import EventRow
@@ -68,7 +68,7 @@ def _compile(event: Event) -> Callable[[Graph, str], list[dict[str, str]]] | Non
 
     The event's name is bound by a BIND at the beginning, so that SPARQL's scoping says where in the body it is visible.
     """
-    if is_any(event):
+    if matches_any(event):
         return None
     solve = compile_group(preceded(event.algebra, Extend(EMPTY, event.name, Variable(_EVENT))))
     return lambda graph, event_iri: solve(graph, {_EVENT: event_iri})

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from tests.engine.match.random_leaves import batch_of, leaves_of, random_batch, random_leaf
 from tests.ontology.random_ontologies import defined, fact, merging, owl_axiom, triples
 
-from motet.engine.match.asked import Asked
-from motet.engine.match.closing import Background
-from motet.engine.match.index import Index
+from motet.engine.match.closure import ClosedBackground, ReferencedTerms, events_needing_closure
+from motet.engine.match.index import LeafIndex
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.needs import needs_rules
 from motet.engine.match.single_events import notify, single_event_matcher
 from motet.language.parse import parse
 from motet.model.batches import Triple, notification_rows
@@ -41,8 +39,8 @@ def told(matcher: Matcher, events: pa.RecordBatch) -> list[tuple[Notification, i
     return sorted(notification_rows(notify(matcher, events)), key=lambda pair: (pair[1], pair[0].sort_key))
 
 
-CLOSING = "motet.engine.match.closing.needs_rules"
-PER_TRIPLE = ("motet.engine.match.needs.INFERRED_PER_TRIPLE", "motet.ontology.entailment.INFERRED_PER_TRIPLE")
+CLOSING = "motet.engine.match.closure.events_needing_closure"
+PER_TRIPLE = ("motet.engine.match.closure.INFERRED_PER_TRIPLE", "motet.ontology.entailment.INFERRED_PER_TRIPLE")
 
 
 @settings(max_examples=250, deadline=None)
@@ -67,9 +65,9 @@ def test_no_leaf_sees_what_is_left_out(axioms: list[str], facts: list[str], seed
 
 def closed(ontology: str, leaf: str, *events: str) -> list[bool]:
     """Which of some events one leaf needs closed."""
-    asked = Asked(Index().plus(leaves_of(f"SUBSCRIPTION s EVENT e {leaf} WHEN e")).groups)
+    asked = ReferencedTerms(LeafIndex().with_leaves(leaves_of(f"SUBSCRIPTION s EVENT e {leaf} WHEN e")).segments)
     batch = batch_of([(f"urn:e:{number}", triples(event)) for number, event in enumerate(events)])
-    found: list[bool] = needs_rules(batch, Reasoner(triples(ontology)), asked).tolist()
+    found: list[bool] = events_needing_closure(batch, Reasoner(triples(ontology)), asked).tolist()
     return found
 
 
@@ -106,9 +104,11 @@ def test_an_event_that_says_same_as_is_closed() -> None:
 
 def test_leaves_that_are_gone_ask_for_nothing() -> None:
     """Only living leaves count, also while the segment still knows the others."""
-    index = Index().plus(leaves_of("SUBSCRIPTION a EVENT e : <urn:A> WHEN e SUBSCRIPTION b EVENT e : <urn:B> WHEN e"))
-    assert Asked(index.groups).classes == {"<urn:A>", "<urn:B>"}
-    assert Asked(index.without({"a"}).groups).classes == {"<urn:B>"}
+    index = LeafIndex().with_leaves(
+        leaves_of("SUBSCRIPTION a EVENT e : <urn:A> WHEN e SUBSCRIPTION b EVENT e : <urn:B> WHEN e")
+    )
+    assert ReferencedTerms(index.segments).classes == {"<urn:A>", "<urn:B>"}
+    assert ReferencedTerms(index.without({"a"}).segments).classes == {"<urn:B>"}
 
 
 def test_an_event_that_may_pass_the_limit_is_closed() -> None:
@@ -124,7 +124,7 @@ def test_an_event_that_may_pass_the_limit_is_closed() -> None:
 
 def test_graphs_are_closed_all_the_same() -> None:
     """The verifier's graph has what rules derive, whether or not the index asked for it."""
-    background = Background(frozenset(triples(INVERSE)), "owl-rl")
+    background = ClosedBackground(frozenset(triples(INVERSE)), "owl-rl")
     matcher = single_event_matcher(
         tuple(parse("SUBSCRIPTION s EVENT e { ?r <urn:x:holds> ?e } WHEN e SELECT ?r")), frozenset(triples(INVERSE))
     )

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from tests.engine.match.random_leaves import leaves_of, random_background, random_batch, random_leaf
 
-from motet.engine.match.few import MOST_HITS
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import notify, notify_small
+from motet.engine.match.small_batch import MAX_HITS
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.model.batches import RecordRow, event_records, event_rows, notification_rows, record_batch
@@ -74,11 +74,11 @@ def test_plain_leaves_take_the_short_way() -> None:
 
 def test_many_hits_go_through_columns() -> None:
     """An event that many wait for is left to the way for many."""
-    texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MOST_HITS + 1))
+    texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MAX_HITS + 1))
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)), entailment="none")
     row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
     assert plain(matcher, [row]) is None
-    assert len(notify_small(matcher, [row])) == MOST_HITS + 1
+    assert len(notify_small(matcher, [row])) == MAX_HITS + 1
 
 
 def test_the_kernel_goes_on_from_either() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from motet.jit.compiled import compiled, inlined
 
-Codes = npt.NDArray[np.uint64]
+Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
@@ -24,23 +24,23 @@ _HALF, _TURN, _ONE = np.uint64(32), np.uint64(29), np.uint64(1)
 _S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(shift) for shift in range(8, 64, 8))
 
 
-class Texts(NamedTuple):
+class StringColumn(NamedTuple):
     """String ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
 
     offsets: Numbers
     data: npt.NDArray[np.uint8]
 
 
-def texts(strings: pa.Array) -> Texts:
+def string_column(strings: pa.Array) -> StringColumn:
     """The buffers of a column of strings, without a copy."""
     strings = strings if strings.type == pa.string() else strings.cast(pa.string())
     _, offsets, data = strings.buffers()
     if len(strings) == 0 or offsets is None:
-        return Texts(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
+        return StringColumn(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
     places = np.frombuffer(offsets, np.int32, len(strings) + 1, strings.offset * 4)
     bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
     places.flags.writeable = bytes_.flags.writeable = False
-    return Texts(places, bytes_)
+    return StringColumn(places, bytes_)
 
 
 def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -51,7 +51,7 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 
 @inlined
-def span(strings: Texts, at: int) -> tuple[int, int]:
+def byte_range(strings: StringColumn, at: int) -> tuple[int, int]:
     """Where a string begins and ends. Of a place without a sign nobody asks whether it counts from the end."""
     return strings.offsets[np.uint64(at)], strings.offsets[np.uint64(at + 1)]
 
@@ -83,7 +83,7 @@ def _rest(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 
 @inlined
-def code(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
+def string_hash(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """The code of the bytes from start to end."""
     found = _SEED ^ np.uint64(end - start)
     at = start
@@ -96,14 +96,14 @@ def code(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 
 @inlined
-def mixed(left: np.uint64, right: np.uint64) -> np.uint64:
+def combine_hashes(left: np.uint64, right: np.uint64) -> np.uint64:
     """One code of two, in this order."""
     found = (left ^ right >> _TURN ^ right) * _STEP
     return (found ^ found >> _HALF) * _LAST ^ found >> _TURN
 
 
 @inlined
-def same(
+def equal_bytes(
     data: npt.NDArray[np.uint8], start: int, end: int, other: npt.NDArray[np.uint8], begin: int, stop: int
 ) -> bool:
     """Whether two stretches of bytes are equal."""
@@ -119,24 +119,24 @@ def same(
 
 
 @compiled
-def codes(strings: Texts) -> Codes:
+def string_hashes(strings: StringColumn) -> Hashes:
     """The code of each string."""
     found = np.empty(strings.offsets.size - 1, np.uint64)
     for place in range(found.size):
-        found[place] = code(strings.data, strings.offsets[place], strings.offsets[place + 1])
+        found[place] = string_hash(strings.data, strings.offsets[place], strings.offsets[place + 1])
     return found
 
 
 class Table(NamedTuple):
     """A hash table from strings to their numbers."""
 
-    strings: Texts
-    codes: Codes
+    strings: StringColumn
+    codes: Hashes
     slots: Numbers  # a power of two of them; -1 is free
 
 
 @compiled
-def slots(keys: Codes, room: int) -> Numbers:
+def hash_slots(keys: Hashes, room: int) -> Numbers:
     """Open addressing: where to look for each key, in at least so many slots."""
     size = 4
     while size < room:
@@ -157,8 +157,8 @@ def lookup(known: Table, key: np.uint64, data: npt.NDArray[np.uint8], start: int
     at = key & mask
     while known.slots[at] >= 0:
         number = known.slots[at]
-        begin, stop = span(known.strings, number)
-        if known.codes[np.uint64(number)] == key and same(data, start, end, known.strings.data, begin, stop):
+        begin, stop = byte_range(known.strings, number)
+        if known.codes[np.uint64(number)] == key and equal_bytes(data, start, end, known.strings.data, begin, stop):
             return number
         at = (at + _ONE) & mask
     return -1

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.match.random_leaves import LITERALS, PREDICATES, batch_of, leaves_of, random_background, random_batch
 
-from motet.engine.match.encode import encode
-from motet.engine.match.index import Index
+from motet.engine.match.encode import encode, encoding_tables
+from motet.engine.match.index import LeafIndex
+from motet.engine.match.leaf import comparable_value
 from motet.engine.match.search_kernels import KIND, PREDICATE, REF
-from motet.engine.match.values import comparable
-from motet.engine.match.vocabulary import vocabulary
 from motet.model.batches import event_rows
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.ontology.entailment import Entailment, Reasoner
@@ -39,9 +38,9 @@ typed = st.one_of(
 def test_values_are_the_terms_values(terms: list[str]) -> None:
     """The quick reader agrees with the evaluator about every number and instant it dares to read."""
     events = batch_of([(f"urn:{n}", [(f"<urn:{n}>", "<urn:p>", term)]) for n, term in enumerate(terms)])
-    found = encode(events, vocabulary(["<urn:p>"], {"<urn:p>"}, {}, {}))
+    found = encode(events, encoding_tables(["<urn:p>"], {"<urn:p>"}, {}, {}))
     kinds = found.row[:, KIND].tolist()
-    assert list(zip(found.value.tolist(), kinds, strict=True)) == [tuple(comparable(term)) for term in terms]
+    assert list(zip(found.value.tolist(), kinds, strict=True)) == [tuple(comparable_value(term)) for term in terms]
 
 
 def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
@@ -54,7 +53,7 @@ def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
             continue
         events = random_batch(random, 5)
         schema = reasoner.schema
-        found = encode(events, vocabulary(NAMES, set(), schema.superclasses, schema.properties))
+        found = encode(events, encoding_tables(NAMES, set(), schema.superclasses, schema.properties))
         for number, event in enumerate(event_rows(events)):
             rows = found.row[found.starts[number] : found.starts[number + 1]]
             own = [(NAMES[p], found.terms[int(ref)].as_py()) for p, ref, _ in rows.tolist() if p < len(NAMES)]
@@ -65,11 +64,11 @@ def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
 
 def test_equal_codes_are_not_equal_terms() -> None:
     """When another term happens to have the code of a constant, it is still another term."""
-    index = Index().plus(leaves_of("SUBSCRIPTION s EVENT e { ?e <urn:p> <urn:wanted> } WHEN e"))
-    known = vocabulary(index.predicates, set(), {}, {})
+    index = LeafIndex().with_leaves(leaves_of("SUBSCRIPTION s EVENT e { ?e <urn:p> <urn:wanted> } WHEN e"))
+    known = encoding_tables(index.predicates, set(), {}, {})
     events = batch_of([(f"urn:{o}", [(f"<urn:{o}>", "<urn:p>", f"<urn:{o}>")]) for o in ("wanted", "others")])
     found = encode(events, known)
     forged = found._replace(code=found.code[[0, 0]])
-    (group,) = index.groups
-    assert group.segment.search(forged).event.tolist() == [0]
+    (group,) = index.segments
+    assert group.arrays.search(forged).event.tolist() == [0]
     assert found.row[:, [PREDICATE, REF]].tolist() == [[1, 0], [1, 1]]

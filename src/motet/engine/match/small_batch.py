@@ -1,7 +1,7 @@
-"""A few events matched in Python values: making columns of them, and of what is found, costs more than the search.
+"""Matches a small batch of events as Python values, because columns would cost more than the search.
 
-The index and its kernels are those for any number of events; a test holds the two ways together. What the index cannot
-decide alone is left to the way through columns.
+The index and its kernels are the same as for columns; a test compares both. Batches that need the verifier are left to
+the columnar path.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from motet.engine.match.encode import SLOW, Encoded, settle_slow
-from motet.engine.match.encode_kernels import Vocabulary, encode_rows
-from motet.engine.match.index import Group
+from motet.engine.match.encode import SLOW, EncodedEvents, fill_slow_values
+from motet.engine.match.encode_kernels import EncodingTables, encode_rows
+from motet.engine.match.index import IndexSegment
 from motet.engine.match.search_kernels import KIND
-from motet.engine.match.solutions import Bound, bound
-from motet.engine.match.texts import Texts
-from motet.engine.match.verify import instant
+from motet.engine.match.solutions import SolutionArrays, solution_arrays
+from motet.engine.match.string_column import StringColumn
+from motet.engine.match.verifier import instant
 from motet.model.batches import RecordRow
 from motet.model.terms import iri
 
-MOST_HITS = 32
+MAX_HITS = 32
 
 
 class SmallMatches(NamedTuple):
-    """The solutions of a group's leaves on a few events."""
+    """The solutions of a segment's leaves on a few events."""
 
-    group: Group
-    solutions: Bound
+    segment: IndexSegment
+    solutions: SolutionArrays
     objects: Sequence[str]
 
     def term(self, number: int, records: Sequence[RecordRow]) -> str:
@@ -41,27 +41,30 @@ class SmallMatches(NamedTuple):
         return iri(record.id or "") if column == 0 else instant((record.start if column == 1 else record.end) or 0)
 
 
-def solve_few(
-    records: Sequence[RecordRow], groups: Sequence[Group], known: Vocabulary, predicates: Mapping[str, int]
+def solve_small(
+    records: Sequence[RecordRow],
+    segments: Sequence[IndexSegment],
+    tables: EncodingTables,
+    predicates: Mapping[str, int],
 ) -> list[SmallMatches] | None:
     """The solutions on stamped events; None when columns are needed.
 
-    Only over a vocabulary without classes, since their terms are not among the events'.
+    Only without classes in the encoding tables, since their terms are not among those of the events.
     """
-    encoded = encode_few(records, known)
+    encoded = encode_small(records, tables)
     matches: list[SmallMatches] = []
-    for group in groups:
-        hits = group.segment.search(encoded)
+    for segment in segments:
+        hits = segment.arrays.search(encoded)
         if not len(hits.table):
             continue
-        if len(hits.table) > MOST_HITS or not group.is_plain or hits.is_open.any():
+        if len(hits.table) > MAX_HITS or not segment.is_index_decided or hits.is_open.any():
             return None
-        decided = bound(encoded, hits, group.leaves.forms, group.leaves.form, predicates)
-        matches.append(SmallMatches(group, decided, encoded.terms))
+        decided = solution_arrays(encoded, hits, segment.leaves.projections, segment.leaves.projection_ids, predicates)
+        matches.append(SmallMatches(segment, decided, encoded.terms))
     return matches
 
 
-def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
+def encode_small(records: Sequence[RecordRow], tables: EncodingTables) -> EncodedEvents:
     """As `encode`; the terms are a list."""
     triples = [triple for record in records for triple in record.triples]
     count = len(triples)
@@ -74,9 +77,9 @@ def encode_few(records: Sequence[RecordRow], known: Vocabulary) -> Encoded:
     places.setflags(write=False)
     starts.setflags(write=False)
     data = np.frombuffer(text.encode(), np.uint8)
-    values = Texts(places[2 * count : 3 * count + 1], data)
+    values = StringColumn(places[2 * count : 3 * count + 1], data)
     columns = (places[3 * count :], data, places[: count + 1], data, places[count : 2 * count + 1], data, *values)
-    begins, row, code, value = encode_rows(starts, *columns, *known)
+    begins, row, code, value = encode_rows(starts, *columns, *tables)
     if SLOW in row[:, KIND].tolist():
-        settle_slow(row, value, objects.__getitem__)
-    return Encoded(begins, row, code, value, objects, values)
+        fill_slow_values(row, value, objects.__getitem__)
+    return EncodedEvents(begins, row, code, value, objects, values)
