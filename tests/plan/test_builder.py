@@ -109,7 +109,7 @@ def test_joins_are_part_of_the_pattern(write: Write, one: str, other: str) -> No
     assert not shares(write(one, "a AND b", deliver="SELECT *"), write(other, "a AND b", deliver="SELECT *"))
 
 
-def test_what_is_visible_of_a_leaf_counts_but_is_matched_once(write: Write) -> None:
+def test_leaves_with_different_visible_variables_share_their_predicates(write: Write) -> None:
     """Projection changes which occurrences are distinct; the predicates behind them are still the same."""
     plan = build_plan(
         [write("a:A room?r", "a", deliver=clause, name=f"s{len(clause)}") for clause in ("SIGNAL", "SELECT ?r")]
@@ -159,7 +159,7 @@ def test_unrestricted_pairs_serve_every_start(write: Write) -> None:
     ],
 )
 def test_absence_and_iteration_belong_to_their_start(write: Write, when: str) -> None:
-    """They look at events that are not in the result, so that even unrestricted results depend on the start."""
+    """They depend on events that are not in the result, so that even unrestricted results depend on the start."""
     events = f"{PAIR}; b2:B room?r" if "b2" in when else PAIR
     one = write(events, when, "unrestricted UNBOUNDED")
     assert not shares(one, one, start_offsets={"s0": 0, "s1": 17})
@@ -174,14 +174,14 @@ def test_since_is_part_of_the_start(write: Write) -> None:
 
 @pytest.mark.parametrize("context", CONTEXTS[1:])
 def test_pairs_above_absence_keep_their_order(write: Write, context: str) -> None:
-    """NO has no events, and then left before right decides who opens first; unrestricted has no such order."""
+    """NO has no events, and then left before right decides which side opens first; unrestricted has no such order."""
     one, other = "NO a FOR 5 s AND NO b FOR 5 s", "NO b FOR 5 s AND NO a FOR 5 s"
     assert not shares(write(PAIR, one, f"{context} UNBOUNDED"), write(PAIR, other, f"{context} UNBOUNDED"))
     assert shares(write(PAIR, one, "unrestricted UNBOUNDED"), write(PAIR, other, "unrestricted UNBOUNDED"))
 
 
 def test_and_below_without_keeps_its_order(write: Write) -> None:
-    """WITHOUT looks between the left and the right side."""
+    """WITHOUT depends on which side is the left one."""
     events = f"{PAIR}; c:C"
     assert not shares(write(events, "(a AND b) WITHOUT c"), write(events, "(b AND a) WITHOUT c"))
     events = f"{events}; d:D"
@@ -216,7 +216,7 @@ def _bindings(subscription: Subscription, names: Mapping[str, str]) -> set[tuple
     return {(row[names["x"]].strip('"'), row[names["y"]].strip('"')) for row in rows}
 
 
-def test_where_something_may_be_unbound_every_name_counts() -> None:
+def test_where_a_variable_may_be_unbound_every_name_counts() -> None:
     """Bindings are compared pair by pair, so that even the event's own name decides which comes first."""
     text = """SUBSCRIPTION {0} EVENT {1} {{ {{ ?{1} <urn:x> ?{2} }} UNION {{ ?{1} a <urn:A> }} }} EVENT b : <urn:B>
         WHEN {1} BEFORE b CONTEXT chronicle UNBOUNDED SELECT ?{2}"""
@@ -243,7 +243,7 @@ def test_the_order_of_names_does_not_count_where_it_cannot_decide(write: Write) 
     assert shares(*joined)
 
 
-def test_one_leaf_may_stand_on_both_sides(write: Write) -> None:
+def test_one_leaf_may_be_on_both_sides(write: Write) -> None:
     """Two events of one kind are one leaf; swapping them changes nothing."""
     plan = build_plan([write("a:A room?r; b:A room?r", "a AND b WITHIN 5 s", deliver="SELECT ?r")])
     assert [node.kind for node in plan.nodes] == [Kind.LEAF, Kind.AND]
@@ -253,8 +253,8 @@ def test_one_leaf_may_stand_on_both_sides(write: Write) -> None:
     assert not shares(write(events, "(a BEFORE b) FILTER(?r > ?q)"), write(events, "(a BEFORE b) FILTER(?q > ?r)"))
 
 
-def test_ids_are_a_topological_order_and_users_are_known(write: Write) -> None:
-    """Children come before parents; every node knows the subscriptions it serves."""
+def test_ids_are_a_topological_order(write: Write) -> None:
+    """Children come before parents; every node has the names of the subscriptions that use it."""
     one = write(PAIR, "a AND b", name="one")
     two = write(f"{RENAMED}; w:W", "(x AND z) UNLESS w WITHIN 5 s", name="two")
     plan = build_plan([one, two])
@@ -391,8 +391,8 @@ def _same_condition(node: PlanNode, names: Mapping[str, str], tree: Annotated) -
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(trees.subscriptions(), min_size=1, max_size=3), st.sampled_from((0, 5)))
-def test_expanding_a_root_gives_back_the_subscription(subscriptions: list[Subscription], offset: int) -> None:
-    """Through all renamings, every subscription finds its own pattern in the shared graph."""
+def test_expanding_a_root_gives_the_subscription(subscriptions: list[Subscription], offset: int) -> None:
+    """Through all renamings, the shared graph has the pattern of every subscription."""
     numbered = [replace(one, name=f"s{index}") for index, one in enumerate([*subscriptions, *subscriptions])]
     plan = build_plan(numbered, start_offsets={"s0": offset})
     assert [root.start for root in plan.roots[1:]] == [Start(0, one.since) for one in numbered[1:]]

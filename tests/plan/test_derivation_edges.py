@@ -41,35 +41,35 @@ def fed(template: str, leaf: str, reasoner: Reasoner | None = None) -> bool:
         ("?this a <urn:B>", "{ { ?b <urn:p> 1 } UNION { ?b <urn:p> 2 } }", True),
     ],
 )
-def test_what_a_leaf_needs_must_be_offered(template: str, leaf: str, expected: bool) -> None:
+def test_a_template_must_have_the_required_triples(template: str, leaf: str, expected: bool) -> None:
     """Each required triple of the leaf may be one of the template's, with the leaf's own name for the new event."""
     assert fed(template, leaf) is expected
 
 
-def test_what_follows_is_offered_too() -> None:
-    """With the ontology, the classes above a template's class are offered, and what the background says."""
+def test_inferred_triples_count() -> None:
+    """With an ontology, the superclasses of a template's class count, and the triples of the background."""
     assert fed("?this a <urn:B>", ": <urn:C>", Reasoner([SUBCLASS]))
     known = Reasoner([("<urn:kitchen>", RDF_TYPE, "<urn:Room>")])
     assert fed("?this <urn:in> <urn:kitchen>", "{ ?b <urn:in> ?x . ?x a <urn:Room> }", known)
 
 
 def test_no_subscription_feeds_itself() -> None:
-    """What is derived under its own name it does not see."""
+    """The events a subscription derives are not visible to it."""
     assert (
         derivation_edges(build_plan(parse("SUBSCRIPTION s EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:A> }")))
         == ()
     )
 
 
-def test_circles_are_refused() -> None:
-    """The error names those on the circle and not those beside it."""
+def test_cycles_are_refused() -> None:
+    """The error names the subscriptions on the cycle and no others."""
     ring = "SUBSCRIPTION {0} EVENT e : <urn:{0}> WHEN e CONSTRUCT {{ ?this a <urn:{1}> }} "
     text = ring.format("a", "b") + ring.format("b", "c") + ring.format("c", "a") + ring.format("x", "a")
     with pytest.raises(UsageError, match="clauses of a, b, c feed each other"):
         derivation_edges(build_plan(parse(text)))
 
 
-def test_the_explanation_shows_what_is_fed() -> None:
+def test_the_explanation_has_the_edges() -> None:
     """In the text under the leaf, in JSON as edges, for Graphviz as dashed lines."""
     plan = build_plan(parse(MAKER.format("?this a <urn:B>") + TAKER.format(": <urn:B>")))
     assert "also matches events derived by maker (clause 1)" in explain_text(plan)
@@ -87,8 +87,8 @@ NEEDS = st.tuples(
 
 
 @given(st.lists(TRIPLES, min_size=1, max_size=3), st.lists(NEEDS, min_size=1, max_size=2))
-def test_what_the_oracle_lets_through_is_fed(template: list[tuple[str, ...]], needs: list[tuple[str, ...]]) -> None:
-    """When the reference engine finds a derived event in the second subscription, the plan has the edge."""
+def test_the_edges_cover_the_reference_engine(template: list[tuple[str, ...]], needs: list[tuple[str, ...]]) -> None:
+    """When the reference engine matches a derived event in the second subscription, the plan has the edge."""
     texts = (" . ".join(" ".join(triple) for triple in triples) for triples in (template, needs))
     maker, taker = MAKER.format(next(texts)), TAKER.format("{ " + next(texts) + " }")
     subscriptions = parse(maker + taker)

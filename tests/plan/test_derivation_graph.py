@@ -33,8 +33,8 @@ def add(edges: DerivationGraph, number: int) -> bool:
 
 
 @given(st.lists(st.integers(0, len(TEXTS) - 1), max_size=20))
-def test_the_edges_are_those_of_who_is_there(changes: list[int]) -> None:
-    """Whoever came and went, the edges are those of the plan of all who are there; and it is said when they change."""
+def test_the_edges_are_those_of_the_active_subscriptions(changes: list[int]) -> None:
+    """After additions and removals the edges are those of a plan of the active ones, and changes are reported."""
     edges, there = DerivationGraph(), dict[int, None]()
     for number in changes:
         before = edges.copy()
@@ -52,8 +52,8 @@ def test_the_edges_are_those_of_who_is_there(changes: list[int]) -> None:
         assert is_changed == (edges.pairs() != before.pairs())
 
 
-def test_a_circle_is_refused() -> None:
-    """Those on it are named, not those beside it; and without one of them there is none."""
+def test_a_cycle_is_refused() -> None:
+    """The subscriptions on it are named, no others; without one of them there is no cycle."""
     ring = "SUBSCRIPTION {0} EVENT e : <urn:{0}> WHEN e CONSTRUCT {{ ?this a <urn:{1}> }} "
     edges = DerivationGraph()
     for one in parse(ring.format("a", "b") + ring.format("x", "a") + ring.format("b", "a")):

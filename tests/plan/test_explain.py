@@ -73,8 +73,8 @@ partitioning
     )
 
 
-def test_what_is_shared_is_shown_once(two: Plan) -> None:
-    """The second subscription refers to the pair above and explains only what is its own."""
+def test_shared_nodes_are_displayed_once(two: Plan) -> None:
+    """The second subscription refers to the pair above and explains only its other nodes."""
     assert (
         explain_text(two).split("\n\n")[1]
         == """\
@@ -91,7 +91,7 @@ fire-or-flood: chronicle, SELECT ?r ?l
 
 
 def test_a_filter_and_a_late_start_are_explained() -> None:
-    """A condition is shown with the subscription's own names, and where it begins if that is not the beginning."""
+    """A condition has the names of the subscription; a start after the first offset is displayed."""
     plan = build_plan(parse(FIRST_LOOK + SECOND)[1:], start_offsets={"fire-or-flood": 17})
     assert explain_text(plan).splitlines()[:11] == [
         "fire-or-flood: chronicle, SELECT ?r ?l, from offset 17",
@@ -109,14 +109,14 @@ def test_a_filter_and_a_late_start_are_explained() -> None:
 
 
 def test_leaves_keep_their_names_where_they_are_hidden() -> None:
-    """Two events of one kind, one of them iterated, are shown under their own names."""
+    """Two events of one kind, one of them iterated, have their own names."""
     text = "SUBSCRIPTION s EVENT d : <urn:D> EVENT f : <urn:D> WHEN d AND f{2} WITHIN 5 s SIGNAL"
     shown = [line.strip("│├└─ ") for line in explain_text(build_plan(parse(text))).splitlines() if "] EVENT" in line]
     assert sorted(shown) == ["[0] EVENT d", "[1] EVENT f"]
 
 
-def test_json_says_the_same_in_full(two: Plan) -> None:
-    """Everything is there for programs: terms whole, times in microseconds."""
+def test_json_has_the_whole_plan(two: Plan) -> None:
+    """Terms are complete, durations are in microseconds."""
     explained = json.loads(json.dumps(explain_json(two)))
     assert list(explained) == ["subscriptions", "nodes", "leaves", "feeds", "components"]
     pair = explained["nodes"][2]
@@ -148,8 +148,8 @@ def test_dot_has_every_node_and_edge(two: Plan) -> None:
     assert sum("[label=" in line for line in lines) == len(two.nodes) + len(two.roots)
 
 
-def test_the_picture_is_whole_and_nothing_overlaps(two: Plan) -> None:
-    """Well-formed XML, one box for each node inside the picture, all of them apart."""
+def test_the_boxes_of_the_drawing_do_not_overlap(two: Plan) -> None:
+    """Well-formed XML, one box for each node inside the drawing, without overlaps."""
     picture = ET.fromstring(as_svg(two))  # noqa: S314  (our own text)
     _, _, width, height = map(float, picture.attrib["viewBox"].split())
     _, *rectangles = picture.iter("{http://www.w3.org/2000/svg}rect")
@@ -167,8 +167,8 @@ def test_the_picture_is_whole_and_nothing_overlaps(two: Plan) -> None:
     assert overlapping == []
 
 
-def test_an_empty_plan_can_be_shown() -> None:
-    """Nothing to run is no error."""
+def test_an_empty_plan_can_be_explained() -> None:
+    """A plan without subscriptions is no error."""
     empty = build_plan(())
     assert explain_text(empty) == "partitioning\n\n0 subscriptions, 0 nodes (0 shared), 0 distinct event patterns\n"
     assert as_svg(empty).startswith("<svg")

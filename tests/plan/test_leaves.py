@@ -71,7 +71,7 @@ def test_comparisons_with_numbers_and_zoned_times_are_ranges() -> None:
 
 
 def test_choices_are_terms_and_prefixes_are_strings() -> None:
-    """IN and = over IRIs and plain strings, and STRSTARTS, are answered by an index."""
+    """IN and = over IRIs and plain strings, and STRSTARTS, are evaluated by an index."""
     found = leaf("?e <urn:p> ?x FILTER ( ?x IN ( <urn:b> , 'a' ) && ?x = <urn:b> && STRSTARTS( STR( ?x ) , 'urn' ) )")
     assert found.choices == (Choice("v1", ('"a"', "<urn:b>")), Choice("v1", ("<urn:b>",)))
     assert found.prefixes == (Prefix("v1", '"urn"', through_str=True),)
@@ -95,7 +95,7 @@ def test_choices_are_terms_and_prefixes_are_strings() -> None:
     ],
 )
 def test_every_other_filter_is_residue(condition: str) -> None:
-    """What an index would answer differently from SPARQL is left to SPARQL."""
+    """A FILTER that an index would evaluate differently from SPARQL is left to SPARQL."""
     found = leaf(f"?e <urn:p> ?x FILTER ( {condition} )")
     assert isinstance(found.residue, Filter) and found.residue.operand == EMPTY
     assert found.tests() == ()
@@ -111,7 +111,7 @@ def test_a_filter_over_an_optional_variable_is_residue() -> None:
 
 
 def test_a_nested_group_is_not_the_group_without_its_braces() -> None:
-    """A FILTER in a nested group does not see the event, so the leaves have different matches."""
+    """The event is not in scope of a FILTER in a nested group, so the leaves have different matches."""
     nested = "OPTIONAL { ?e <urn:q> ?y } FILTER ( ?e = <urn:e> )"
     assert leaf(f"?e <urn:p> ?x {{ {nested} }}") != leaf(f"?e <urn:p> ?x {nested}")
     assert leaf(f"?e <urn:p> ?x {{ {nested} }}").residue_text == f"{{ {nested} }}".replace("?e", "?v0").replace(
@@ -161,7 +161,7 @@ def test_an_interval_binds_two_more_variables() -> None:
     ],
 )
 def test_names_and_order_do_not_matter(one: str, other: str) -> None:
-    """Leaves that say the same are equal."""
+    """Leaves with the same meaning are equal."""
     assert leaf(one) == leaf(other)
 
 
@@ -176,7 +176,7 @@ def test_names_and_order_do_not_matter(one: str, other: str) -> None:
     ],
 )
 def test_leaves_that_differ_are_different(one: str, other: str) -> None:
-    """A leaf is never taken for another one."""
+    """Different leaves are never equal."""
     assert leaf(one) != leaf(other)
 
 
@@ -198,7 +198,7 @@ BODIES = (
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(BODIES), st.frozensets(TRIPLES, max_size=8))
 def test_predicates_and_residue_together_are_the_leaf(body: str, triples: frozenset[tuple[str, str, str]]) -> None:
-    """Put together again they have the solutions of the body, on any graph."""
+    """Combined, they have the solutions of the body on any graph."""
     found, names = normalise(declared(body))
     graph = Graph(triples)
     again = compile_group(found.algebra())(graph, {"v0": "<urn:e>"})

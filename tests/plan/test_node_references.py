@@ -34,8 +34,8 @@ SUBSCRIPTIONS = tuple(written(number, pattern) for number, pattern in enumerate(
 
 
 @given(st.lists(st.sampled_from(SUBSCRIPTIONS), max_size=20))
-def test_who_comes_and_goes_leaves_the_plan_of_those_who_stay(asked: list[Subscription]) -> None:
-    """Whoever went in between, a builder knows what one knows that never saw them; and numbers stay."""
+def test_removed_subscriptions_leave_no_nodes(asked: list[Subscription]) -> None:
+    """After removals a builder has the nodes of one that never had them; ids of the others stay."""
     builder = PlanBuilder()
     uses = NodeReferences(builder.nodes)
     roots: dict[str, Root] = {}
@@ -60,8 +60,8 @@ def test_who_comes_and_goes_leaves_the_plan_of_those_who_stay(asked: list[Subscr
     assert len(found.leaves) == len(builder.leaves)
 
 
-def test_a_number_is_never_given_again(write: Write) -> None:
-    """What comes back is another node to those who may still remember the first one."""
+def test_an_id_is_never_reused(write: Write) -> None:
+    """A subscription that is added again gets new nodes: state may still refer to the old ids."""
     builder, one = PlanBuilder(), write("a:A; b:B", "a BEFORE b")
     first = builder.add(one, Start(0))
     builder.remove_unused([], ())
@@ -69,8 +69,8 @@ def test_a_number_is_never_given_again(write: Write) -> None:
     assert (first.node, again.node, sorted(builder.nodes)) == (2, 5, [3, 4, 5])
 
 
-def test_what_is_alive_is_found_and_shared(write: Write) -> None:
-    """A node that one of two leaves behind still serves the other, and whoever comes next."""
+def test_used_nodes_are_shared(write: Write) -> None:
+    """A node that one of two subscriptions releases still serves the other and later ones."""
     builder = PlanBuilder()
     one, two = (write("a:A; b:B; c:C", f"(a BEFORE b) {rest}") for rest in ("UNLESS c WITHIN 2 s", "OR c"))
     builder.add(one, Start(0))
@@ -81,7 +81,7 @@ def test_what_is_alive_is_found_and_shared(write: Write) -> None:
 
 
 def test_a_plan_has_no_gaps(write: Write) -> None:
-    """The nodes and leaves of a plan are numbered from 0, wherever those of the builder begin."""
+    """The nodes and leaves of a plan have ids from 0, whatever the ids in the builder."""
     builder = PlanBuilder()
     builder.add(write("x:X; y:Y", "x BEFORE y"), Start(0))
     stays = write("a:A; b:B", "a BEFORE b")
@@ -92,8 +92,8 @@ def test_a_plan_has_no_gaps(write: Write) -> None:
     assert builder.plan(roots).builder_ids == (3, 4, 5)
 
 
-def test_a_copy_goes_its_own_way(write: Write) -> None:
-    """It knows the same nodes by the same numbers; what either adds or forgets is nothing to the other."""
+def test_a_copy_is_independent(write: Write) -> None:
+    """It has the same nodes with the same ids; additions and removals of one do not affect the other."""
     builder = PlanBuilder()
     root = builder.add(write("a:A; b:B", "a BEFORE b"), Start(0))
     other = builder.copy()
@@ -102,8 +102,8 @@ def test_a_copy_goes_its_own_way(write: Write) -> None:
     assert (builder.nodes, sorted(other.nodes), other.reachable([root])) == ({}, [0, 1, 2, 3, 4], {0, 1, 2})
 
 
-def test_ten_thousand_that_came_and_went_leave_nothing(write: Write) -> None:
-    """Of distinct subscriptions, one after the other, next to one that stays."""
+def test_ten_thousand_removed_subscriptions_leave_nothing(write: Write) -> None:
+    """Distinct subscriptions are added and removed one after the other, beside one that stays."""
     builder = PlanBuilder()
     like = write("a:A; b:B", "a BEFORE b")
     stays = builder.add(write("a:A; c:C", "a AND c", name="stays"), Start(0))

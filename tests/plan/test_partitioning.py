@@ -47,12 +47,12 @@ def only(*subscriptions: Subscription) -> Component:
 )
 @pytest.mark.parametrize("context", ["unrestricted", "recent", "chronicle", "continuous", "cumulative"])
 def test_a_variable_joined_everywhere_is_the_key(write: Write, context: str, when: str) -> None:
-    """Certainly bound in all leaves and joined by every operator, in every context."""
+    """A variable bound in all occurrences of all leaves and joined by every operator, in every context."""
     assert keys(write(TRIPLE, when, f"{context} UNBOUNDED", "SELECT ?r")) == [("r",)]
 
 
 def test_all_such_variables_are_the_key(write: Write) -> None:
-    """Two joined variables spread better than one."""
+    """Two joined variables partition better than one."""
     assert keys(write("a:A room?r floor?f; b:B floor?f room?r", "a AND b")) in ([("r", "f")], [("f", "r")])
 
 
@@ -80,14 +80,14 @@ def test_all_such_variables_are_the_key(write: Write) -> None:
         ),
     ],
 )
-def test_what_may_be_unbound_is_no_key(write: Write, events: str, when: str, reason: str) -> None:
+def test_variables_that_may_be_unbound_are_no_key(write: Write, events: str, when: str, reason: str) -> None:
     """OPTIONAL, OR and NO leave variables unbound; hashing on them would lose matches."""
     component = only(write(events, when))
     assert (component.keys, component.is_stateless, component.reason) == ((), False, reason)
 
 
 def test_an_iteration_that_hides_its_variables_has_no_key(write: Write) -> None:
-    """Counting goes across all values of what is not visible outside."""
+    """The iteration counts across all values of variables that are not visible outside."""
     component = only(write("a:A room?r", "a{3}"))
     assert component.keys == ()
     assert component.reason == "no variable that an EVENT always binds is visible outside it"
@@ -100,14 +100,14 @@ def test_a_union_that_binds_on_one_side_only_is_no_key() -> None:
     assert keys(parse(text)[0]) == [("r",)]
 
 
-def test_what_one_event_decides_needs_no_key(write: Write) -> None:
-    """Leaves, OR and filters run wherever the event is."""
+def test_single_event_patterns_need_no_key(write: Write) -> None:
+    """Leaves, OR and filters run in any bucket."""
     assert only(write("a:A", "a")).is_stateless
     assert only(write("a:A; b:B", "(a OR b) WITHIN 5 s")).is_stateless
 
 
-def test_leaves_do_not_tie_components_together(write: Write) -> None:
-    """Matching comes before partitioning, so only shared operators must stay together."""
+def test_leaves_do_not_connect_components(write: Write) -> None:
+    """Matching precedes partitioning, so only shared operators must run together."""
     one = write(PAIR, "a AND b", name="one")
     other = write(PAIR, "a BEFORE b", name="other")
     assert keys(one, other) == [("r",), ("r",)]
@@ -123,7 +123,7 @@ def test_subscriptions_that_share_an_operator_run_together(write: Write) -> None
 
 
 def test_sharing_stops_where_it_would_cost_the_key(write: Write) -> None:
-    """Subscriptions that join on different variables run apart; the one without any key does too."""
+    """Subscriptions that join on different variables are separated; so is the one without a key."""
     events = "a:A room?r floor?f; b:B room?r floor?f"
     rooms = write(f"{events}; c:C room?r", "(a AND b) BEFORE c", name="rooms", deliver="SELECT ?r ?f")
     floors = write(f"{events}; c:C floor?f", "(a AND b) BEFORE c", name="floors", deliver="SELECT ?r ?f")

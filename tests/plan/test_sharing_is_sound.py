@@ -132,7 +132,7 @@ def test_one_node_has_one_set_of_notifications(
     names: Names,
     drawn: list[Drawn],
 ) -> None:
-    """Renamed and with operands swapped, a pattern that the plan takes for the same one is the same one."""
+    """A pattern with renamed variables and swapped operands that shares a node has the same notifications."""
     shape, bodies, context = case
     first = subscription("first", shape, bodies, PLAIN, context)
     second = subscription("second", shape, bodies, names, context, swap=swap)
@@ -156,7 +156,7 @@ def test_a_node_that_serves_every_start_can_be_filtered(
     drawn: list[Drawn],
     late: int,
 ) -> None:
-    """What a later subscriber gets is what the shared node has found in events after its own offset."""
+    """A later subscription gets the occurrences of the shared node whose events are after its offset."""
     shape, bodies, context = case
     first = subscription("first", shape, bodies, PLAIN, context)
     second = subscription("second", shape, bodies, PLAIN, context)

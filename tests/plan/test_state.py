@@ -34,7 +34,7 @@ def words(subscription: Subscription) -> str:
         ("cumulative", "open occurrences of the left side per ?r, for 5 min"),
     ],
 )
-def test_a_pair_is_remembered_as_its_context_wants_it(write: Write, context: str, expected: str) -> None:
+def test_the_context_decides_the_state_of_a_pair(write: Write, context: str, expected: str) -> None:
     """Per value of the joined variables, for the length of the bound."""
     assert words(write(PAIR, "a BEFORE b WITHIN 5 min", context)) == expected
 
@@ -47,14 +47,14 @@ def test_a_pair_is_remembered_as_its_context_wants_it(write: Write, context: str
         ("chronicle", "open occurrences of both sides, forever"),
     ],
 )
-def test_without_a_bound_nothing_is_forgotten(write: Write, context: str, expected: str) -> None:
-    """UNBOUNDED state grows, and the plan says so."""
+def test_without_a_bound_state_is_kept_forever(write: Write, context: str, expected: str) -> None:
+    """UNBOUNDED state grows, and the explanation reports it."""
     assert words(write("a:A; b:B", "a AND b", f"{context} UNBOUNDED")) == expected
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_only_the_side_that_completes_first_is_remembered(write: Write, relation: Relation) -> None:
-    """In order of completion, (end, start), a partner that always comes later finds the other one open."""
+def test_only_the_side_that_completes_first_is_kept(write: Write, relation: Relation) -> None:
+    """In completion order, (end, start), the side that always completes later pairs with the open one."""
     intervals = [Interval(start, end) for start in range(4) for end in range(start, 4)]
     pairs = [(a, b) for a in intervals for b in intervals if relation.holds(a, b)]
     first = {(a.end, a.start) < (b.end, b.start) for a, b in pairs if a != b}
@@ -84,25 +84,25 @@ def test_only_the_side_that_completes_first_is_remembered(write: Write, relation
         ("a+ EVERY 30 s", "the open run per ?r, until a gap of 30 s, without a limit"),
     ],
 )
-def test_every_operator_says_what_it_keeps(write: Write, when: str, expected: str) -> None:
+def test_the_state_of_every_operator(write: Write, when: str, expected: str) -> None:
     """Windows, counts and gaps limit the state."""
     events = "; ".join(event for event in TRIPLE.split("; ") if event[0] in when.replace("FILTER", ""))
     assert words(write(events, when, deliver="SELECT ?r")) == expected
 
 
 def test_a_leaf_keeps_nothing(write: Write) -> None:
-    """Matching has no memory."""
+    """Matching has no state."""
     assert words(write("a:A", "a")) == "nothing"
 
 
 @pytest.mark.parametrize(("context", "expected"), [("recent", "the last 2"), ("chronicle", "up to 2 counted")])
 def test_counting_slides_or_tumbles_with_the_context(write: Write, context: str, expected: str) -> None:
-    """Sliding keeps the last ones, tumbling what has been counted."""
+    """Sliding keeps the last members, tumbling those counted so far."""
     assert words(write("a:A", "a{3} WITHIN 5 s", context)) == f"{expected}, for 5 s"
 
 
-def test_what_is_known_late_keeps_others_longer(write: Write) -> None:
-    """An operand that waits for an absence makes its partner wait as long."""
+def test_a_lag_extends_the_state_of_the_partner(write: Write) -> None:
+    """The partner of an operand with a lag is kept that much longer."""
     plan = build_plan([write(TRIPLE, "((a UNLESS b WITHIN 10 min) BEFORE c) WITHIN 5 min")])
     by_kind = {node.kind: state for node, state in zip(plan.nodes, state_bounds(plan), strict=True)}
     minute = 60_000_000

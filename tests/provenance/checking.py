@@ -1,6 +1,6 @@
-"""Whether an account of a notification is true: everything it states is computed again, from events and definitions.
+"""Checks a derivation tree: every fact is computed again from events and definitions.
 
-Shares nothing with what made the account but the definitions of joins, relations and SPARQL in the reference engine.
+It shares nothing with the code that made the tree but joins, relations and SPARQL of the reference engine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from motet.reference.sparql import Triple, holds
 
 
 def untrue(why: Why, subscription: s.Subscription) -> Iterator[str]:
-    """What is wrong with an account, apart from what it says of triples and of absences."""
+    """The errors of a derivation tree, apart from those about triples and absences."""
     notification = why.notification
     leaves = list(why.root.leaves())
     if {event for leaf in leaves for event in leaf.occurrence.events} != set(notification.events):
@@ -32,50 +32,50 @@ def untrue(why: Why, subscription: s.Subscription) -> Iterator[str]:
         yield "the root is not the notification"
     if not set(notification.bindings) <= set(top.bindings):
         yield "the root does not bind what the notification binds"
-    for reason in _nodes(why.root):
-        yield from (f"{fact} at {reason.pattern}" for fact in reason.facts if not true_alone(fact))
-        yield from (f"{fact} at {reason.pattern}" for fact in reason.facts if not true_of_parts(fact, reason))
-        if reason.operands and not made_of(reason):
-            yield f"{reason.pattern} is not made of its parts"
+    for node in _nodes(why.root):
+        yield from (f"{fact} at {node.pattern}" for fact in node.facts if not true_alone(fact))
+        yield from (f"{fact} at {node.pattern}" for fact in node.facts if not true_of_parts(fact, node))
+        if node.operands and not made_of(node):
+            yield f"{node.pattern} is not made of its operands"
     if not _is_path(why.root, subscription.pattern):
         yield "the operators are not those of the pattern"
 
 
-def _nodes(reason: DerivationNode) -> Iterator[DerivationNode]:
-    yield reason
-    for part in reason.operands:
-        yield from _nodes(part)
+def _nodes(node: DerivationNode) -> Iterator[DerivationNode]:
+    yield node
+    for operand in node.operands:
+        yield from _nodes(operand)
 
 
-def made_of(reason: DerivationNode) -> bool:
-    """Events and hull are those of the parts; a variable has the value every part that binds it has."""
-    whole = merge([part.occurrence for part in reason.operands], frozenset())
-    o = reason.occurrence
-    return (o.events, o.start, o.end) == (whole.events, whole.start, whole.end) and set(o.bindings) <= set(
-        whole.bindings
+def made_of(node: DerivationNode) -> bool:
+    """Whether events and hull are those of the operands, and a variable has the value its operands agree on."""
+    merged = merge([operand.occurrence for operand in node.operands], frozenset())
+    o = node.occurrence
+    return (o.events, o.start, o.end) == (merged.events, merged.start, merged.end) and set(o.bindings) <= set(
+        merged.bindings
     )
 
 
-def _is_path(reason: DerivationNode, pattern: s.Pattern) -> bool:
-    """Every node of the account is a node of the pattern, below the node it is part of."""
+def _is_path(node: DerivationNode, pattern: s.Pattern) -> bool:
+    """Whether every node of the tree is a node of the pattern, below its parent."""
     inside = [node for node, _ in nodes(pattern)]
-    return reason.pattern in inside and all(_is_path(part, reason.pattern) for part in reason.operands)
+    return node.pattern in inside and all(_is_path(operand, node.pattern) for operand in node.operands)
 
 
-def true_of_parts(fact: f.Fact, reason: DerivationNode) -> bool:
-    """What a fact says of the parts and of the occurrence itself."""
-    parts = [part.occurrence for part in reason.operands]
+def true_of_parts(fact: f.Fact, node: DerivationNode) -> bool:
+    """Whether a fact is true of the operands and of the occurrence."""
+    operands = [operand.occurrence for operand in node.operands]
     match fact:
         case f.Agrees(variable, term):
-            return sum((variable, term) in part.bindings for part in parts) > 1
+            return sum((variable, term) in operand.bindings for operand in operands) > 1
         case f.Counted(members, key):
-            return members == len(parts) and all(set(key) <= set(part.bindings) for part in parts)
+            return members == len(operands) and all(set(key) <= set(operand.bindings) for operand in operands)
         case f.Begins(point):
-            return point == reason.occurrence.start and not reason.occurrence.events
+            return point == node.occurrence.start and not node.occurrence.events
         case f.Gap(previous, following):
-            return {previous, following} <= {part.end for part in parts}
+            return {previous, following} <= {operand.end for operand in operands}
         case f.Relates(_, left, right):
-            intervals = [Interval(part.start, part.end) for part in parts]
+            intervals = [Interval(operand.start, operand.end) for operand in operands]
             return left in intervals and right in intervals
     return True
 
@@ -100,17 +100,17 @@ def true_alone(fact: f.Fact) -> bool:  # noqa: PLR0911  (a table)
 
 
 def untrue_triples(
-    reason: DerivationNode, events: Mapping[str, EventRecord], ontology: frozenset[Triple], entailment: str
+    node: DerivationNode, events: Mapping[str, EventRecord], ontology: frozenset[Triple], entailment: str
 ) -> Iterator[str]:
-    """Triples of published events that are not where they are said to be; the axioms named must suffice."""
+    """Triples of published events that are not in their stated source; inferred ones must have axioms."""
     reasoner = _reasoner(ontology, entailment)
-    for leaf in reason.leaves():
+    for leaf in node.leaves():
         (event,) = leaf.occurrence.events
         if event not in events:
             continue
-        own = events[event].triples
+        triples = events[event].triples
         for fact in leaf.facts:
-            if isinstance(fact, f.Stated) and not _is_there(fact, own, reasoner):
+            if isinstance(fact, f.Stated) and not _is_there(fact, triples, reasoner):
                 yield f"{fact} of {iri(event)}"
 
 
@@ -119,21 +119,21 @@ def _reasoner(ontology: frozenset[Triple], entailment: str) -> Reasoner:
     return Reasoner(ontology, Entailment(entailment))
 
 
-def _is_there(fact: f.Stated, own: frozenset[Triple], reasoner: Reasoner) -> bool:
+def _is_there(fact: f.Stated, triples: frozenset[Triple], reasoner: Reasoner) -> bool:
     match fact.source:
         case "event":
-            return fact.triple in own
+            return fact.triple in triples
         case "background":
-            return fact.triple in reasoner.background and fact.triple not in own
+            return fact.triple in reasoner.background and fact.triple not in triples
         case "reasoning":
-            needs_axioms = fact.triple not in Reasoner((), reasoner.mode).close(own)
-            is_inferred = fact.triple in reasoner.close(own) and fact.triple not in own
+            needs_axioms = fact.triple not in Reasoner((), reasoner.mode).close(triples)
+            is_inferred = fact.triple in reasoner.close(triples) and fact.triple not in triples
             return is_inferred and bool(fact.axioms) == needs_axioms
     return fact.source == "path"
 
 
 def contradicting(fact: f.Absent, occurrences: list[Occurrence]) -> list[Occurrence]:
-    """The occurrences of the absent pattern that would make the statement false."""
+    """The occurrences of the absent pattern that contradict the fact."""
     return [b for b in occurrences if bindings_agree(b.bindings, fact.bindings) and _in_window(fact, b)]
 
 

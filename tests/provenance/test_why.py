@@ -1,4 +1,4 @@
-"""What an account says, word for word, for a small building."""
+"""The text of derivation trees, line by line, for a small building."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from motet.provenance.traced_log import TracedLog
 from motet.provenance.why import why
 from motet.reference import RetractRecord, SubscribeRecord, TickRecord
 
-NAMES = TextStyle({"ex": EX})
+STYLE = TextStyle({"ex": EX})
 ONTOLOGY = [(iri(EX + "Optical"), iri(RDFS + "subClassOf"), iri(EX + "Smoke"))]
 FIRE = f"""PREFIX ex: <{EX}>
 SUBSCRIPTION fire
@@ -31,20 +31,20 @@ SUBSCRIPTION fire
 event = partial(minute_event, room="r1")
 
 
-def told(scene: TracedLog, name: str) -> list[Notification]:
-    return [emission.notification for emission in scene.emissions_by_name(name)]
+def notifications(log: TracedLog, name: str) -> list[Notification]:
+    return [emission.notification for emission in log.emissions_by_name(name)]
 
 
-def text(scene: TracedLog, notification: Notification) -> list[str]:
-    return [branch + words for branch, words, _ in why_lines(why(scene, notification), NAMES)]
+def text(log: TracedLog, notification: Notification) -> list[str]:
+    return [branch + line for branch, line, _ in why_lines(why(log, notification), STYLE)]
 
 
-def test_the_tree_of_a_fire() -> None:
-    """Leaves with triples and reasoning, the relation, the bound, the key, the context's choice, the quiet window."""
+def test_the_tree_of_a_composite_notification() -> None:
+    """Leaves with triples and reasoning, the relation, the bound, the key, the context's choice, the absence."""
     events = [event(1, "Optical", 0, level=5), event(2, "Smoke", 1, level=9), event(3, "Heat", 3)]
-    scene = TracedLog.from_events(parse(FIRE)[0], events, ontology=ONTOLOGY)
-    [notification] = told(scene, "fire")
-    assert text(scene, notification) == [
+    log = TracedLog.from_events(parse(FIRE)[0], events, ontology=ONTOLOGY)
+    [notification] = notifications(log, "fire")
+    assert text(log, notification) == [
         f"fire {notification.id[:12]} on 2026-11-15, 10:00:00 to 10:03:00",
         "?room = ex:r1",
         "└─ UNLESS drill WITHIN 10 min  10:00:00 to 10:03:00",
@@ -66,62 +66,62 @@ def test_the_tree_of_a_fire() -> None:
 
 
 def test_members_gaps_and_absence() -> None:
-    """An iteration names its members and gaps; a NO says from where it counts, and has no events."""
+    """An iteration has its members and gaps; a NO has its start point and no events."""
     run = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN a+ EVERY 2 min WITHIN 9 min SIGNAL"
-    scene = TracedLog.from_events(parse(run)[0], [event(1, "Heat", 0), event(2, "Heat", 2)])
-    [notification] = told(scene, "s")
-    assert text(scene, notification)[1:4] == [
+    log = TracedLog.from_events(parse(run)[0], [event(1, "Heat", 0), event(2, "Heat", 2)])
+    [notification] = notifications(log, "s")
+    assert text(log, notification)[1:4] == [
         "└─ RUN, EVERY 2 min  10:00:00 to 10:02:00",
         "   │  2 members",
         "   │  2 min from 10:00:00 to the next, at most 2 min allowed",
     ]
     quiet = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN NO a FOR 2 min SIGNAL"
-    scene = TracedLog.from_events(parse(quiet)[0], [event(1, "Heat", 0)])
-    [notification] = told(scene, "s")
-    assert text(scene, notification)[1:] == [
+    log = TracedLog.from_events(parse(quiet)[0], [event(1, "Heat", 0)])
+    [notification] = notifications(log, "s")
+    assert text(log, notification)[1:] == [
         "└─ NO a FOR 2 min  10:00:00 to 10:02:00",
         "      counted from 10:00:00, the end of the previous occurrence",
         "      no a after 10:00:00 until 10:02:00",
     ]
 
 
-def test_the_chain_behind_a_derived_event() -> None:
-    """A leaf that matched a derived event shows the notification it was derived from."""
+def test_a_derived_event_has_its_upstream_tree() -> None:
+    """A leaf that matched a derived event has the tree of the notification that derived it."""
     texts = (
         f"PREFIX ex: <{EX}> SUBSCRIPTION make EVENT a : ex:Heat WHEN a CONSTRUCT {{ ?this a ex:Alarm }}",
         f"PREFIX ex: <{EX}> SUBSCRIPTION see EVENT b : ex:Alarm WHEN b SIGNAL",
     )
     begin = [SubscribeRecord(number, parse(one)[0]) for number, one in enumerate(texts, -2)]
-    scene = TracedLog.from_records([*begin, event(1, "Heat", 0), TickRecord(2, END_OF_TIME)])
-    [notification], [behind] = told(scene, "see"), told(scene, "make")
-    assert text(scene, notification)[1:] == [
+    log = TracedLog.from_records([*begin, event(1, "Heat", 0), TickRecord(2, END_OF_TIME)])
+    [notification], [behind] = notifications(log, "see"), notifications(log, "make")
+    assert text(log, notification)[1:] == [
         f"└─ b = urn:motet:derived:{behind.id[:12]}…:1  10:00:00",
         "   │  a ex:Alarm",
         f"   └─ derived by make {behind.id[:12]} on 2026-11-15, 10:00:00",
         "      └─ a = urn:e:1  10:00:00",
         "            a ex:Heat",
     ]
-    assert "because" in str(why_json(why(scene, notification))["derivation"])
+    assert "because" in str(why_json(why(log, notification))["derivation"])
 
 
 def test_several_derivations_and_retracted_events() -> None:
-    """One derivation is shown and the others are counted; events that were retracted later are marked."""
+    """One derivation is displayed and the others are counted; events that were retracted later are listed."""
     both = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a {{ ?a ex:room ?r }} EVENT b : ex:Heat WHEN a OR b SIGNAL"
     begin, end = SubscribeRecord(0, parse(both)[0]), TickRecord(3, END_OF_TIME)
-    scene = TracedLog.from_records([begin, event(1, "Heat", 0), RetractRecord(2, "urn:e:1"), end])
-    [notification] = told(scene, "s")
-    assert text(scene, notification)[-2:] == [
+    log = TracedLog.from_records([begin, event(1, "Heat", 0), RetractRecord(2, "urn:e:1"), end])
+    [notification] = notifications(log, "s")
+    assert text(log, notification)[-2:] == [
         "1 other derivation gives the same notification",
         "retracted since: urn:e:1",
     ]
 
 
-def test_a_choice_that_cannot_be_followed() -> None:
-    """When events that decided the context's choice are missing, the parts are shown and the choice is left open."""
+def test_an_unknown_choice_of_partners() -> None:
+    """When events that decided the context's choice are missing, the operands are displayed without it."""
     pairs = f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 9 min CONTEXT chronicle"
     [subscription] = parse(pairs)
     events = [event(number, "Heat", number) for number in (1, 2, 3, 4)]
-    found = told(TracedLog.from_events(subscription, events), "s")
+    found = notifications(TracedLog.from_events(subscription, events), "s")
     [second] = [one for one in found if one.events == ("urn:e:2", "urn:e:3")]
     alone = why(TracedLog.from_events(subscription, events[1:3]), second, is_complete=False)
     assert (alone.is_choice_known, [leaf.occurrence.events for leaf in alone.root.leaves()]) == (
@@ -133,9 +133,9 @@ def test_a_choice_that_cannot_be_followed() -> None:
     )
     own = ("urn:e:1", "urn:e:2", "urn:e:4")
     made = Notification("s", TEN + MINUTE, TEN + 4 * MINUTE, own, bound(2, 1, 4))
-    account = why(TracedLog.from_events(subscription, [event(number, "Heat", number) for number in (1, 2, 3, 4)]), made)
-    assert not account.is_choice_known
-    assert [branch + words for branch, words, _ in why_lines(account, NAMES)][-1] == (
+    tree = why(TracedLog.from_events(subscription, [event(number, "Heat", number) for number in (1, 2, 3, 4)]), made)
+    assert not tree.is_choice_known
+    assert [branch + line for branch, line, _ in why_lines(tree, STYLE)][-1] == (
         "the partners chosen by recent are unknown: they depend on events that were not examined"
     )
 
@@ -145,9 +145,9 @@ def bound(*numbers: int) -> tuple[tuple[str, str], ...]:
 
 
 @pytest.mark.parametrize(
-    ("micros", "words"),
+    ("micros", "expected"),
     [(5, "0.005 ms"), (90_000_000, "1 min 30 s"), (86_400_000_000, "1 d"), (3_723_000_000, "1 h 2.05 min")],
 )
-def test_lengths(micros: int, words: str) -> None:
-    """A length is said in one or two units."""
-    assert duration_text(micros) == words
+def test_duration_text(micros: int, expected: str) -> None:
+    """A duration has one or two units."""
+    assert duration_text(micros) == expected

@@ -1,4 +1,4 @@
-"""What stops an event from being told: the answers for one small building, and for random logs."""
+"""The obstacles of events: for one small building, and for random logs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from motet.reference import (
     evaluate,
 )
 
-NAMES = TextStyle({"ex": EX}, "2026-11-15")
+STYLE = TextStyle({"ex": EX}, "2026-11-15")
 EVENTS = """
   EVENT smoke : ex:Smoke { ?smoke ex:room ?room ; ex:level ?level FILTER(?level > 3) }
   EVENT heat : ex:Heat { ?heat ex:room ?room }
@@ -49,15 +49,15 @@ def subscribed(when: str, *, since: str = "", events: str = EVENTS) -> Subscribe
     return SubscribeRecord(0, parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {since} {used} WHEN {when}")[0])
 
 
-def scene(records: Iterable[Record], lateness: int | None = None) -> TracedLog:
+def traced(records: Iterable[Record], lateness: int | None = None) -> TracedLog:
     numbered = [replace(record, offset=offset) for offset, record in enumerate(records)]
     return TracedLog.from_records(numbered, lateness=lateness)
 
 
-def said(records: Iterable[Record], number: int, lateness: int | None = None) -> str:
-    """The nearest reason, in words."""
-    answer = why_not(scene(records, lateness), "s", f"urn:e:{number}")
-    return obstacle_text(answer.nearest, answer.event, NAMES)
+def nearest_text(records: Iterable[Record], number: int, lateness: int | None = None) -> str:
+    """The text of the nearest obstacle."""
+    answer = why_not(traced(records, lateness), "s", f"urn:e:{number}")
+    return obstacle_text(answer.nearest, answer.event, STYLE)
 
 
 END = TickRecord(0, END_OF_TIME)
@@ -66,7 +66,7 @@ SMOKE = event(1, "Smoke", 0, level=5)
 
 
 @pytest.mark.parametrize(
-    ("when", "asked", "others", "answer"),
+    ("when", "event_", "others", "answer"),
     [
         ("smoke", event(2, "Heat", 0), [], "as smoke: class ex:Smoke: the event is an ex:Heat"),
         ("smoke", event(2, "Smoke", 0, room=None, level=5), [], "as smoke: no triple ex:room"),
@@ -158,14 +158,14 @@ SMOKE = event(1, "Smoke", 0, level=5)
          "urn:e:3 at 10:03:00 would fit, but was passed over for urn:e:1"),
     ],
 )  # fmt: skip
-def test_the_nearest_reason(when: str, asked: EventRecord, others: list[EventRecord], answer: str) -> None:
-    """The reason names the predicate, condition or partner, with its values."""
-    events = sorted([*others, asked], key=lambda one: one.end)
-    assert said([subscribed(when), *events, END], 2) == answer
+def test_the_nearest_obstacle(when: str, event_: EventRecord, others: list[EventRecord], answer: str) -> None:
+    """The obstacle has the predicate, condition or partner, with its values."""
+    events = sorted([*others, event_], key=lambda one: one.end)
+    assert nearest_text([subscribed(when), *events, END], 2) == answer
 
 
 def test_replaced_in_recent() -> None:
-    """In recent an occurrence makes room for the next one of its key: the earlier smoke is not open any more."""
+    """In recent the next occurrence of a key replaces the earlier one, which is no longer open."""
     records: list[Record] = [
         subscribed(PAIR),
         event(2, "Smoke", 0, level=5),
@@ -173,46 +173,49 @@ def test_replaced_in_recent() -> None:
         event(4, "Heat", 2),
         END,
     ]
-    assert said(records, 2) == (
+    assert nearest_text(records, 2) == (
         "as smoke it matches, but in smoke BEFORE heat WITHIN 5 min: "
         "urn:e:4 at 10:02:00 would fit, but was replaced by urn:e:3"
     )
 
 
-def test_what_is_told_and_what_waits() -> None:
-    """A told event names its notifications; one that waits says what the frontier must pass."""
+def test_notified_and_pending_events() -> None:
+    """A notified event has its notification ids; a pending one has the instant the frontier must pass."""
     records: list[Record] = [subscribed("smoke UNLESS drill WITHIN 10 min"), event(2, "Smoke", 0, level=5)]
-    [notification] = evaluate(list(scene([*records, END]).records), lateness=None)
-    assert said([*records, END], 2) == f"as smoke: notified: {notification.id[:12]} (see `motet why`)"
-    assert said(records, 2) == "as smoke: not final yet: there is no frontier yet, it must pass 10:10:00"
-    assert said([*records, TickRecord(0, TEN + MINUTE)], 2) == (
+    [notification] = evaluate(list(traced([*records, END]).records), lateness=None)
+    assert nearest_text([*records, END], 2) == f"as smoke: notified: {notification.id[:12]} (see `motet why`)"
+    assert nearest_text(records, 2) == "as smoke: not final yet: there is no frontier yet, it must pass 10:10:00"
+    assert nearest_text([*records, TickRecord(0, TEN + MINUTE)], 2) == (
         "as smoke: not final yet: the frontier is at 10:01:00, it must pass 10:10:00"
     )
-    assert said([*records, UnsubscribeRecord(0, "s"), END], 2) == "as smoke: the subscription ended before it was final"
+    assert (
+        nearest_text([*records, UnsubscribeRecord(0, "s"), END], 2)
+        == "as smoke: the subscription ended before it was final"
+    )
 
 
-def test_what_is_final_at_once_is_told_without_a_frontier() -> None:
-    """A single event waits for nothing, also when the subscription ends later."""
+def test_a_single_event_is_notified_without_a_frontier() -> None:
+    """A single-event occurrence is final at once, also when the subscription ends later."""
     records: list[Record] = [subscribed("smoke"), event(2, "Smoke", 0, level=5), UnsubscribeRecord(0, "s")]
-    assert said(records, 2).startswith("as smoke: notified")
+    assert nearest_text(records, 2).startswith("as smoke: notified")
 
 
-def test_events_that_are_not_seen() -> None:
-    """Late, too early, retracted and after the end are answers of their own."""
-    asked, begin, later = event(2, "Smoke", 0, level=5), subscribed("smoke"), event(3, "Heat", 5)
-    assert said([begin, later, asked], 2, lateness=MINUTE) == (
+def test_invisible_events() -> None:
+    """Late, too early, retracted and after the end have obstacles of their own."""
+    event_, begin, later = event(2, "Smoke", 0, level=5), subscribed("smoke"), event(3, "Heat", 5)
+    assert nearest_text([begin, later, event_], 2, lateness=MINUTE) == (
         "late: it ends at 10:00:00, the frontier was at 10:04:00 when it was published"
     )
-    assert said([asked, begin], 2) == "published (10:00:00) before the subscription began, which has no SINCE"
+    assert nearest_text([event_, begin], 2) == "published (10:00:00) before the subscription began, which has no SINCE"
     since = subscribed("smoke", since='SINCE "2026-11-15T10:01:00Z"')
-    assert said([asked, since], 2) == "it starts at 10:00:00, before SINCE 10:01:00"
+    assert nearest_text([event_, since], 2) == "it starts at 10:00:00, before SINCE 10:01:00"
     since = subscribed("smoke", since='SINCE "2026-11-15T09:00:00Z"')
-    assert said([asked, RetractRecord(0, "urn:e:2"), since], 2) == "retracted before the subscription began"
-    assert said([begin, UnsubscribeRecord(0, "s"), asked], 2) == "published after the subscription had ended"
+    assert nearest_text([event_, RetractRecord(0, "urn:e:2"), since], 2) == "retracted before the subscription began"
+    assert nearest_text([begin, UnsubscribeRecord(0, "s"), event_], 2) == "published after the subscription had ended"
 
 
-def test_bodies_fail_at_their_first_unmet_part() -> None:
-    """A constant that differs, a class of something else, a path, and a solution of the background alone."""
+def test_the_first_unmet_part_of_a_body_is_reported() -> None:
+    """A different constant, a class of another subject, a path, and a solution of the background alone."""
     room = iri(EX + "r1")
     leaf = "EVENT smoke : ex:Smoke {{ {} }}\n"
     for body, answer in {
@@ -224,22 +227,22 @@ def test_bodies_fail_at_their_first_unmet_part() -> None:
     }.items():
         background = BackgroundRecord(0, added=frozenset({(room, RDF_TYPE, iri(EX + "Lab"))}))
         begin = subscribed("smoke", events=leaf.format(body))
-        assert said([begin, background, event(2, "Smoke", 0, level=5), END], 2) == answer
+        assert nearest_text([begin, background, event(2, "Smoke", 0, level=5), END], 2) == answer
     alone = subscribed("smoke", events="EVENT smoke { ex:r1 a ?class }\n")
     axiom = (iri(EX + "Lab"), iri(RDFS + "subClassOf"), iri(EX + "Room"))
     background = BackgroundRecord(0, added=frozenset({(room, RDF_TYPE, iri(EX + "Lab")), axiom}))
-    assert said([alone, background, event(2, "Smoke", 0), END], 2) == (
+    assert nearest_text([alone, background, event(2, "Smoke", 0), END], 2) == (
         "as smoke: the solution arises from the background alone, without the event"
     )
 
 
-def test_what_is_not_there_is_refused() -> None:
-    """An unknown subscription and an unknown event are errors of use."""
-    at_hand = scene([subscribed("smoke"), SMOKE])
+def test_unknown_subscriptions_and_events_are_errors() -> None:
+    """An unknown subscription and an unknown event are UsageErrors."""
+    log = traced([subscribed("smoke"), SMOKE])
     with pytest.raises(UsageError, match="no subscription 't'"):
-        why_not(at_hand, "t", "urn:e:1")
+        why_not(log, "t", "urn:e:1")
     with pytest.raises(UsageError, match="no event <urn:e:9>"):
-        why_not(at_hand, "s", "urn:e:9")
+        why_not(log, "s", "urn:e:9")
 
 
 def test_kinds_keep_their_spelling() -> None:
@@ -262,10 +265,10 @@ def test_notified_means_notified() -> None:
         ontology, lateness = case.ontology, case.lateness
         found = evaluate(case.records, ontology=ontology, lateness=lateness)
         told = {(one.subscription, name): one.id for one in found for name in one.events}
-        at_hand = TracedLog.from_records(case.records, ontology=ontology, lateness=lateness)
+        log = TracedLog.from_records(case.records, ontology=ontology, lateness=lateness)
         for subscription in case.subscriptions:
             for one in {record.id for record in case.events}:
-                answer = why_not(at_hand, subscription.name, one)
+                answer = why_not(log, subscription.name, one)
                 nearest = answer.nearest.obstacle
                 kinds.add(obstacles.kind(nearest))
                 assert isinstance(nearest, obstacles.Notified) == ((subscription.name, one) in told)
@@ -274,5 +277,5 @@ def test_notified_means_notified() -> None:
                 )
                 reasons = why_not_json(answer)["reasons"]
                 assert isinstance(reasons, list)
-                assert len(list(why_not_lines(answer, NAMES, everything=True))) == 1 + len(reasons)
+                assert len(list(why_not_lines(answer, STYLE, everything=True))) == 1 + len(reasons)
     assert len(kinds) > 10

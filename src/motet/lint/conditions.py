@@ -125,10 +125,10 @@ def _following(text: str) -> str:
 def _single(order_key: Fraction | str) -> float:
     """A number as xsd:float, the coarsest form in which numbers are compared."""
     try:
-        found: float = struct.unpack("f", struct.pack("f", float(order_key)))[0]
+        single: float = struct.unpack("f", struct.pack("f", float(order_key)))[0]
     except OverflowError:
         return float("inf") if Fraction(order_key) > 0 else float("-inf")
-    return found
+    return single
 
 
 #: The possible outcomes of a condition: "T" true, "F" false, "E" an error.

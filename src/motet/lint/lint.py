@@ -57,10 +57,10 @@ def lint(documents: Iterable[SubscriptionDocument], ontology: Ontology | None = 
     diagnostics: list[LocatedDiagnostic] = []
     for document in documents:
         for subscription in document.subscriptions:
-            found = [*_diagnostics(subscription, document.text, rules), *_redundancies(subscription, redundancies)]
+            reported = [*_diagnostics(subscription, document.text, rules), *_redundancies(subscription, redundancies)]
             diagnostics += [
                 LocatedDiagnostic(subscription.name, diagnostic, document.text, document.source)
-                for diagnostic in sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.position)
+                for diagnostic in sorted(dict.fromkeys(reported), key=lambda diagnostic: diagnostic.position)
             ]
     return tuple(diagnostics)
 

@@ -73,10 +73,10 @@ class OntologyRules:
         classes = {t.object for t in triples if t.predicate == RDF_TYPE and is_iri(t.object)}
         properties = {name for triple in triples for name in _properties(triple.predicate)}
         for what, names in (("class", classes), ("property", properties)):
-            for name in sorted(names - self._known):
+            for name in sorted(names - self._terms):
                 if name.startswith(_NAMESPACES):
                     continue
-                close = get_close_matches(name, self._names, n=1, cutoff=0.8)
+                close = get_close_matches(name, self._suggestions, n=1, cutoff=0.8)
                 advice = (
                     f"did you mean {short_name(close[0])}, {close[0]}?" if close else "check its spelling and prefix"
                 )
@@ -86,12 +86,12 @@ class OntologyRules:
                 )
 
     @cached_property
-    def _known(self) -> frozenset[str]:
+    def _terms(self) -> frozenset[str]:
         return frozenset(term for triple in self._ontology.triples for term in triple if is_iri(term))
 
     @cached_property
-    def _names(self) -> list[str]:
-        return sorted(name for name in self._known if not name.startswith(_NAMESPACES))
+    def _suggestions(self) -> list[str]:
+        return sorted(name for name in self._terms if not name.startswith(_NAMESPACES))
 
 
 @lru_cache(maxsize=4096)
@@ -121,12 +121,12 @@ def _properties(predicate: str | Path) -> Iterator[str]:
 
 def _instance(triples: Iterable[Triple]) -> list[tuple[str, str, str]]:
     """A minimal event with these triples: each variable is an individual of its own."""
-    plain = [(t.subject, t.predicate, t.object) for t in triples if isinstance(t.predicate, str)]
-    return [(_individual(s), p, _individual(o)) for s, p, o in plain if is_iri(p)]
+    links = [(t.subject, t.predicate, t.object) for t in triples if isinstance(t.predicate, str)]
+    return [(_individual(s), p, _individual(o)) for s, p, o in links if is_iri(p)]
 
 
-def _individual(place: str) -> str:
-    return iri(_INDIVIDUAL + place[1:]) if place.startswith("?") else place
+def _individual(term: str) -> str:
+    return iri(_INDIVIDUAL + term[1:]) if term.startswith("?") else term
 
 
 def _inconsistency_text(inconsistency: str) -> str:

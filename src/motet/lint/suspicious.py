@@ -59,7 +59,7 @@ def _single_uses(subscription: Subscription, text: str) -> Iterator[Diagnostic]:
         for name in variables:
             if written[name] > 1:
                 continue
-            close = _misspelt(name, [other for other in written if other not in names])
+            close = _misspelt(name, [variable for variable in written if variable not in names])
             position = _variable_position(event, name, text)
             if close and close not in reported:
                 reported.add(name)
@@ -71,11 +71,11 @@ def _single_uses(subscription: Subscription, text: str) -> Iterator[Diagnostic]:
                 yield Diagnostic("used-once", Severity.HINT, position, message, advice)
 
 
-def _misspelt(name: str, others: list[str]) -> str | None:
+def _misspelt(name: str, variables: list[str]) -> str | None:
     """Another variable with nearly this name; names that differ in digits or a suffix are intended to differ."""
     stem = _stem(name)
-    candidates = {_stem(other): other for other in others if other != name and _stem(other) != stem}
-    same = next((other for other in others if other != name and other.lower() == name.lower()), None)
+    candidates = {_stem(variable): variable for variable in variables if variable != name and _stem(variable) != stem}
+    same = next((each for each in variables if each != name and each.lower() == name.lower()), None)
     close = get_close_matches(stem, [text for text in candidates if len(text) > 2], n=1, cutoff=_SIMILAR)
     return same or (candidates[close[0]] if close and len(stem) > 2 else None)
 

@@ -225,8 +225,8 @@ def _holds(condition: Expr, instants: Mapping[str, int]) -> bool:
         case Not(operand):
             return not _holds(operand, instants)
         case Compare(operator, Variable(left), Variable(right)):
-            one, other = instants[left], instants[right]
-            less, equal = one < other, one == other
+            first, second = instants[left], instants[right]
+            less, equal = first < second, first == second
             truths = {"<": less, "<=": less or equal, "=": equal, "!=": not equal, ">=": not less}
             return truths.get(operator, not (less or equal))
-    raise AssertionError(condition)  # _orders_only has seen it
+    raise AssertionError(condition)  # _orders_only excludes other expressions

@@ -114,7 +114,7 @@ class TracedLog(Log):
         if registration in downstream:
             names = ", ".join(sorted(link.subscription.name for link in downstream))
             raise UsageError(
-                f"the CONSTRUCT clauses of {names} feed each other in a cycle",
+                f"the CONSTRUCT clauses of {names} feed each retraction in a cycle",
                 advice="give the derived events a class that no EVENT of these subscriptions matches",
             )
         for producer in self.upstream(registration):
@@ -132,18 +132,18 @@ class TracedLog(Log):
 
     def visible_event(self, registration: Registration, leaf: str, event: str) -> VisibleEvent | None:
         """An event as a leaf of the subscription reads it; None when it is not visible to the leaf."""
-        visible = (
-            seen
-            for seen in self.visible_events(registration, registration.subscription.event(leaf))
-            if seen.id == event
-        )
-        return next(visible, None)
+        visible = self.visible_events(registration, registration.subscription.event(leaf))
+        return next((candidate for candidate in visible if candidate.id == event), None)
 
-    def solutions(self, registration: Registration, leaf: str, seen: VisibleEvent) -> list[Bindings]:
+    def solutions(self, registration: Registration, leaf: str, visible_event: VisibleEvent) -> list[Bindings]:
         """The solutions of a leaf in an event visible to it, over all its variables."""
         event = registration.subscription.event(leaf)
-        solutions = leaf_solutions(event, seen.id, seen.triples, self.background_at(seen.offset))
-        return sorted(union(solution, interval_bindings(event, seen.start, seen.end)) for solution in solutions)
+        solutions = leaf_solutions(
+            event, visible_event.id, visible_event.triples, self.background_at(visible_event.offset)
+        )
+        return sorted(
+            union(solution, interval_bindings(event, visible_event.start, visible_event.end)) for solution in solutions
+        )
 
     def event_record(self, event: str) -> EventRecord | None:
         """The record of an event; None for a derived or unknown one."""
@@ -161,7 +161,9 @@ class TracedLog(Log):
         """Whether an event has been retracted, before an offset."""
         record = self.event_record(event)
         retractions = (
-            other.offset for other in self.records if isinstance(other, RetractRecord) and other.event == event
+            retraction.offset
+            for retraction in self.records
+            if isinstance(retraction, RetractRecord) and retraction.event == event
         )
         return record is not None and any(record.offset < offset < before for offset in retractions)
 

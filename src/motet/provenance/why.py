@@ -284,24 +284,24 @@ class _Derivations:
     # Leaves.
 
     def _leaf(self, leaf: Leaf, o: Occurrence) -> DerivationNode:
-        seen, solutions = self._solutions(leaf, o)
+        visible_event, solutions = self._solutions(leaf, o)
         event = self.registration.subscription.event(leaf.name)
-        facts = match_facts(event, seen, solutions[0], self.log.background_at(seen.offset))
-        return DerivationNode(leaf, o, facts, solution=solutions[0], derived_by=self._upstream(seen))
+        facts = match_facts(event, visible_event, solutions[0], self.log.background_at(visible_event.offset))
+        return DerivationNode(leaf, o, facts, solution=solutions[0], derived_by=self._upstream(visible_event))
 
     def _solutions(self, leaf: Leaf, o: Occurrence) -> tuple[VisibleEvent, list[Bindings]]:
         """The event of a leaf's occurrence, and the solutions that project to it."""
         (event,) = o.events
-        seen = self.log.visible_event(self.registration, leaf.name, event)
-        assert seen is not None, "a leaf's occurrence is of an event visible to it"
+        visible_event = self.log.visible_event(self.registration, leaf.name, event)
+        assert visible_event is not None, "a leaf's occurrence is of an event visible to it"
         names = {name for name, _ in o.bindings}
-        solutions = self.log.solutions(self.registration, leaf.name, seen)
-        return seen, [solution for solution in solutions if project(solution, names) == o.bindings]
+        solutions = self.log.solutions(self.registration, leaf.name, visible_event)
+        return visible_event, [solution for solution in solutions if project(solution, names) == o.bindings]
 
-    def _upstream(self, seen: VisibleEvent) -> Why | None:
-        if not isinstance(seen, DerivedEvent):
+    def _upstream(self, visible_event: VisibleEvent) -> Why | None:
+        if not isinstance(visible_event, DerivedEvent):
             return None
-        producer = self.log.producer(seen.id)
+        producer = self.log.producer(visible_event.id)
         assert producer is not None, "a derived event has a notification"
         return why(self.log, producer[1].notification, is_complete=self.is_complete)
 
@@ -329,12 +329,12 @@ def _relation(pattern: Pairing, a: Occurrence, b: Occurrence) -> Iterator[Fact]:
 
 def _picked(context: Context, expansion: Expansion) -> Picked:
     assert expansion.choice is not None
-    taken = len(expansion.operands) - 1
+    partner_count = len(expansion.operands) - 1
     return Picked(
         context.value,
         "right" if expansion.choice.completed.is_right else "left",
         len(expansion.choice.candidates),
-        taken,
+        partner_count,
     )
 
 

@@ -188,11 +188,13 @@ class _Obstacles:
         return [result for result in results if self.event in result.occurrence.events]
 
     def _leaf_obstacle(self, leaf: Leaf) -> LocatedObstacle:
-        seen = self.log.visible_event(self.registration, leaf.name, self.event)
-        if seen is None:
+        visible_event = self.log.visible_event(self.registration, leaf.name, self.event)
+        if visible_event is None:
             return LocatedObstacle(leaf.name, None, NotFed(), (1, 0))
         event = self.registration.subscription.event(leaf.name)
-        met, obstacle = match_failure(event, seen.id, seen.triples, self.log.background_at(seen.offset))
+        met, obstacle = match_failure(
+            event, visible_event.id, visible_event.triples, self.log.background_at(visible_event.offset)
+        )
         return LocatedObstacle(leaf.name, None, obstacle, (1, met))
 
     def _at_root(self, results: list[PatternResult]) -> tuple[Obstacle, Nearness]:
@@ -213,11 +215,11 @@ class _Obstacles:
         return Notification(name, o.start, o.end, tuple(sorted(o.events)), bindings)
 
     def _operator_obstacle(
-        self, step: PathStep, below: PathStep, found: list[PatternResult]
+        self, step: PathStep, below: PathStep, results: list[PatternResult]
     ) -> tuple[Nearness, Obstacle]:
         """Why an operator has no occurrence with any of these results; of several reasons the nearest."""
         pattern, scope = step.pattern, step.scope
-        operands = [result.occurrence for result in found]
+        operands = [result.occurrence for result in results]
         match pattern:
             case And() | Timed() | Alongside():
                 choices = (self.evaluator.context, self.evaluator.choices(pattern, scope))
@@ -230,7 +232,7 @@ class _Obstacles:
                 first = min(operands, key=completion_order)
                 return (0,), FilterFalse(condition.text, project(first.bindings, condition.variables))
             case Unless() | Without() | Xor():
-                return (0,), Contradicted(_side(step), partner(self._contradicting(step, found)[0]))
+                return (0,), Contradicted(_side(step), partner(self._contradicting(step, results)[0]))
             case Times() | Run():
                 return iteration_failure(self.evaluator, pattern, scope, operands)
             case Or() | No() | Leaf():
@@ -242,17 +244,17 @@ class _Obstacles:
             return []
         return self.evaluator.occurrences(*self.evaluator.operands(step.pattern, step.scope)[1 - step.operand])
 
-    def _contradicting(self, step: PathStep, found: list[PatternResult]) -> list[Occurrence]:
+    def _contradicting(self, step: PathStep, results: list[PatternResult]) -> list[Occurrence]:
         """The occurrences of the absent side that contradict some of these results, in completion order."""
         negated = self.evaluator.occurrences(*self.evaluator.operands(step.pattern, step.scope)[1 - step.operand])
-        return [b for b in negated if any(contradicts(step.pattern, result, b) for result in found)]
+        return [b for b in negated if any(contradicts(step.pattern, result, b) for result in results)]
 
-    def _prevented(self, step: PathStep, found: list[PatternResult]) -> list[Occurrence]:
+    def _prevented(self, step: PathStep, results: list[PatternResult]) -> list[Occurrence]:
         """The occurrences that the event, on the absent side, contradicts."""
         if isinstance(step.pattern, No):
             return []
         operand = self.evaluator.operands(step.pattern, step.scope)[0]
-        negated = [result.occurrence for result in found]
+        negated = [result.occurrence for result in results]
         results = self.evaluator.results(*operand)
         return [result.occurrence for result in results if any(contradicts(step.pattern, result, b) for b in negated)]
 
@@ -331,8 +333,8 @@ def _pair_failure(
     if differing:
         return (2, -len(differing), apart), Differs(*differing[0], there)
     if not relation_holds(pattern, a, b):
-        wanted = pattern.relation.value if isinstance(pattern, Timed) else "ALONGSIDE"
-        return (3, apart), Unrelated(wanted, relation(a.interval, b.interval).value, there)
+        required = pattern.relation.value if isinstance(pattern, Timed) else "ALONGSIDE"
+        return (3, apart), Unrelated(required, relation(a.interval, b.interval).value, there)
     if scope.bound is not None and hull(a, b) > scope.bound:
         return (4, apart), TooFar(hull(a, b), scope.bound, there)
     condition = scope.condition

@@ -81,7 +81,7 @@ class Log:
 
     records: tuple[Record, ...]
     ontology: frozenset[Triple]
-    entailment: Entailment | None  # None: as the background at the event asks for
+    entailment: Entailment | None  # None: as the background of the event requires
     lateness: int | None
     observe: Observe = lambda name, pattern, results: None
     emissions: dict[Registration, list[Emission]] = field(default_factory=dict)
