@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.builders import RESULT_TIME, datetime, event_nquads
 
 import motet
 from motet.lake import Lake
@@ -99,7 +100,8 @@ def test_blank_nodes_of_two_texts_differ(tmp_path: Path) -> None:
         cloud.subscribe(WANTED, found.append)
         cloud.subscribe("SUBSCRIPTION fast EVENT e : <urn:x:Fast> WHEN e", found.append)
         cloud.publish(film(1))
-        cloud.publish("<urn:e:2> <urn:x:speed> <urn:x:high> <urn:e:2> .")
+        time = (RESULT_TIME, datetime("2026-11-15T10:00:02Z"))  # that of its arrival is late if the clock is behind
+        cloud.publish(event_nquads("urn:e:2", ("<urn:x:speed>", "<urn:x:high>"), time))
     assert [(one.subscription, one.events) for one in found] == [("action", ("urn:e:1",)), ("fast", ("urn:e:2",))]
 
 
