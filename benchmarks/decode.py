@@ -1,9 +1,9 @@
-"""How fast do N-Quads become Arrow columns, compared with iterating over pyoxigraph's parser?
+"""The speed of decoding N-Quads to Arrow columns, compared with iterating over pyoxigraph's parser.
 
-Two seeded data sets: sensor events as they usually come, and messages that are hard on a parser: letters beyond ASCII
-in every literal and event IRI, a third of the literals written with numeric escapes, and one line in twenty of a kind
-that only pyoxigraph may decide. The repetitions of the contestants are interleaved, so that a busy machine slows all of
-them alike; the figure is the median.
+Two seeded data sets: sensor events of the common form, and messages that are slow to parse: non-ASCII letters in every
+literal and event IRI, a third of the literals with numeric escapes, and one line in twenty that the compiled scanner
+leaves to pyoxigraph. The repetitions of the decoders are interleaved, so that a busy machine slows all of them alike;
+the figure is the median.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Result:
 
 
 def sensor_events(quads: int) -> bytes:
-    """Six quads an event: type, sensor, time, value, label and a status in words."""
+    """Events of six quads: type, sensor, time, value, label and status."""
     rng = random.Random(SEED)
     lines: list[str] = []
     for number in range(quads // 6):
@@ -89,13 +89,13 @@ def iterate_reading_terms(text: bytes) -> int:
 
 def decode(text: bytes) -> int:
     decoder = NQuadsDecoder()
-    outcomes = [decoder.feed(text[first : first + PIECE]) for first in range(0, len(text), PIECE)]
-    outcomes.append(decoder.finish())
-    assert not any(bad for _, bad in outcomes)
-    return sum(quads.num_rows for quads, _ in outcomes)
+    batches = [decoder.feed(text[first : first + PIECE]) for first in range(0, len(text), PIECE)]
+    batches.append(decoder.finish())
+    assert not any(bad for _, bad in batches)
+    return sum(quads.num_rows for quads, _ in batches)
 
 
-CONTESTANTS: dict[str, Callable[[bytes], int]] = {
+DECODERS: dict[str, Callable[[bytes], int]] = {
     "pyoxigraph, iterated": iterate,
     "pyoxigraph, reading four terms": iterate_reading_terms,
     "motet, to Arrow": decode,
@@ -103,33 +103,36 @@ CONTESTANTS: dict[str, Callable[[bytes], int]] = {
 
 
 def measure(data: str, text: bytes, quads: int, repetitions: int) -> list[Result]:
-    seconds: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
-    decode(text[: text.index(b"\n") + 1])  # compile, or load the compiled kernel, before the clock runs
+    seconds: dict[str, list[float]] = {name: [] for name in DECODERS}
+    decode(text[: text.index(b"\n") + 1])  # compile, or load compiled code, before the clock starts
     for _ in range(repetitions):
-        for name, contestant in CONTESTANTS.items():
+        for name, count_quads in DECODERS.items():
             start = time.perf_counter()
-            assert contestant(text) == quads
+            assert count_quads(text) == quads
             seconds[name].append(time.perf_counter() - start)
     medians = {name: statistics.median(times) for name, times in seconds.items()}
-    slowest = medians["pyoxigraph, reading four terms"]
-    return [Result(data, name, round(quads / median), round(slowest / median, 2)) for name, median in medians.items()]
+    reference = medians["pyoxigraph, reading four terms"]
+    return [Result(data, name, round(quads / median), round(reference / median, 2)) for name, median in medians.items()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quads", type=int, default=1_000_000, help="quads of sensor events; a quarter of it messages")
+    parser.add_argument(
+        "--quads", type=int, default=1_000_000, help="quads of sensor events; a quarter as many messages"
+    )
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     results: list[Result] = []
-    for generate, wanted in ((sensor_events, options.quads), (multilingual_messages, options.quads // 4)):
-        text = generate(wanted)
+    for generate, count in ((sensor_events, options.quads), (multilingual_messages, options.quads // 4)):
+        text = generate(count)
         quads = text.count(b"\n")
-        data = f"{generate.__name__.replace('_', ' ')}, {len(text) / max(quads, 1):.0f} bytes a line"
+        data = f"{generate.__name__.replace('_', ' ')}, {len(text) / max(quads, 1):.0f} bytes per line"
         results += measure(data, text, quads, options.repetitions)
     if options.json:
         print(json.dumps([asdict(result) for result in results], indent=2))
         return
+    print("clock: from the bytes in memory to the last quad, in Arrow columns or as Python objects; wall time, median")
     print(f"{'data':<42}{'decoder':<33}{'quads/s':>12}{'ratio':>8}")
     for result in results:
         print(f"{result.data:<42}{result.decoder:<33}{result.quads_per_second:>12,}{result.ratio:>8.2f}")

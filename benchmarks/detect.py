@@ -1,12 +1,13 @@
-"""How fast are keyed pairs found, and how much faster than by Siddhi and Flink?
+"""The speed of keyed pair detection, compared with Siddhi and Flink.
 
-Three questions: `a BEFORE b` over points, every A with the next B; `a OVERLAPS b` and `a DURING b` over intervals, all
-pairs; each by key and WITHIN 10 s. Three ways: detection alone, from the occurrences of leaves; the whole processor,
-from decoded batches of the log to notifications; and the peers, in the same run. Everybody must find the pairs that a
-slow counter finds. Motet runs on one core.
+Three patterns: `a BEFORE b` over points, every A with the next B; `a OVERLAPS b` and `a DURING b` over intervals, all
+pairs; each by key and WITHIN 10 s. Each is measured as detection alone, from the occurrences of the leaves; as the
+whole processor, from decoded batches of the log to notifications; and with the peers in the same run. All must find
+the pairs that a slow counter finds. Motet runs on one core.
 
-Siddhi's figure is the sending of rows from memory, in one thread; Flink's includes reading its CSV file, in another
-thread. Esper is not to be had here; its figures were measured once on a machine of this kind.
+The clock of Siddhi covers sending rows from memory, in one thread; that of Flink includes reading its CSV file, in
+another thread. Ratios to them are by processor time. Esper cannot be installed here; its figures were measured once on
+a machine of this kind.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
-from benchmarks.parts.detection import Detection
-from benchmarks.parts.figures import best, load, rate, tell
-from benchmarks.parts.records import CLASSES, KEY, batches, begun, pairs, records
+from benchmarks.measurement.detection import Detection
+from benchmarks.measurement.figures import best, machine_load, print_clock, print_figure, rate
+from benchmarks.measurement.records import CLASSES, KEY, batches, pairs, ready_processor, records
 from benchmarks.peers import flink, siddhi
 from benchmarks.peers.outcome import Measured, Unavailable
 from benchmarks.streams import (
@@ -52,7 +53,7 @@ OVER_ESPER = {"before": 30, "overlaps": 20, "during": 20}
 OVER_FLINK = 300
 
 
-class Question(NamedTuple):
+class Workload(NamedTuple):
     name: str
     context: str
     stream: Points | Intervals
@@ -70,98 +71,104 @@ class Question(NamedTuple):
     def esper(self) -> float:
         return ESPER_POINTS if self.name == "before" else ESPER_INTERVALS
 
-    def check(self, found: Pairs, by: str) -> None:
-        for own, wanted in zip(found, self.expected, strict=True):
-            if not np.array_equal(own, wanted):
-                sys.exit(f"{by} finds {len(own):,} pairs of {self.name}, not the {len(wanted):,} there are")
+    def check(self, actual: Pairs, engine: str) -> None:
+        for column, expected in zip(actual, self.expected, strict=True):
+            if not np.array_equal(column, expected):
+                sys.exit(f"{engine} finds {len(column):,} pairs of {self.name}, not the expected {len(expected):,}")
 
 
-def questions(events: int, keys: int) -> list[Question]:
+def workloads(events: int, keys: int) -> list[Workload]:
     points, intervals = keyed_points(events, keys), keyed_intervals(events, keys)
     return [
-        Question("before", "continuous", points, next_pairs(points)),
-        Question("overlaps", "unrestricted", intervals, related_pairs(intervals, overlaps)),
-        Question("during", "unrestricted", intervals, related_pairs(intervals, during)),
+        Workload("before", "continuous", points, next_pairs(points)),
+        Workload("overlaps", "unrestricted", intervals, related_pairs(intervals, overlaps)),
+        Workload("during", "unrestricted", intervals, related_pairs(intervals, during)),
     ]
 
 
-def detection(question: Question, size: int, rounds: int) -> float:
-    """Events a second, by processor time."""
-    (subscription,) = parse(question.text)
-    alone = Detection(subscription, question.stream, size)
-    question.check(alone.pairs(), "detection")
-    return len(question.stream.key) / best(alone.prepare, rounds).processor
+def detection(workload: Workload, size: int, rounds: int) -> float:
+    """Events per second of detection alone, by processor time."""
+    (subscription,) = parse(workload.text)
+    alone = Detection(subscription, workload.stream, size)
+    workload.check(alone.pairs(), "detection")
+    return len(workload.stream.key) / best(alone.prepare, rounds).processor
 
 
-def processor(question: Question, log: pa.RecordBatch, size: int, rounds: int) -> float:
-    parts = [*batches(log, size), tick_record(END_OF_TIME, len(log))]
-    question.check(pairs(_run(question, parts)), "the processor")
+def processor(workload: Workload, log: pa.RecordBatch, size: int, rounds: int) -> float:
+    """Events per second of the whole processor, by processor time."""
+    record_batches = [*batches(log, size), tick_record(END_OF_TIME, len(log))]
+    workload.check(pairs(_run(workload, record_batches)), "the processor")
 
     def prepare() -> Callable[[], object]:
-        running = begun(parse(question.text))
-        return lambda: [running.advance(part) for part in parts]
+        ready = ready_processor(parse(workload.text))
+        return lambda: [ready.advance(batch) for batch in record_batches]
 
     return len(log) / best(prepare, rounds).processor
 
 
-def _run(question: Question, parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    running = begun(parse(question.text))
-    return [running.advance(part) for part in parts]
+def _run(workload: Workload, record_batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    ready = ready_processor(parse(workload.text))
+    return [ready.advance(batch) for batch in record_batches]
 
 
-def peers(question: Question) -> dict[str, Measured]:
-    """What the other engines make of it; they say why if they are not to be had."""
-    found = {}
+def measure_peers(workload: Workload) -> dict[str, Measured]:
+    """The figures of the other engines; prints why one cannot be measured."""
+    measured = {}
     with tempfile.TemporaryDirectory() as folder:
         stream = Path(folder) / "stream.csv"
-        write(question.stream, stream)
-        asked: dict[str, Callable[[Path], Measured]] = {
-            "Siddhi": lambda pairs: siddhi.measure(stream, pairs, question.name)
+        write(workload.stream, stream)
+        measures: dict[str, Callable[[Path], Measured]] = {
+            "Siddhi": lambda pairs: siddhi.measure(stream, pairs, workload.name)
         }
-        if question.name == "before":
-            asked["Flink"] = lambda pairs: flink.measure(stream, pairs)
-        for name, measure in asked.items():
+        if workload.name == "before":
+            measures["Flink"] = lambda pairs: flink.measure(stream, pairs)
+        for name, measure in measures.items():
             written = Path(folder) / name
             try:
-                found[name] = measure(written)
+                measured[name] = measure(written)
             except Unavailable as reason:
                 print(f"{name} cannot be measured here: {reason}")
                 continue
-            question.check(read_pairs(written), name)
-    return found
+            workload.check(read_pairs(written), name)
+    return measured
 
 
-def ask(question: Question, options: argparse.Namespace) -> None:
-    events = len(question.stream.key)
-    title = f"a {question.name.upper()} b, {question.context}, {events:,} events"
-    goal = question.esper * OVER_ESPER[question.name]
-    log = records(question.stream)
+def report(workload: Workload, options: argparse.Namespace) -> None:
+    events = len(workload.stream.key)
+    title = f"a {workload.name.upper()} b, {workload.context}, {events:,} events"
+    goal = workload.esper * OVER_ESPER[workload.name]
+    log = records(workload.stream)
     sizes = [size for size in SIZES if size < 2 * events]
-    ways: dict[str, Callable[[int], float]] = {
-        "detection alone": lambda size: detection(question, size, options.rounds),
-        "decoded batches to notifications": lambda size: processor(question, log, size, max(2, options.rounds // 2)),
+    measures: dict[str, Callable[[int], float]] = {
+        "detection alone": lambda size: detection(workload, size, options.rounds),
+        "decoded batches to notifications": lambda size: processor(workload, log, size, max(2, options.rounds // 2)),
     }
-    quickest = dict.fromkeys(ways, 0.0)
-    for way, measure in ways.items():
+    fastest = dict.fromkeys(measures, 0.0)
+    for name, measure in measures.items():
         for size in sizes:
             speed = measure(size)
-            quickest[way] = max(quickest[way], speed)
-            against = f"≥ {OVER_ESPER[question.name]} × Esper = {goal / 1e6:.1f} M/s"
-            tell(f"{title}, {way}, {size:,} a batch", rate(speed, 1), against, speed / goal)
+            fastest[name] = max(fastest[name], speed)
+            goal_text = f"≥ {OVER_ESPER[workload.name]} × Esper = {goal / 1e6:.1f} M/s"
+            print_figure(f"{title}, {name}, {size:,} per batch", rate(speed, 1), goal_text, speed / goal)
     if options.peers:
-        told(title, peers(question), quickest)
+        report_peers(title, measure_peers(workload), fastest)
 
 
-def told(title: str, others: dict[str, Measured], quickest: dict[str, float]) -> None:
-    """The peers' figures by the clock, and how they compare by processor time."""
-    for name, peer in others.items():
-        tell(f"{title}, {name}", rate(peer.events, peer.seconds))
-        apart = ", ".join(f"{what} {seconds:.2f} s" for what, seconds in peer.apart.items())
-        print(f"    clock {peer.seconds:.2f} s; apart: {apart}")
-        for way, speed in quickest.items():
-            ratio = speed / (peer.events / peer.apart["processor"])
+def report_peers(title: str, peers: dict[str, Measured], fastest: dict[str, float]) -> None:
+    """Print the figures of the peers by wall time, and the ratios to them by processor time."""
+    for name, peer in peers.items():
+        print_figure(f"{title}, {name}", rate(peer.events, peer.seconds))
+        details = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in peer.details.items())
+        print(f"    wall {peer.seconds:.2f} s; {details}")
+        for measure, speed in fastest.items():
+            ratio = speed / (peer.events / peer.details["processor"])
             goal = f"≥ {OVER_FLINK} × {name}" if name == "Flink" else ""
-            tell(f"    {way}, against {name}", f"{ratio:.1f} times", goal, ratio / OVER_FLINK if goal else None)
+            print_figure(
+                f"    {measure}, ratio to {name} by processor time",
+                f"{ratio:.1f} times",
+                goal,
+                ratio / OVER_FLINK if goal else None,
+            )
 
 
 def main() -> None:
@@ -171,10 +178,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="without Siddhi and Flink")
     options = parser.parse_args()
-    print(load())
-    for question in questions(options.events, options.keys):
-        ask(question, options)
-    print(load())
+    print(machine_load())
+    print_clock("detection alone", "leaf occurrences in memory", "tables of pairs", "processor time, best round")
+    print_clock("the processor", "decoded batches in memory", "notification batches", "processor time, best round")
+    if options.peers:
+        print_clock("Siddhi", "the first row sent from memory", "the last row sent", "wall time, best of 6 runs")
+        print_clock(
+            "Flink", "reading its CSV file", "the end of the job, less the start of a job", "wall time, best of 3 runs"
+        )
+    for workload in workloads(options.events, options.keys):
+        report(workload, options)
+    print(machine_load())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How long from N-Quads bytes to notifications, compared with iterating over pyoxigraph's parser?
+"""The time from N-Quads bytes to notifications, compared with iterating over pyoxigraph's parser.
 
-Sensor events of six quads meet 10 000 subscriptions: most ask for one sensor and a range of values, one in twenty is
-composite, `a BEFORE b WITHIN 10 s` at one sensor. The same bytes are read by pyoxigraph's parser in the same run, which
-only counts the quads. The shares of the stages are told; so is what it takes to register a subscription from text.
-Subscriptions are made from two parsed templates, since parsing them is not what is asked here.
+Sensor events of six quads are matched with 10 000 subscriptions: most have one sensor and a range of values, one in
+twenty is composite, `a BEFORE b WITHIN 10 s` at one sensor. In the same run pyoxigraph's parser reads the same bytes
+and only counts the quads. The times of the stages are printed, and the time to register a subscription from text. The
+subscriptions are made from two parsed templates, because parsing is not measured.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from unittest import mock
 import numpy as np
 import pyoxigraph
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
-from benchmarks.parts.figures import Seconds, least, load, tell, timed
-from benchmarks.parts.records import begun
+from benchmarks.measurement.figures import Seconds, least, machine_load, print_clock, print_figure, timed
+from benchmarks.measurement.records import ready_processor
 
 from motet.codec.decode import decode_bytes
 from motet.engine.runtime import emission as emission_module
@@ -39,9 +39,9 @@ from motet.model.times import END_OF_TIME
 
 NS = "http://example.org/"
 SEED = 20261115
-COMPOSITE = 20  # one in so many
+COMPOSITE_INTERVAL = 20  # one in so many subscriptions is composite
 GOAL = 2.0
-READ_FROM_TEXT = 20
+REGISTERED = 20  # subscriptions registered from text
 
 
 def single(sensor: int, low: int) -> str:
@@ -60,18 +60,18 @@ def composite(sensor: int) -> str:
 
 
 def subscriptions(count: int) -> list[Subscription]:
-    """One after the other; sensors come around."""
-    (one,), (pair,) = parse(single(0, 77)), parse(composite(0))
-    found = []
+    """Single-event and composite subscriptions, two for each sensor."""
+    (single_template,), (composite_template,) = parse(single(0, 77)), parse(composite(0))
+    made = []
     for number in range(count):
-        like = pair if number % COMPOSITE == 0 else one
-        found.append(_put(like, number, sensor=number // 2, low=10 + number % 20))
-    return found
+        template = composite_template if number % COMPOSITE_INTERVAL == 0 else single_template
+        made.append(_from_template(template, number, sensor=number // 2, low=10 + number % 20))
+    return made
 
 
-def _put(like: Subscription, number: int, sensor: int, low: int) -> Subscription:
+def _from_template(template: Subscription, number: int, sensor: int, low: int) -> Subscription:
     events = []
-    for event in like.events:
+    for event in template.events:
         assert event.body is not None, "the templates have one"
         text = (
             event.body.text.replace("s/0>", f"s/{sensor}>")
@@ -79,11 +79,11 @@ def _put(like: Subscription, number: int, sensor: int, low: int) -> Subscription
             .replace("<= 80", f"<= {low + 3}")
         )
         events.append(replace(event, body=replace(event.body, text=text)))
-    return replace(like, name=f"s{number}", events=tuple(events))
+    return replace(template, name=f"s{number}", events=tuple(events))
 
 
 def nquads(events: int, sensors: int) -> bytes:
-    """Six quads an event, a hundred events a second."""
+    """Events of six quads, a hundred per second."""
     random = np.random.default_rng(SEED)
     rows = zip(random.integers(sensors, size=events).tolist(), random.normal(21, 4, events).tolist(), strict=True)
     return "".join(_event(number, sensor, value) for number, (sensor, value) in enumerate(rows)).encode()
@@ -109,23 +109,23 @@ def iterate(data: bytes) -> int:
 
 
 def run(data: bytes, processor: Processor) -> int:
-    """Decode, and let the processor have it; how many notifications there are."""
-    offset = told = 0
+    """Decode and process all events; returns the number of notifications."""
+    offset = notifications = 0
     for decoded in decode_bytes(data, "application/n-quads"):
-        assert not decoded.rejected, "all events are good"
-        told += len(processor.advance(event_records(stamp(decoded.events, 0), offset)))
+        assert not decoded.rejected, "all events are valid"
+        notifications += len(processor.advance(event_records(stamp(decoded.events, 0), offset)))
         offset += len(decoded.events)
-    return told + len(processor.advance(tick_record(END_OF_TIME, offset)))
+    return notifications + len(processor.advance(tick_record(END_OF_TIME, offset)))
 
 
 class Stages:
-    """Processor time in the stages, by wrapping their calls."""
+    """Processor time of the stages, measured by wrapping their calls."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def watched(self, processor: Processor) -> Iterator[None]:
+    def measured(self, processor: Processor) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
             ("match", processor_module, "notify"),
             ("match for detection", processor._plan.leaf_matcher, "occurrences"),
@@ -150,25 +150,25 @@ class Stages:
         return timed
 
 
-def registering() -> float:
-    """Seconds for a subscription from text, which differs from all others."""
+def registration() -> float:
+    """Seconds to register a subscription from a text that differs from all others."""
     processor = Processor(lateness=0)
     begin = time.process_time()
-    for number in range(READ_FROM_TEXT):
-        text = composite(number) if number % COMPOSITE == 0 else single(number, number)
-        processor.activate(replace(one, name=f"s{number}") for one in parse(text))
-    return (time.process_time() - begin) / READ_FROM_TEXT
+    for number in range(REGISTERED):
+        text = composite(number) if number % COMPOSITE_INTERVAL == 0 else single(number, number)
+        processor.activate(replace(subscription, name=f"s{number}") for subscription in parse(text))
+    return (time.process_time() - begin) / REGISTERED
 
 
-def shares(data: bytes, several: list[Subscription]) -> dict[str, float]:
-    """Seconds in each stage, the parts of the processor apart."""
-    processor, stages = begun(several), Stages()
-    with stages.watched(processor):
-        whole = timed(lambda: run(data, processor)).processor
+def stage_seconds(data: bytes, active: list[Subscription]) -> dict[str, float]:
+    """Seconds of each stage."""
+    processor, stages = ready_processor(active), Stages()
+    with stages.measured(processor):
+        total = timed(lambda: run(data, processor)).processor
     spent = stages.seconds
     detecting = spent["match for detection"] + spent["detect and deliver"] + spent["notifications of detection"]
     return {
-        "decode": whole - spent["processor"],
+        "decode": total - spent["processor"],
         "match": spent["match"],
         "leaves to occurrences": spent["match for detection"],
         "detect": spent["detect and deliver"],
@@ -177,14 +177,14 @@ def shares(data: bytes, several: list[Subscription]) -> dict[str, float]:
     }
 
 
-def measure(data: bytes, several: list[Subscription], rounds: int) -> tuple[Seconds, Seconds]:
-    """Ours and pyoxigraph's, in turns."""
-    ours, theirs = [], []
+def measure(data: bytes, active: list[Subscription], rounds: int) -> tuple[Seconds, Seconds]:
+    """The times of Motet and of pyoxigraph, in interleaved rounds."""
+    motet, pyoxigraph_runs = [], []
     for _ in range(rounds):
-        processor = begun(several)
-        ours.append(timed(partial(run, data, processor)))
-        theirs.append(timed(lambda: iterate(data)))
-    return least(ours), least(theirs)
+        processor = ready_processor(active)
+        motet.append(timed(partial(run, data, processor)))
+        pyoxigraph_runs.append(timed(lambda: iterate(data)))
+    return least(motet), least(pyoxigraph_runs)
 
 
 def main() -> None:
@@ -193,23 +193,26 @@ def main() -> None:
     parser.add_argument("--subscriptions", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    print(load())
-    several = subscriptions(options.subscriptions)
+    print(machine_load())
+    print_clock("Motet", "N-Quads bytes in memory", "notification batches", "processor time, best round")
+    print_clock("pyoxigraph", "the same bytes", "the last parsed quad", "processor time, best round")
+    print_clock("registration", "the text of a subscription", "its activation", "processor time, mean")
+    active = subscriptions(options.subscriptions)
     data = nquads(options.events, options.subscriptions // 2)
-    told = run(data, begun(several))
-    ours, theirs = measure(data, several, options.rounds)
-    ratio = ours.processor / theirs.processor
+    notifications = run(data, ready_processor(active))
+    motet, parser_seconds = measure(data, active, options.rounds)
+    ratio = motet.processor / parser_seconds.processor
     title = f"N-Quads to notifications, {options.subscriptions:,} subscriptions, 5 % composite"
-    tell(title, f"{ratio:.2f} × pyoxigraph", f"≤ {GOAL:.0f} × iterating pyoxigraph", GOAL / ratio)
+    print_figure(title, f"{ratio:.2f} × pyoxigraph", f"≤ {GOAL:.0f} × iterating pyoxigraph", GOAL / ratio)
     quads = 6 * options.events
-    print(f"    {quads:,} quads, {told:,} notifications, {quads / ours.processor:,.0f} quads/s")
-    print(f"    ours {ours.processor:.2f} s, by the clock {ours.clock:.2f} s", end="; ")
-    print(f"pyoxigraph {theirs.processor:.2f} s, by the clock {theirs.clock:.2f} s")
-    spent = shares(data, several)
-    whole = sum(spent.values())
-    print("    " + ", ".join(f"{stage} {seconds:.3f} s ({seconds / whole:.0%})" for stage, seconds in spent.items()))
-    tell("registering a subscription from text", f"{registering() * 1e3:.1f} ms")
-    print(load())
+    print(f"    {quads:,} quads, {notifications:,} notifications, {quads / motet.processor:,.0f} quads/s")
+    print(f"    Motet {motet.processor:.2f} s, wall {motet.wall:.2f} s", end="; ")
+    print(f"pyoxigraph {parser_seconds.processor:.2f} s, wall {parser_seconds.wall:.2f} s")
+    spent = stage_seconds(data, active)
+    total = sum(spent.values())
+    print("    " + ", ".join(f"{stage} {seconds:.3f} s ({seconds / total:.0%})" for stage, seconds in spent.items()))
+    print_figure("registration of a subscription from text", f"{registration() * 1e3:.1f} ms")
+    print(machine_load())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How much longer does the first batch take than the second when the verifier decides every match?
+"""The time of the first batch compared with the second when the verifier decides every match.
 
-Subscriptions of a single EVENT with OPTIONAL and REGEX, which the index cannot decide alone. Their bodies have one
-shape and differ in constants, so that the first batch has to compile each body, but not to parse it.
+The subscriptions have a single EVENT with OPTIONAL and REGEX, which the index cannot decide alone. Their bodies have
+one shape and differ in constants, so that the first batch compiles each body without parsing it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
-from benchmarks.parts.figures import load, tell
+from benchmarks.measurement.figures import machine_load, print_clock, print_figure
 
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import notify, single_event_matcher
@@ -60,7 +60,7 @@ def _seconds(matcher: Matcher, events: pa.RecordBatch, expected: int) -> float:
     begin = time.process_time()
     notifications = notify(matcher, events)
     seconds = time.process_time() - begin
-    assert len(notifications) == expected, "each event meets one subscription"
+    assert len(notifications) == expected, "each event matches one subscription"
     return seconds
 
 
@@ -74,12 +74,13 @@ def main() -> None:
     if options.json:
         print(json.dumps({**row, "ratio": ratio}))
         return
-    print(load())
-    question = f"first batch to second batch, {options.subscriptions:,} verified bodies"
-    tell(question, f"{ratio:.1f} ×", f"≤ {GOAL_RATIO:.0f} ×", GOAL_RATIO / ratio)
-    tell("    first batch", f"{row['first s'] * 1e3:.0f} ms")
-    tell("    second batch", f"{row['second s'] * 1e3:.0f} ms")
-    print(load())
+    print(machine_load())
+    print_clock("a batch", "events in columns", "its notifications", "processor time")
+    title = f"first batch to second batch, {options.subscriptions:,} verified bodies"
+    print_figure(title, f"{ratio:.1f} ×", f"≤ {GOAL_RATIO:.0f} ×", GOAL_RATIO / ratio)
+    print_figure("    first batch", f"{row['first s'] * 1e3:.0f} ms")
+    print_figure("    second batch", f"{row['second s'] * 1e3:.0f} ms")
+    print(machine_load())
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""How long from `cloud.publish(bytes)` until the listener is called, one event at a time?
+"""The time from `cloud.publish(bytes)` to the call of the listener, one event at a time.
 
-Subscriptions are ``k = ? and v in [10, 90]`` of a single EVENT; each event meets one of them. Wall time is what a
-publisher sees; processor time of the publishing thread is what remains of it on a machine that others use as well.
-Subscriptions are made from one parsed template, since parsing them is not what is asked here. The garbage collector is
-left as it is; how much of the slowest events it had a part in is told. As everywhere here the best round counts, the
-one with the least p50; those of the others are told beside it.
+Subscriptions are ``k = ? and v in [10, 90]`` with a single EVENT; each event matches one of them. Wall time is what a
+publisher sees; processor time of the publishing thread does not depend on other users of the machine. Subscriptions
+are made from one parsed template, because parsing is not measured. The garbage collector runs as usual; its share in
+the slowest events is printed. The best round counts, the one with the least p50; the p50 of the others are printed
+too.
 
-What a commit's file operations take by themselves is told as well, in the same folders right after: no engine over such
-files can be quicker. All lakes are deleted at the very end, since some file systems need long, for minutes, to make a
-file where many were deleted.
+The file operations of a commit alone are measured as well, in the same directories afterwards: no engine over such
+files can be faster. All lakes are deleted at the end, because some file systems create files slowly, for minutes,
+after many were deleted.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from unittest import mock
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
-from benchmarks.parts.figures import load, tell
+from benchmarks.measurement.figures import machine_load, print_clock, print_figure
 
 import motet
 from motet.embedded.cloud import Cloud
@@ -54,27 +54,27 @@ def text(number: int) -> str:
 
 
 class Template:
-    """Parses texts of `text` by putting their numbers into one that was parsed."""
+    """Replaces the parser: makes the subscriptions of `text` from one parsed subscription."""
 
     def __init__(self) -> None:
-        (self._like,) = parse(text(0))
+        (self._template,) = parse(text(0))
 
     def __call__(self, document: str, **_: object) -> tuple[Subscription, ...]:
         return tuple(self._with(number) for number in re.findall(r"SUBSCRIPTION s(\d+)", document))
 
     def _with(self, number: str) -> Subscription:
-        (event,) = self._like.events
-        assert event.body is not None, "the template has one"
+        (event,) = self._template.events
+        assert event.body is not None, "the template has a body"
         body = replace(event.body, text=event.body.text.replace("k/0>", f"k/{number}>"))
-        return replace(self._like, name=f"s{number}", events=(replace(event, body=body),))
+        return replace(self._template, name=f"s{number}", events=(replace(event, body=body),))
 
-    def in_place_of_parsing(self) -> AbstractContextManager[Any]:
+    def patch_parser(self) -> AbstractContextManager[Any]:
         cloud = mock.patch.multiple("motet.embedded.cloud", parse=self)
         processor = mock.patch.multiple("motet.engine.runtime.active_subscription", parse=self)
-        return _Both(cloud, processor)
+        return _Patches(cloud, processor)
 
 
-class _Both:
+class _Patches:
     def __init__(self, *patches: Any) -> None:
         self._patches = patches
 
@@ -97,39 +97,39 @@ def event(number: int, key: int) -> bytes:
     ).encode()
 
 
-class Pauses:
-    """How often the garbage collector has run, by its own notice."""
+class Collections:
+    """Counts the runs of the garbage collector."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def __enter__(self) -> Pauses:
-        gc.callbacks.append(self._note)
+    def __enter__(self) -> Collections:
+        gc.callbacks.append(self._on_collection)
         return self
 
     def __exit__(self, *_: object) -> None:
-        gc.callbacks.remove(self._note)
+        gc.callbacks.remove(self._on_collection)
 
-    def _note(self, phase: str, _: dict[str, int]) -> None:
+    def _on_collection(self, phase: str, _: dict[str, int]) -> None:
         self.count += phase == "stop"
 
 
 class Stages:
-    """Processor time in the stages of publishing, by wrapping their one call each."""
+    """Processor time of the stages of publishing, measured by wrapping their calls."""
 
     def __init__(self, cloud: Cloud) -> None:
-        self.seconds = dict.fromkeys(("decode", "append", "derive", "deliver"), 0.0)
+        self.seconds = dict.fromkeys(("decode", "append", "compute", "deliver"), 0.0)
         self._cloud = cloud
 
-    def patches(self) -> _Both:
+    def patches(self) -> _Patches:
         cloud = self._cloud
         wrapped = [
             ("decode", "motet.embedded.cloud", "decode_small"),
             ("append", cloud._committer, "append"),
-            ("derive", cloud._backend, "advance"),
+            ("compute", cloud._backend, "advance"),
             ("deliver", cloud._dispatcher, "deliver"),
         ]
-        return _Both(*(self._timed(stage, owner, name) for stage, owner, name in wrapped))
+        return _Patches(*(self._timed(stage, owner, name) for stage, owner, name in wrapped))
 
     def _timed(self, stage: str, owner: Any, name: str) -> Any:
         if isinstance(owner, str):
@@ -147,33 +147,33 @@ class Stages:
 
 
 def measure(template: Template, folder: Path, subscriptions: int, events: int, *, durable: bool) -> dict[str, Any]:
-    """Publish one event after another and look at the clocks when the listener is called."""
-    heard: list[tuple[float, float]] = []
+    """Publish one event after another, and read the clocks when the listener is called."""
+    calls: list[tuple[float, float]] = []
 
     def listen(_: Notification) -> None:
-        heard.append((time.perf_counter(), time.thread_time()))
+        calls.append((time.perf_counter(), time.thread_time()))
 
-    with template.in_place_of_parsing(), motet.open(folder, durable=durable) as cloud:
+    with template.patch_parser(), motet.open(folder, durable=durable) as cloud:
         for first in range(0, subscriptions, 5_000):
-            several = range(first, min(first + 5_000, subscriptions))
-            cloud.subscribe("\n".join(map(text, several)), listen)
+            numbers = range(first, min(first + 5_000, subscriptions))
+            cloud.subscribe("\n".join(map(text, numbers)), listen)
         bodies = [event(number, number % subscriptions) for number in range(WARM_UP + (ROUNDS + 1) * events)]
-        publish(cloud, bodies[:WARM_UP], heard)
+        publish(cloud, bodies[:WARM_UP], calls)
         gc.collect()
         begins = range(WARM_UP, len(bodies) - events, events)
-        rounds = [publish(cloud, bodies[begin : begin + events], heard) for begin in begins]
-        wall, processor, collected = min(rounds, key=lambda one: percentile(one[0], 50))
+        rounds = [publish(cloud, bodies[begin : begin + events], calls) for begin in begins]
+        wall, processor, collected = min(rounds, key=lambda round_: percentile(round_[0], 50))
         stages = Stages(cloud)
         with stages.patches():
-            publish(cloud, bodies[-events:], heard)
+            publish(cloud, bodies[-events:], calls)
     slowest = np.argsort(processor)[-max(events // 100, 1) :]
-    files = bare(folder, events, durable=durable)
+    files = file_operations(folder, events, durable=durable)
     return {
         "subscriptions": subscriptions,
         "fsync": durable,
         "p50 µs": percentile(wall, 50),
         "p99 µs": percentile(wall, 99),
-        "p50 of rounds µs": [percentile(one[0], 50) for one in rounds],
+        "p50 of rounds µs": [percentile(round_[0], 50) for round_ in rounds],
         "files p50 µs": percentile(files, 50),
         "files p99 µs": percentile(files, 99),
         "processor p50 µs": percentile(processor, 50),
@@ -184,11 +184,11 @@ def measure(template: Template, folder: Path, subscriptions: int, events: int, *
     }
 
 
-def bare(folder: Path, count: int, *, durable: bool) -> list[float]:
-    """What the operating system takes for a commit of one event: a new file gets its name by a link."""
+def file_operations(folder: Path, count: int, *, durable: bool) -> list[float]:
+    """Seconds of the file operations of a commit of one event: a new file, linked to its name."""
     commits = folder / "manifest"
     body = max(commits.glob("*[0-9].json")).read_bytes()
-    took = []
+    seconds = []
     for number in range(count):
         scratch, name = f"{folder}/{SCRATCH}/{number}", f"{commits}/bare-{number}"
         begin = time.perf_counter()
@@ -201,8 +201,8 @@ def bare(folder: Path, count: int, *, durable: bool) -> list[float]:
         if durable:
             sync_folder(commits)
         os.unlink(scratch)  # noqa: PTH108  (as the lake does it)
-        took.append(time.perf_counter() - begin)
-    return took
+        seconds.append(time.perf_counter() - begin)
+    return seconds
 
 
 def sync_folder(folder: Path) -> None:
@@ -212,17 +212,17 @@ def sync_folder(folder: Path) -> None:
 
 
 def publish(
-    cloud: Cloud, bodies: Sequence[bytes], heard: list[tuple[float, float]]
+    cloud: Cloud, bodies: Sequence[bytes], calls: list[tuple[float, float]]
 ) -> tuple[list[float], list[float], list[bool]]:
-    """The time until the listener was called, by both clocks, and whether garbage was collected meanwhile."""
+    """The times until the listener was called, by both clocks, and whether garbage was collected meanwhile."""
     wall, processor, collected = [], [], []
-    with Pauses() as pauses:
+    with Collections() as collections:
         for body in bodies:
-            before, begin, busy = pauses.count, time.perf_counter(), time.thread_time()
+            before, begin, busy = collections.count, time.perf_counter(), time.thread_time()
             cloud.publish(body)
-            wall.append(heard[-1][0] - begin)
-            processor.append(heard[-1][1] - busy)
-            collected.append(pauses.count > before)
+            wall.append(calls[-1][0] - begin)
+            processor.append(calls[-1][1] - busy)
+            collected.append(collections.count > before)
     return wall, processor, collected
 
 
@@ -231,15 +231,15 @@ def percentile(seconds: list[float], share: float) -> float:
 
 
 def show(row: dict[str, Any], largest: int) -> None:
-    """Two lines of the table, the stages and the collector's part below; the goals are for many without fsync."""
-    question = f"publish → listener, {row['subscriptions']:,} subscriptions{', fsync' if row['fsync'] else ''}"
+    """Print p50 and p99, the stages and the share of the collector; the goals are for the largest set without fsync."""
+    title = f"publish → listener, {row['subscriptions']:,} subscriptions{', fsync' if row['fsync'] else ''}"
     has_goal = row["subscriptions"] == largest and not row["fsync"]
     for share, goal in (("p50", GOAL_P50), ("p99", GOAL_P99)):
         took = row[f"{share} µs"]
         busy, files = row[f"processor {share} µs"], row[f"files {share} µs"]
-        figure = f"{took:,.0f} µs, busy {busy:,.0f}, files {files:,.0f}"
-        tell(f"{question}, {share}", figure, *((f"≤ {goal:,.0f} µs", goal / took) if has_goal else ()))
-    stages = ", ".join(f"{stage} {row[f'{stage} µs']:,.0f} µs" for stage in ("decode", "append", "derive", "deliver"))
+        figure = f"{took:,.0f} µs, CPU {busy:,.0f}, files {files:,.0f}"
+        print_figure(f"{title}, {share}", figure, *((f"≤ {goal:,.0f} µs", goal / took) if has_goal else ()))
+    stages = ", ".join(f"{stage} {row[f'{stage} µs']:,.0f} µs" for stage in ("decode", "append", "compute", "deliver"))
     rounds = ", ".join(f"{took:,.0f}" for took in row["p50 of rounds µs"])
     print(f"    rounds {rounds}; {stages}; garbage was collected in {row['collected %']:.1f} % of the events", end="")
     print(f" and in {row['slowest collected %']:.0f} % of the slowest hundredth")
@@ -249,12 +249,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=10_000, help="subscriptions in the largest set")
     parser.add_argument("--events", type=int, default=2_000, help="events in a round")
-    parser.add_argument("--directory", help="where to make the lakes, on the disk that is asked about")
+    parser.add_argument("--directory", help="where to create the lakes, on the disk to measure")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     template, rows = Template(), []
     if not options.json:
-        print(load())
+        print(machine_load())
+        print_clock("latency", "the call of publish", "the call of the listener", "wall time and CPU time, best round")
+        print_clock("files", "creating the file of a commit", "its link and sync", "wall time")
     sizes = dict.fromkeys(min(size, options.largest) for size in (1, 100, options.largest))
     with tempfile.TemporaryDirectory(dir=options.directory) as folder:
         for durable, size in product((False, True), sizes):
@@ -267,7 +269,7 @@ def main() -> None:
         ratios = {"p50 of goal": goal["p50 µs"] / GOAL_P50, "p99 of goal": goal["p99 µs"] / GOAL_P99}
         print(json.dumps({"rows": rows, **ratios}))
         return
-    print(load())
+    print(machine_load())
 
 
 if __name__ == "__main__":

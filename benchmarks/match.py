@@ -1,9 +1,9 @@
-"""How does matching grow with the number of subscriptions, and what does a subscription cost?
+"""The growth of matching with the number of subscriptions, and the cost of a subscription.
 
 Subscriptions are ``k = ? and cat = ? and v in [lo, hi]``, registered in bulk from a table of template parameters. The
-same events are matched against ever more of them, with as many matches for each event: the time for an event should
-stay. Everything runs in one process on one core. Times are the processor's, and of some rounds the best, since others
-share the machine; "latency ns" is what one load from memory took in it, when each has to wait for the one before.
+same events are matched with more and more of them, with as many matches for each event: the time per event should not
+grow. Everything runs in one process on one core. Times are processor times of the best of some rounds, because the
+machine may be shared; "latency ns" is the time of one dependent load from memory.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
-from benchmarks.parts.figures import load, rate, tell
+from benchmarks.measurement.figures import machine_load, print_clock, print_figure, rate
 
 from motet.engine.match.encode import encode, encoding_tables
 from motet.engine.match.index import ANY_LENGTH, LeafIndex, LeafTable, SegmentLeaves
@@ -38,9 +38,9 @@ NS = "http://example.org/"
 SEED = 20261115
 CATEGORIES = 20
 WIDTH = 10.0
-GOAL_SEARCH, GOAL_NOTIFICATIONS = 0.5, 10e6  # µs an event, each second
+GOAL_SEARCH, GOAL_NOTIFICATIONS = 0.5, 10e6  # µs per event, notifications per second
 GOAL_REGISTERED, GOAL_BYTES, GOAL_GROWTH = 0.5e6, 300, 2.0
-ESPER = 6.0  # µs an event with 1 M such subscriptions, measured once on a machine of this kind: 5 to 7
+ESPER = 6.0  # µs per event with 1 M such subscriptions, measured once on a machine of this kind: 5 to 7
 
 
 def template(number: int, key: str, category: str, low: float, high: float) -> LeafQuery:
@@ -70,24 +70,24 @@ class Parameters:
         return template(leaf, key, category, self.low[leaf], self.high[leaf])
 
     def register(self) -> LeafIndex:
-        """All of them, in one go."""
-        like = leaf_entry(self.leaf(0))
-        assert like.projection is not None, "the template needs no verifying"
+        """An index of all subscriptions, registered in bulk."""
+        template_entry = leaf_entry(self.leaf(0))
+        assert template_entry.projection is not None, "the index decides the template"
         count = len(self.names)
         columns = {f"<{NS}k>": self.key, f"<{NS}cat>": self.category}
         intervals = np.stack([self.low, self.high, np.zeros(count)], axis=1)[:, None]
-        terms = tuple(columns[predicate] for predicate in like.shape.constants)
-        block = LeafTable(like.shape, terms, intervals, np.arange(count, dtype=np.int32))
+        terms = tuple(columns[predicate] for predicate in template_entry.shape.constants)
+        block = LeafTable(template_entry.shape, terms, intervals, np.arange(count, dtype=np.int32))
         longest = np.full(count, ANY_LENGTH)
-        leaves = SegmentLeaves(self.names, (like.projection,), np.zeros(count, np.int32), longest, self.leaf)
+        leaves = SegmentLeaves(self.names, (template_entry.projection,), np.zeros(count, np.int32), longest, self.leaf)
         return LeafIndex().with_tables([block], leaves)
 
 
 def events(parameters: Parameters, count: int) -> pa.RecordBatch:
-    """Events with key, category and value, each for a random group of subscriptions."""
+    """Events with key, category and value, each of which matches a random group of subscriptions."""
     random = np.random.default_rng(SEED + 1)
-    at = random.integers(0, parameters.groups, count)
-    first = at * (len(parameters.names) // parameters.groups)
+    group = random.integers(0, parameters.groups, count)
+    first = group * (len(parameters.names) // parameters.groups)
     ids = pc.binary_join_element_wise(f"{NS}events/", pa.array(np.arange(count)).cast(pa.string()), "")
     subject = pc.binary_join_element_wise("<", ids, ">", "")
     inside = pa.array(np.round(parameters.low[first] + random.random(count) * 9 + 0.5, 2)).cast(pa.string())
@@ -103,18 +103,18 @@ def events(parameters: Parameters, count: int) -> pa.RecordBatch:
 
 
 def best(action: Callable[[], object], rounds: int = 9) -> float:
-    """Seconds of the quickest round."""
-    found = []
+    """Seconds of the fastest round."""
+    seconds = []
     for _ in range(rounds):
         begin = time.thread_time()
         action()
-        found.append(time.thread_time() - begin)
-    return min(found)
+        seconds.append(time.thread_time() - begin)
+    return min(seconds)
 
 
 @compiled
 def chase(following: np.ndarray[tuple[int, int], np.dtype[np.int64]], steps: int) -> int:
-    """Go from line to line."""
+    """Follow the pointers from one cache line to the next."""
     at = 0
     for _ in range(steps):
         at = following[at, 0]
@@ -122,7 +122,7 @@ def chase(following: np.ndarray[tuple[int, int], np.dtype[np.int64]], steps: int
 
 
 def latency() -> float:
-    """Seconds for a load from as much memory as a million subscriptions need, in no order."""
+    """Seconds of a load in random order from as much memory as a million subscriptions need."""
     lines, steps = 2**20, 100_000
     following = np.zeros((lines, 8), np.int64)
     order = np.random.default_rng(SEED).permutation(lines)
@@ -137,59 +137,65 @@ def resident() -> int:
 
 
 def measure(count: int, each: int, size: int) -> dict[str, float]:
-    """Register and match; ``size`` events."""
+    """Register ``count`` subscriptions and match ``size`` events."""
     before = resident()
-    parameters = Parameters(count, each)  # stays: what must be verified is made from it
+    parameters = Parameters(count, each)  # kept: leaves to verify are made from it
     begin = time.thread_time()
     index = parameters.register()
     registered = time.thread_time() - begin
     memory = resident() - before
     batch = events(parameters, size)
-    known = encoding_tables(index.predicates, set(index.compared), {}, {})
-    quads = encode(batch, known)
-    (group,) = index.segments
-    hits = group.arrays.search(quads)
-    assert len(hits.event) == size * each and not hits.is_open.any(), "each event has its matches"
+    tables = encoding_tables(index.predicates, set(index.compared), {}, {})
+    quads = encode(batch, tables)
+    (segment,) = index.segments
+    hits = segment.arrays.search(quads)
+    assert len(hits.event) == size * each and not hits.is_open.any(), "each event has the expected matches"
     numbers = {name: number for number, name in enumerate(index.predicates)}
-    whole, leaves = EncodedBatch(batch, batch.column("line"), quads), group.leaves
-    searching = best(lambda: group.arrays.search(quads))
+    encoded, leaves = EncodedBatch(batch, batch.column("line"), quads), segment.leaves
+    searching = best(lambda: segment.arrays.search(quads))
 
     def notify() -> None:
-        decided_notifications(solutions(whole, hits, leaves.projections, leaves.projection_ids, numbers), leaves.names)
+        decided_notifications(
+            solutions(encoded, hits, leaves.projections, leaves.projection_ids, numbers), leaves.names
+        )
 
-    telling = best(notify, 3)
+    notifying = best(notify, 3)
     return {
         "subscriptions": count,
         "matches per event": each,
-        "encode µs/event": best(lambda: encode(batch, known)) / size * 1e6,
+        "encode µs/event": best(lambda: encode(batch, tables)) / size * 1e6,
         "search µs/event": searching / size * 1e6,
-        "solutions µs/event": telling / size * 1e6,
+        "solutions µs/event": notifying / size * 1e6,
         "occurrences/s": size * each / searching,
-        "notifications/s": size * each / (searching + telling),
+        "notifications/s": size * each / (searching + notifying),
         "registered/s": count / registered,
         "bytes each": memory / count,
     }
 
 
 def show(rows: Sequence[Mapping[str, float]], load_of_memory: float) -> None:
-    """The table against the goals, and what each row is made of."""
+    """Print the figures with their goals, and the details of each row."""
     few, many, crowd = rows[0]["search µs/event"], rows[-2], rows[-1]
     count, took, growth = f"{many['subscriptions']:,.0f}", many["search µs/event"], many["search µs/event"] / few
-    tell(
+    print_figure(
         f"{count} subscriptions, one match per event", f"{took:.2f} µs/event", f"≤ {GOAL_SEARCH} µs", GOAL_SEARCH / took
     )
-    tell("    times less than Esper", f"{ESPER / took:.0f} ×")
+    print_figure("    ratio of Esper's time to it", f"{ESPER / took:.0f} ×")
     rate_ = crowd["notifications/s"]
-    tell(
+    print_figure(
         f"{count} subscriptions, {crowd['matches per event']:.0f} matches per event",
         rate(rate_, 1), f"≥ {GOAL_NOTIFICATIONS / 1e6:.0f} M/s", rate_ / GOAL_NOTIFICATIONS,
     )  # fmt: skip
     registered, each = many["registered/s"], many["bytes each"]
-    tell(f"bulk registration of {count} subscriptions", rate(registered, 1), "≥ 0.5 M/s", registered / GOAL_REGISTERED)
-    tell("    memory for each", f"{each:.0f} bytes", f"≤ {GOAL_BYTES} bytes", GOAL_BYTES / each)
-    tell(f"growth of search from 1,000 to {count} subscriptions", f"{growth:.2f} ×", "≤ 2 ×", GOAL_GROWTH / growth)
+    print_figure(
+        f"bulk registration of {count} subscriptions", rate(registered, 1), "≥ 0.5 M/s", registered / GOAL_REGISTERED
+    )
+    print_figure("    memory per subscription", f"{each:.0f} bytes", f"≤ {GOAL_BYTES} bytes", GOAL_BYTES / each)
+    print_figure(
+        f"growth of search from 1,000 to {count} subscriptions", f"{growth:.2f} ×", "≤ 2 ×", GOAL_GROWTH / growth
+    )
     loads = (took - few) / load_of_memory
-    print(f"    the difference is {loads:.1f} loads from memory ({load_of_memory * 1e3:.0f} ns each) an event")
+    print(f"    the difference is {loads:.1f} loads from memory ({load_of_memory * 1e3:.0f} ns each) per event")
     for row in rows:
         print("    " + ", ".join(f"{name} {value:,.2f}" for name, value in row.items()))
 
@@ -202,7 +208,10 @@ def main() -> None:
     measure(1_000, 1, 1_000)  # compile
     sizes = [size for size in (1_000, 10_000, 100_000, 1_000_000, 10_000_000) if size < options.largest]
     if not options.json:
-        print(load())
+        print(machine_load())
+        print_clock("search", "encoded events in memory", "the hits of all events", "processor time, best of 9 rounds")
+        print_clock("notifications", "encoded events in memory", "notification batches", "processor time, best rounds")
+        print_clock("registration", "the table of parameters", "the built index", "processor time, one round")
     rows = [measure(size, 1, 50_000) for size in [*sizes, options.largest]]
     rows.append(measure(options.largest, 100, 10_000))
     load_of_memory = latency() * 1e6
@@ -211,7 +220,7 @@ def main() -> None:
         print(json.dumps({"rows": rows, "growth": growth, "latency ns": load_of_memory * 1e3}))
         return
     show(rows, load_of_memory)
-    print(load())
+    print(machine_load())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Does memory stay flat over a stream that is a thousand windows long?
+"""The growth of memory over a stream that is a thousand windows long.
 
-Patterns of every family of operators, each bounded by 10 s, see a stream whose keys are ever new. After each window of
-10 s it samples the resident memory, the rows of all state tables, and the strings of the dictionary. The plot goes to
+Patterns of every family of operators, each bounded by 10 s, run over a stream with ever new keys. After each window of
+10 s the resident memory, the rows of state and the strings in the dictionary are counted. The plot is written to
 build/bench/memory.svg.
 """
 
@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run by path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
-from benchmarks.parts.figures import load, tell
-from benchmarks.parts.records import CLASSES, KEY, batches, events, few_names
+from benchmarks.measurement.figures import machine_load, print_figure
+from benchmarks.measurement.records import CLASSES, KEY, batches, events, repeated_names
 from benchmarks.streams import WITHIN, Intervals, keyed_intervals
 
 from motet.engine.runtime.processor import Processor
@@ -30,7 +30,7 @@ from motet.language.syntax import Context
 from motet.model.batches import event_records
 from motet.model.terms import RDF_TYPE
 
-FIRST_WINDOWS = 10  # not looked at: the state fills
+FIRST_WINDOWS = 10  # ignored: the state fills
 FLAT = 1.2
 PATTERNS = (
     *(f"a BEFORE b WITHIN 10 s CONTEXT {context.value}" for context in Context),
@@ -59,7 +59,7 @@ def document() -> str:
         name: f"EVENT {name} : {class_} {{ ?{name} {KEY} ?k }}" for name, class_ in zip("abc", CLASSES, strict=True)
     }
     return "\n".join(
-        f"SUBSCRIPTION s{number} {' '.join(one for name, one in declared.items() if name in _used(pattern))} "
+        f"SUBSCRIPTION s{number} {' '.join(text for name, text in declared.items() if name in _used(pattern))} "
         f"WHEN {pattern}"
         for number, pattern in enumerate(PATTERNS)
     )
@@ -70,27 +70,28 @@ def _used(pattern: str) -> set[str]:
 
 
 def log(windows: int, each: int) -> pa.RecordBatch:
-    """Some events a window; a key is used for a few windows and never again."""
+    """``each`` events per window; a key is used in a few windows and never again."""
     keys = 20
-    longer = keyed_intervals(windows * each * 5 // 4, keys, gap=keys * WITHIN / each)  # near the end keys run out
+    longer = keyed_intervals(windows * each * 5 // 4, keys, gap=keys * WITHIN / each)  # the last keys are incomplete
     made = Intervals(*(column[: windows * each] for column in longer))
     window = (made.end - made.end[0]) // WITHIN
     kind = np.where(np.arange(len(made.kind)) % 7 == 0, 2, made.kind)
     stream = Intervals(made.key + keys * (window // 3), kind, made.start, made.end)
     kinds = pa.array(CLASSES).take(pa.array(stream.kind))
-    return event_records(events(stream, {RDF_TYPE: kinds, KEY: few_names("<urn:k/", stream.key, ">")}), 0)
+    return event_records(events(stream, {RDF_TYPE: kinds, KEY: repeated_names("<urn:k/", stream.key, ">")}), 0)
 
 
 def samples(windows: int, each: int) -> list[Sample]:
     processor = Processor(lateness=0)
     processor.activate(parse(document()))
-    found = []
-    for part in batches(log(windows, each), each):
-        processor.advance(part)
+    taken = []
+    for batch in batches(log(windows, each), each):
+        processor.advance(batch)
         gc.collect(0)
         rows = processor.statistics()["rows"]
-        found.append(Sample(_resident(), rows, len(processor.dictionary.terms) + len(processor.dictionary.events)))
-    return found
+        strings = len(processor.dictionary.terms) + len(processor.dictionary.events)
+        taken.append(Sample(_resident(), rows, strings))
+    return taken
 
 
 def _resident() -> float:
@@ -98,56 +99,57 @@ def _resident() -> float:
 
 
 def plot(values: Sequence[float], width: int = 100) -> str:
-    """
+    """A bar chart of the values in one line of text.
+
     >>> plot([1, 2, 8], width=3)
     '▁▂█'
     """
     bars = "▁▂▃▄▅▆▇█"
-    most = [max(part) for part in np.array_split(np.asarray(values), min(width, len(values)))]
-    return "".join(bars[min(7, int(8 * value / max(most)))] for value in most)
+    maxima = [max(section) for section in np.array_split(np.asarray(values), min(width, len(values)))]
+    return "".join(bars[min(7, int(8 * value / max(maxima)))] for value in maxima)
 
 
 def svg(series: Mapping[str, Sequence[float]]) -> str:
-    """One curve above the other, each from zero to its largest value."""
+    """The curves below each other, each from zero to its maximum."""
     width, height, margin = 900, 160, 40
-    parts = []
-    for place, (name, values) in enumerate(series.items()):
-        top, most = place * (height + margin) + margin, max(values)
+    elements = []
+    for index, (name, values) in enumerate(series.items()):
+        top, maximum = index * (height + margin) + margin, max(values)
+        step = (width - 2 * margin) / max(1, len(values) - 1)
         points = " ".join(
-            f"{margin + x * (width - 2 * margin) / max(1, len(values) - 1):.1f},{top + height * (1 - value / most):.1f}"
-            for x, value in enumerate(values)
+            f"{margin + x * step:.1f},{top + height * (1 - value / maximum):.1f}" for x, value in enumerate(values)
         )
-        parts += [
-            f'<text x="{margin}" y="{top - 8}">{name}: at most {most:,.0f}</text>',
+        elements += [
+            f'<text x="{margin}" y="{top - 8}">{name}: at most {maximum:,.0f}</text>',
             f'<path d="M{margin} {top}V{top + height}H{width - margin}" fill="none" stroke="gray"/>',
             f'<polyline points="{points}" fill="none" stroke="steelblue"/>',
         ]
-    whole = len(series) * (height + margin) + margin
-    body = "\n".join(parts)
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {whole}" font-family="sans-serif">'
+    total_height = len(series) * (height + margin) + margin
+    body = "\n".join(elements)
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {total_height}" font-family="sans-serif">'
     return f"{opening}\n{body}\n</svg>\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--windows", type=int, default=1_000)
-    parser.add_argument("--each", type=int, default=200, help="events a window")
+    parser.add_argument("--each", type=int, default=200, help="events per window")
     options = parser.parse_args()
-    print(load())
-    found = samples(options.windows, options.each)
-    names = ("resident megabytes", "rows of state", "strings known")
-    series = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
-    print(f"{options.windows:,} windows, {options.each} events each, through {len(PATTERNS)} patterns")
+    print(machine_load())
+    taken = samples(options.windows, options.each)
+    names = ("resident megabytes", "rows of state", "strings in the dictionary")
+    series = dict(zip(names, map(list, zip(*taken, strict=True)), strict=True))
+    print(f"{options.windows:,} windows of {options.each} events, {len(PATTERNS)} patterns; sampled after each window")
     for name, values in series.items():
         later = np.array(values[FIRST_WINDOWS:])
         growth = later[len(later) // 2 :].max() / later[: len(later) // 2].max()
         print(plot(values))
         span = f"{later.min():,.0f} to {later.max():,.0f}, max/min {later.max() / later.min():.2f}"
-        tell(f"{name}: {span}", f"second half {growth:.2f} × first", f"flat, ≤ {FLAT} ×", FLAT / growth)
+        print_figure(f"{name}: {span}", f"second half {growth:.2f} × first", f"flat, ≤ {FLAT} ×", FLAT / growth)
     target = Path("build/bench/memory.svg")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(svg(series))
-    print(f"{target}; {load()}")
+    print(f"{target}; {machine_load()}")
 
 
 if __name__ == "__main__":

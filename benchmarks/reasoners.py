@@ -1,9 +1,9 @@
-"""Which reasoner derives what OWL 2 RL promises, and how fast?
+"""The inferences and the speed of OWL 2 RL reasoners.
 
-A probe of small ontologies: one for each construct that events can set off, with what must follow; a few whose
-consequences lie beyond that profile; and a few from which something must not follow. Then the time to close a generated
-hierarchy with its individuals, and the time to close one event. Motet's own closure runs against `owlrl`, `reasonable`
-and HermiT (through `owlready2`), as far as they are installed beside it:
+A probe of small ontologies: one for each construct that events can trigger, with the triples that must be inferred; a
+few with consequences beyond that profile; and a few with triples that must not be inferred. Then the time to close a
+generated hierarchy with its individuals, and the time to close one event. Motet's closure is compared with `owlrl`,
+`reasonable` and HermiT (through `owlready2`), if they are installed:
 
     python -m venv .cache/reasoners && .cache/reasoners/bin/pip install owlrl reasonable owlready2
     PYTHONPATH=$(echo .cache/reasoners/lib/python3*/site-packages) .venv/bin/python benchmarks/reasoners.py
@@ -38,7 +38,7 @@ PREFIXES = """
 """
 P = "a owl:Restriction ; owl:onProperty :p ;"
 ONE = '"1"^^xsd:nonNegativeInteger'
-#: construct → what is stated, what must follow
+#: construct → stated triples, triples that must be inferred
 PROBE = {
     "subclass": (":A rdfs:subClassOf :B . :B rdfs:subClassOf :C . :e a :A .", ":e a :B, :C ."),
     "subproperty": (":p rdfs:subPropertyOf :q . :e :p :a .", ":e :q :a ."),
@@ -102,7 +102,7 @@ PROBE = {
         ":e a :D .",
     ),
 }  # fmt: skip
-#: What follows in OWL 2 DL and is outside the rules of RL.
+#: Inferences of OWL 2 DL outside the rules of RL.
 BEYOND = {
     "domain of an unnamed value": (
         f":A rdfs:subClassOf [ {P} owl:someValuesFrom :B ] . :p rdfs:domain :C . :e a :A .",
@@ -129,7 +129,7 @@ BEYOND = {
         ":e a :D .",
     ),
 }
-#: construct → what is stated, what must not follow
+#: construct → stated triples, triples that must not be inferred
 UNFOUNDED = {
     "a key with another value": (
         ":A owl:hasKey ( :p :q ) . :a a :A ; :p :e ; :q :c . :b a :A ; :p :e ; :q :e . :a a :B .",
@@ -170,7 +170,7 @@ def reasonable_closure(triples: Iterable[Triple]) -> set[Triple]:
 
 
 def hermit_closure(triples: Iterable[Triple]) -> set[Triple]:
-    """HermiT tells the most specific classes and properties only; those above them are added here."""
+    """The closure by HermiT, which gives only the most specific classes and properties; the others are added here."""
     owlready2: Any = importlib.import_module("owlready2")
 
     world = owlready2.World()
@@ -179,24 +179,26 @@ def hermit_closure(triples: Iterable[Triple]) -> set[Triple]:
         path.write_text(_n_triples(triples))
         world.get_ontology(path.as_uri()).load()
         owlready2.sync_reasoner_hermit(world, infer_property_values=True, debug=0)
-    found: set[Triple] = set()
+    closure: set[Triple] = set()
     for individual in world.individuals():
         classes = {c for c in individual.INDIRECT_is_a if isinstance(c, owlready2.ThingClass)}
-        others = {other for other in individual.equivalent_to if hasattr(other, "iri")} | {individual}
-        for one in others:
-            found |= {_typed(one.iri, c.iri) for c in classes}
+        equals = {equal for equal in individual.equivalent_to if hasattr(equal, "iri")} | {individual}
+        for equal in equals:
+            closure |= {_typed(equal.iri, c.iri) for c in classes}
             for p in world.object_properties():
-                found |= {
-                    (f"<{one.iri}>", f"<{p.iri}>", f"<{value.iri}>") for q in p.descendants() for value in q[individual]
+                closure |= {
+                    (f"<{equal.iri}>", f"<{p.iri}>", f"<{value.iri}>")
+                    for q in p.descendants()
+                    for value in q[individual]
                 }
-    return found
+    return closure
 
 
 def _typed(individual: str, name: str) -> Triple:
     return f"<{individual}>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<{name}>"
 
 
-CONTESTANTS: dict[str, tuple[str, Close]] = {
+REASONERS: dict[str, tuple[str, Close]] = {
     "motet": ("motet", motet_closure),
     "owlrl": ("owlrl", owlrl_closure),
     "reasonable": ("reasonable", reasonable_closure),
@@ -208,8 +210,8 @@ def probe(close: Close, ontologies: Mapping[str, tuple[str, str]]) -> list[str]:
     """The constructs whose consequences are missing."""
     missing = []
     for name, (stated, expected) in ontologies.items():
-        found = close(parse_ontology((PREFIXES + stated).encode()).triples)
-        if not found.issuperset(parse_ontology((PREFIXES.partition(":A a")[0] + expected).encode()).triples):
+        closure = close(parse_ontology((PREFIXES + stated).encode()).triples)
+        if not closure.issuperset(parse_ontology((PREFIXES.partition(":A a")[0] + expected).encode()).triples):
             missing.append(name)
     return missing
 
@@ -218,22 +220,22 @@ def hierarchy(classes: int) -> list[Triple]:
     """A DAG of classes with one individual for every ten."""
     rng = random.Random(SEED)
     owl, rdfs = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-schema#"
-    found = [_typed(f"urn:x:c{number}", f"{owl}Class") for number in range(classes)]
+    triples = [_typed(f"urn:x:c{number}", f"{owl}Class") for number in range(classes)]
     for number in range(1, classes):
         for parent in {number // 4, rng.randrange(number)} if rng.random() < 0.05 else {number // 4}:
-            found.append((f"<urn:x:c{number}>", f"<{rdfs}subClassOf>", f"<urn:x:c{parent}>"))
+            triples.append((f"<urn:x:c{number}>", f"<{rdfs}subClassOf>", f"<urn:x:c{parent}>"))
     for number in range(classes // 10):
-        found.append(_typed(f"urn:x:i{number}", f"urn:x:c{rng.randrange(classes)}"))
-        found.append(_typed(f"urn:x:i{number}", f"{owl}NamedIndividual"))
-    return found
+        triples.append(_typed(f"urn:x:i{number}", f"urn:x:c{rng.randrange(classes)}"))
+        triples.append(_typed(f"urn:x:i{number}", f"{owl}NamedIndividual"))
+    return triples
 
 
 def event_seconds() -> float:
-    """What closing one event costs when the ontology has been closed before, as in matching."""
+    """Seconds to close one event after the ontology was closed, as in matching."""
     ontology, event = (PREFIXES + PROBE["a defined topic class"][0]).rsplit(":e a :B", 1)
     reasoner = Reasoner(parse_ontology(ontology.encode()).triples)
-    own = parse_ontology((PREFIXES.partition(":A a")[0] + ":e a :B" + event).encode()).triples
-    return _seconds(lambda: [reasoner.close(own) for _ in range(1000)]) / 1000
+    event_triples = parse_ontology((PREFIXES.partition(":A a")[0] + ":e a :B" + event).encode()).triples
+    return _seconds(lambda: [reasoner.close(event_triples) for _ in range(1000)]) / 1000
 
 
 def _rdflib_graph(triples: Iterable[Triple]) -> Any:
@@ -244,9 +246,9 @@ def _n_triples(triples: Iterable[Triple]) -> str:
     return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
 
 
-def _seconds(act: Callable[[], object]) -> float:
+def _seconds(run: Callable[[], object]) -> float:
     started = time.perf_counter()
-    act()
+    run()
     return time.perf_counter() - started
 
 
@@ -263,8 +265,8 @@ class Result:
 
 def measure(name: str, close: Close, generated: list[Triple]) -> Result:
     missing, beyond = probe(close, PROBE), len(BEYOND) - len(probe(close, BEYOND))
-    held = probe(close, UNFOUNDED)
-    unfounded = [name for name in UNFOUNDED if name not in held]
+    not_inferred = probe(close, UNFOUNDED)
+    unfounded = [name for name in UNFOUNDED if name not in not_inferred]
     seconds = _seconds(lambda: close(generated))
     small = parse_ontology((PREFIXES + PROBE["a defined topic class"][0]).encode()).triples
     event = event_seconds() if close is motet_closure else _seconds(lambda: close(small))
@@ -277,20 +279,22 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     generated = hierarchy(options.classes)
-    installed = {name: close for name, (module, close) in CONTESTANTS.items() if importlib.util.find_spec(module)}
+    installed = {name: close for name, (module, close) in REASONERS.items() if importlib.util.find_spec(module)}
     results = [measure(name, close, generated) for name, close in installed.items()]
     if options.json:
         rows = [asdict(result) for result in results]
         sizes = {"probe": len(PROBE), "beyond": len(BEYOND), "classes": options.classes}
         print(json.dumps(sizes | {"reasoners": rows}, indent=2))
         return
+    print("clock of classes: from triples in memory to the closure, conversion for the peer included; wall time")
+    print("clock of one event: motet starts with a closed ontology, the others close ontology and event; wall time")
     print(f"{'reasoner':<12}{f'RL of {len(PROBE)}':>9}{f'DL of {len(BEYOND)}':>9}{'wrong':>7}", end="")
     print(f"{f'{options.classes:,} classes':>16}{'one event':>14}")
     for r in results:
         print(f"{r.reasoner:<12}{r.derived:>9}{r.beyond:>9}{len(r.unfounded):>7}", end="")
         print(f"{r.hierarchy_seconds:>14.3f} s{r.event_seconds * 1000:>11.3f} ms")
     for r in results:
-        for title, names in (("does not derive", r.missing), ("derives wrongly", r.unfounded)):
+        for title, names in (("does not infer", r.missing), ("infers wrongly", r.unfounded)):
             if names:
                 print(f"{r.reasoner} {title}: {', '.join(names)}")
 

@@ -1,11 +1,11 @@
-"""Which streams do the detection benchmarks run over, and which pairs must everybody find in them?
+"""Streams of the detection benchmarks, and the pairs that every engine must find in them.
 
-The generators give NumPy columns, the same for every party of a benchmark; the counters are slow and obvious, and every
-party must agree with them. Not for data that looks like the world's: `motet demo` makes that.
+The generators give NumPy columns, the same for every engine of a benchmark; the counters are slow and simple, and
+every engine must agree with them. For realistic data see `motet demo`.
 
-Times are microseconds, but whole milliseconds, because Flink orders rows by milliseconds; and no two points
-of one key share a time, because engines break such ties each in its own way. Pairs exactly as far apart as the bound do
-occur, a dozen in a million events: an engine that takes ``<`` for ``<=`` is found out.
+Times are microseconds, but whole milliseconds, because Flink orders rows by milliseconds; and no two points of one key
+have the same time, because engines break such ties differently. Pairs exactly as far apart as the bound occur, a dozen
+in a million events, so that an engine with ``<`` instead of ``<=`` is detected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pyarrow.csv
 MILLISECOND, SECOND = 1_000, 1_000_000
 WITHIN = 10 * SECOND
 FIRST = 1_767_225_600 * SECOND  # 2026-01-01
-KINDS = "ABX"  # X takes part in no pattern
+KINDS = "ABX"  # X is in no pattern
 A, B = 0, 1
 
 Column = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ class Points(NamedTuple):
     """Point events in the order of their time."""
 
     key: Column
-    kind: Column  # a place in KINDS
+    kind: Column  # an index of KINDS
     time: Column
 
 
@@ -56,7 +56,7 @@ class Pairs(NamedTuple):
 
 
 def keyed_points(events: int = 1_000_000, keys: int = 1_000, seed: int = 5, gap: float = 2.9 * SECOND) -> Points:
-    """A third each of A, B and X; with the usual gap between two events of a key two A in three meet a B within 10 s.
+    """A third each of A, B and X; with the default gap two A in three have a B of their key within 10 s.
 
     >>> points = keyed_points(9, keys=2)
     >>> [KINDS[kind] for kind in points.kind], bool((points.time[1:] >= points.time[:-1]).all())
@@ -92,29 +92,29 @@ def next_pairs(points: Points, within: int = WITHIN) -> Pairs:
     >>> next_pairs(Points(*map(np.array, columns)), within=7)
     Pairs(left=array([1]), right=array([3]))
     """
-    found: list[tuple[int, int]] = []
-    waiting: dict[int, list[tuple[int, int]]] = {}
+    matched: list[tuple[int, int]] = []
+    open_: dict[int, list[tuple[int, int]]] = {}
     for row, (key, kind, now) in enumerate(zip(*(column.tolist() for column in points), strict=True)):
         if kind == A:
-            waiting.setdefault(key, []).append((row, now))
+            open_.setdefault(key, []).append((row, now))
         elif kind == B:
-            found += [(left, row) for left, then in waiting.pop(key, []) if now - then <= within]
-    return _sorted(found)
+            matched += [(left, row) for left, then in open_.pop(key, []) if now - then <= within]
+    return _sorted(matched)
 
 
 def related_pairs(intervals: Intervals, relation: Relation, within: int = WITHIN) -> Pairs:
-    """`a RELATION b WITHIN d CONTEXT unrestricted`: of all A and B of one key those related, both inside d."""
-    found: list[tuple[int, int]] = []
+    """`a RELATION b WITHIN d CONTEXT unrestricted`: all related A and B of one key with a hull of at most d."""
+    related: list[tuple[int, int]] = []
     by_key = np.argsort(intervals.key, kind="stable")
-    borders = np.flatnonzero(np.diff(intervals.key[by_key])) + 1
-    for rows in np.split(by_key, borders):
+    bounds = np.flatnonzero(np.diff(intervals.key[by_key])) + 1
+    for rows in np.split(by_key, bounds):
         a, b = (rows[intervals.kind[rows] == kind] for kind in (A, B))
         a_start, a_end = intervals.start[a][:, None], intervals.end[a][:, None]
         b_start, b_end = intervals.start[b][None, :], intervals.end[b][None, :]
         hull = np.maximum(a_end, b_end) - np.minimum(a_start, b_start)
         left, right = np.nonzero(relation(a_start, a_end, b_start, b_end) & (hull <= within))
-        found += zip(a[left].tolist(), b[right].tolist(), strict=True)
-    return _sorted(found)
+        related += zip(a[left].tolist(), b[right].tolist(), strict=True)
+    return _sorted(related)
 
 
 def overlaps(a_start: Column, a_end: Column, b_start: Column, b_end: Column) -> npt.NDArray[np.bool_]:
@@ -126,15 +126,15 @@ def during(a_start: Column, a_end: Column, b_start: Column, b_end: Column) -> np
 
 
 def write(stream: Points | Intervals, path: Path) -> None:
-    """As CSV without a header: row, key, kind as a letter, then the times."""
+    """Write a stream as CSV without a header: row, key, kind as a letter, then the times."""
     letters = np.array(list(KINDS))[stream.kind]
     columns = [np.arange(len(letters)), stream.key, letters, *stream[2:]]
-    table = pa.table({str(place): column for place, column in enumerate(columns)})
+    table = pa.table({str(index): column for index, column in enumerate(columns)})
     pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(include_header=False, quoting_style="none"))
 
 
 def read_pairs(path: Path) -> Pairs:
-    """The pairs a party wrote, as lines ``left,right`` in any order, in one file or in a directory of them."""
+    """The pairs that an engine wrote, as lines ``left,right`` in any order, in one file or in a directory of them."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     return _sorted([(int(left), int(right)) for file in files for left, right in _fields(file)])
 
@@ -143,17 +143,17 @@ def _fields(file: Path) -> list[list[str]]:
     return [line.split(",") for line in file.read_text().splitlines()]
 
 
-def _sorted(found: list[tuple[int, int]]) -> Pairs:
-    left, right = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
+def _sorted(rows: list[tuple[int, int]]) -> Pairs:
+    left, right = np.array(sorted(rows), dtype=np.int64).reshape(-1, 2).T
     return Pairs(left, right)
 
 
 def _arrivals(random: np.random.Generator, events: int, keys: int, gap: float) -> tuple[Column, Column]:
-    """Keys in sorted order, each with strictly increasing times of its own."""
+    """Sorted keys, each with strictly increasing times."""
     _, starts, group = np.unique(key := np.sort(random.integers(keys, size=events)), True, True)
     gaps = _positive(random, np.full(events, gap))
-    passed = np.cumsum(gaps)
-    return key, FIRST + passed - (passed - gaps)[starts][group]
+    elapsed = np.cumsum(gaps)
+    return key, FIRST + elapsed - (elapsed - gaps)[starts][group]
 
 
 def _positive(random: np.random.Generator, mean: npt.NDArray[np.float64]) -> Column:
@@ -168,16 +168,16 @@ def main() -> None:
     options = parser.parse_args()
     points = keyed_points(options.events, options.keys)
     intervals = keyed_intervals(options.events, options.keys)
-    questions: dict[str, Callable[[], Pairs]] = {
+    counters: dict[str, Callable[[], Pairs]] = {
         "a BEFORE b WITHIN 10 s, continuous": lambda: next_pairs(points),
         "the same, less than 10 s": lambda: next_pairs(points, WITHIN - 1),
         "a OVERLAPS b WITHIN 10 s": lambda: related_pairs(intervals, overlaps),
         "a DURING b WITHIN 10 s": lambda: related_pairs(intervals, during),
     }
-    for question, count in questions.items():
+    for pattern, count in counters.items():
         start = time.perf_counter()
-        found = len(count().left)
-        print(f"{question:<38}{found:>10,} pairs, counted in {time.perf_counter() - start:.1f} s")
+        pairs = len(count().left)
+        print(f"{pattern:<38}{pairs:>10,} pairs, counted in {time.perf_counter() - start:.1f} s")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""How fast does Flink's MATCH_RECOGNIZE find `a BEFORE b WITHIN 10 s` by key, and does it find the same pairs?
+"""The speed of Flink's MATCH_RECOGNIZE for `a BEFORE b WITHIN 10 s` by key, and a check of its pairs.
 
-PyFlink pins old releases of NumPy, pandas and PyArrow, so it lives in an environment of its own, made on demand::
+PyFlink pins old releases of NumPy, pandas and PyArrow, so it has an environment of its own, made on demand::
 
     python3.11 -m venv .cache/flink-venv                              # Python 3.9 to 3.12
     .cache/flink-venv/bin/python -m pip install apache-flink==2.3.0   # a minute, 850 MB; nothing needs a compiler
 
-Its interpreter runs `flink_job.py`, on the Java that Spark would use. `Unavailable` says why there is no figure.
+Its interpreter runs `flink_job.py`, on the Java that Spark uses. `Unavailable` gives the reason if there is no figure.
 
     python -m benchmarks.peers.flink points.csv --pairs build/flink-pairs
 """
@@ -28,15 +28,15 @@ JOB = Path(__file__).with_name("flink_job.py")
 
 
 def measure(points: Path, pairs: Path, parallelism: int = 1, repetitions: int = 3) -> Measured:
-    """Run Flink over a CSV file of points; it leaves the pairs as CSV files in the new directory ``pairs``."""
+    """Run Flink over a CSV file of points; it writes the pairs as CSV files to the new directory ``pairs``."""
     options = ["--parallelism", str(parallelism), "--repetitions", str(repetitions)]
     environment = {**os.environ, "JAVA_HOME": str(java().home)}
-    said = run(interpreter(), JOB, points, "--pairs", pairs, *options, environment=environment)
-    return Measured(**json.loads(said.splitlines()[-1]))
+    output = run(interpreter(), JOB, points, "--pairs", pairs, *options, environment=environment)
+    return Measured(**json.loads(output.splitlines()[-1]))
 
 
 def interpreter() -> Path:
-    """The Python of the environment that has PyFlink, which is made if there is none yet."""
+    """The Python of the environment with PyFlink, which is created at the first use."""
     python = ENVIRONMENT / "bin" / "python"
     ready = ENVIRONMENT / f".apache-flink-{VERSION}"
     if not ready.exists():
@@ -50,8 +50,8 @@ def _supported_python() -> str:
     if PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         return sys.executable
     for minor in range(PYTHONS[1][1], PYTHONS[0][1] - 1, -1):
-        if found := shutil.which(f"python3.{minor}"):
-            return found
+        if python := shutil.which(f"python3.{minor}"):
+            return python
     raise Unavailable("PyFlink needs a Python between 3.9 and 3.12, and none was found")
 
 

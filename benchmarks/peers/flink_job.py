@@ -1,12 +1,12 @@
-"""Flink's side of the comparison, run by the interpreter that has PyFlink; it prints one line of JSON. See `flink.py`.
+"""The Flink job of the comparison, run by an interpreter with PyFlink; it prints one line of JSON. See `flink.py`.
 
-Flink's WITHIN is ``<``, ours ``<=``; times are whole milliseconds, so its bound is one millisecond more. Rows that take
-no part are filtered out before the pattern, which is quicker than to let the pattern step over them.
+Flink's WITHIN is ``<``, ours ``<=``; times are whole milliseconds, so its bound is one millisecond more. Rows of other
+kinds are filtered out before the pattern, which is faster than skipping them in the pattern.
 
-A first run over all points warms the JVM up and writes the pairs, to be compared; the runs after it throw them away.
-What a run over almost no points takes is the start of a job, not its work, and is subtracted. Reading the CSV file is
-part of the figure, since Flink reads while it matches, in another thread; what reading alone takes is told apart, and
-so is the processor time of the whole JVM, which says more than the clock when others share the machine.
+The first run over all points warms up the JVM and writes the pairs for the comparison; later runs discard them. The
+time of a run over almost no points is the start of a job and is subtracted. Reading the CSV file is included, because
+Flink reads while it matches, in another thread; the time of reading alone is given separately, and so is the processor
+time of the whole JVM, which is more reliable than wall time on a shared machine.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def measure(points: Path, pairs: Path, parallelism: int, repetitions: int) -> di
         "matches": sum(_lines(file) for file in pairs.rglob("*") if file.is_file()),
         "seconds": round(seconds, 3),
         "rows_per_second": round(count / seconds),
-        "apart": {
+        "details": {
             "processor": round(whole.processor - starting.processor, 3),
             "starting a job": round(starting.clock, 3),
             "reading alone": round(reading.clock - starting.clock, 3),

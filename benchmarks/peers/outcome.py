@@ -1,4 +1,4 @@
-"""What came of running another engine over a benchmark's stream: a figure, or the reason why there is none."""
+"""The result of running another engine over the stream of a benchmark: a figure, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ CACHE = Path(__file__).parents[2] / ".cache"
 TIMEOUT = 900.0  # seconds; an install or a run takes about one minute
 
 
-class Unavailable(Exception):  # noqa: N818  (no error of the benchmark's: it says so and goes on)
-    """Why this peer cannot be measured here."""
+class Unavailable(Exception):  # noqa: N818  (the benchmark reports it and continues)
+    """The reason why a peer cannot be measured here."""
 
 
 class Measured(NamedTuple):
     events: int
     matches: int
-    seconds: float  # the best run on a warm JVM, without its start
+    seconds: float  # wall time of the best run on a warm JVM, without its start
     rows_per_second: int
-    apart: dict[str, float]  # seconds that are not in the figure, or part of it
+    details: dict[str, float]  # further times: processor time, start, first run
 
 
 def java() -> Java:
-    """The Java that Spark would run on."""
+    """The Java that Spark uses."""
     try:
         return find_java()
     except JavaError as error:
-        raise Unavailable(f"there is no Java: {error}") from error
+        raise Unavailable(f"no Java was found: {error}") from error
 
 
 def run(*command: str | Path, environment: Mapping[str, str] = os.environ) -> str:
-    """What a command printed."""
+    """The output of a command."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT, check=True, env=environment

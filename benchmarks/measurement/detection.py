@@ -1,6 +1,6 @@
-"""Detection alone: the detector, driven from occurrences of leaves that were made beforehand.
+"""Detection alone: the detector, driven with occurrences of leaves that were made beforehand.
 
-The pattern has two leaves, of the A and of the B, each of which binds its event and its key.
+The pattern has two leaves, for the A and the B, each of which binds its event and its key.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.parts.records import NS, names
+from benchmarks.measurement.records import NS, names
 from benchmarks.streams import A, B, Column, Intervals, Pairs, Points
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, VALUES
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 class Detection:
-    """A subscription over a stream, in batches of some size; each run begins anew."""
+    """A subscription over a stream, in batches of one size; each run starts with empty state."""
 
     def __init__(self, subscription: Subscription, stream: Points | Intervals, size: int) -> None:
         builder = PlanBuilder()
@@ -41,50 +41,50 @@ class Detection:
         leaves = [node for node in self._nodes if node.kind is Kind.LEAF]
         self._batches = list(_batches(leaves, stream, size))
 
-    def prepare(self, found: list[Occurrences] | None = None) -> Callable[[], int]:
-        """A run, which returns how many pairs there are; they are added to ``found``."""
+    def prepare(self, tables: list[Occurrences] | None = None) -> Callable[[], int]:
+        """A run that returns the number of pairs, and appends their tables to ``tables``."""
         names = Dictionary()
         names.events.add(np.arange(len(self._ids)), self._ids, None)
         names.terms.ids(self._terms)
         detector = Detector(names)
         detector.update(self._nodes, (), {node.id: node for node in self._nodes})
-        return lambda: self._run(detector, found)
+        return lambda: self._run(detector, tables)
 
-    def _run(self, detector: Detector, found: list[Occurrences] | None) -> int:
+    def _run(self, detector: Detector, tables: list[Occurrences] | None) -> int:
         count = 0
 
-        def at(id_: int, table: Occurrences) -> dict[int, Occurrences]:
+        def on_node(id_: int, table: Occurrences) -> dict[int, Occurrences]:
             nonlocal count
             if id_ == self._root:
                 count += len(table)
-                if found is not None:
-                    found.append(table)
+                if tables is not None:
+                    tables.append(table)
             return {}
 
         for batch in self._batches:
-            detector.advance(*batch, at)
+            detector.advance(*batch, on_node)
         return count
 
     def pairs(self) -> Pairs:
-        found: list[Occurrences] = []
-        self.prepare(found)()
-        left, right = np.concatenate([np.empty(0, np.int64), *(table.events for table in found)]).reshape(-1, 2).T
+        tables: list[Occurrences] = []
+        self.prepare(tables)()
+        left, right = np.concatenate([np.empty(0, np.int64), *(table.events for table in tables)]).reshape(-1, 2).T
         order = np.lexsort([right, left])
         return Pairs(left[order], right[order])
 
 
 def _batches(leaves: list[PlanNode], stream: Points | Intervals, size: int) -> list[Batch]:
-    """Cut by rows; the last one is the promise that nothing comes any more."""
-    found, frontier, count = [], NO_FRONTIER, len(stream.key)
+    """Batches by rows; the last one moves the frontier to the end of time."""
+    batches, frontier, count = [], NO_FRONTIER, len(stream.key)
     for first in range(0, count, size):
         rows = np.arange(first, min(count, first + size))
-        along = Frontier.from_records(rows, stream[-1][rows], frontier)
+        batch_frontier = Frontier.from_records(rows, stream[-1][rows], frontier)
         sides = {
             leaf.id: _leaf(stream, rows[stream.kind[rows] == kind]) for leaf, kind in zip(leaves, (A, B), strict=True)
         }
-        found.append(Batch(sides, along))
-        frontier = along.current
-    return [*found, Batch({}, Frontier.from_records(np.array([count]), np.array([END_FRONTIER]), frontier))]
+        batches.append(Batch(sides, batch_frontier))
+        frontier = batch_frontier.current
+    return [*batches, Batch({}, Frontier.from_records(np.array([count]), np.array([END_FRONTIER]), frontier))]
 
 
 def _leaf(stream: Points | Intervals, rows: Column) -> Occurrences:

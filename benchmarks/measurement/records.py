@@ -1,6 +1,6 @@
-"""The streams of the detection benchmarks as events of a log: decoded batches for the processor, and what it finds.
+"""The streams of the detection benchmarks as records of a log, and the pairs in notifications.
 
-Event ``i`` has the IRI that ends in ``i``, with leading zeros, a class for its kind and its key as a property.
+Event ``i`` has an IRI that ends in ``i``, with leading zeros, a class for its kind, and its key as a property.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KEY = f"<{NS}key>"
 def records(stream: Points | Intervals) -> pa.RecordBatch:
     """Event records with the rows of the stream as offsets."""
     kinds = pa.array(CLASSES).take(pa.array(stream.kind))
-    return event_records(events(stream, {RDF_TYPE: kinds, KEY: few_names(f"<{NS}k/", stream.key, ">")}), 0)
+    return event_records(events(stream, {RDF_TYPE: kinds, KEY: repeated_names(f"<{NS}k/", stream.key, ">")}), 0)
 
 
 def events(stream: Points | Intervals, objects: dict[str, pa.Array]) -> pa.RecordBatch:
-    """EVENTS of the stream's times, each with the same predicates."""
+    """EVENTS with the times of the stream, each with the same predicates."""
     count, width = len(stream.key), len(objects)
     ids = names("e/", np.arange(count), "", DIGITS)
     order = pa.array(np.arange(width * count).reshape(width, count).T.ravel())
@@ -51,38 +51,38 @@ def names(stem: str, numbers: Column, tail: str, digits: int = 1) -> pa.Array:
     return pc.binary_join_element_wise(NS + stem, padded, tail, "")
 
 
-def few_names(stem: str, numbers: Column, tail: str) -> pa.Array:
-    """The same for few numbers that come often."""
-    few, places = np.unique(numbers, return_inverse=True)
-    return pa.array([f"{stem}{number}{tail}" for number in few.tolist()], pa.string()).take(pa.array(places))
+def repeated_names(stem: str, numbers: Column, tail: str) -> pa.Array:
+    """Names of numbers among which there are few distinct ones."""
+    distinct, indexes = np.unique(numbers, return_inverse=True)
+    return pa.array([f"{stem}{number}{tail}" for number in distinct.tolist()], pa.string()).take(pa.array(indexes))
 
 
 def batches(whole: pa.RecordBatch, size: int) -> list[pa.RecordBatch]:
-    """Cut as they would come from a log: each with buffers of its own."""
-    return [_own(whole.slice(first, size)) for first in range(0, len(whole), size)]
+    """Split into batches with separate buffers, as a log returns them."""
+    return [_copy(whole.slice(first, size)) for first in range(0, len(whole), size)]
 
 
-def _own(part: pa.RecordBatch) -> pa.RecordBatch:
-    return part.take(pa.array(np.arange(len(part))))
+def _copy(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.take(pa.array(np.arange(len(batch))))
 
 
-def begun(subscriptions: Iterable[Subscription]) -> Processor:
-    """A processor that has everything ready, before a log whose first offset is 0."""
+def ready_processor(subscriptions: Iterable[Subscription]) -> Processor:
+    """A processor with active subscriptions and built indexes, before a log whose first offset is 0."""
     processor = Processor(lateness=0)
     processor.activate(subscriptions)
     processor.advance(tick_record(0, -1))
     return processor
 
 
-def pairs(found: Sequence[pa.RecordBatch]) -> Pairs:
-    """The events of notifications that have two each; an A comes before its B, as do their ids."""
-    events = list(_numbers(found))
+def pairs(notifications: Sequence[pa.RecordBatch]) -> Pairs:
+    """The event pairs of notifications with two events each; the ids of A and B are in the order of their times."""
+    events = list(_event_numbers(notifications))
     left, right = np.concatenate([np.empty(0, np.int64), *events]).reshape(-1, 2).T
     order = np.lexsort([right, left])
     return Pairs(left[order], right[order])
 
 
-def _numbers(found: Sequence[pa.RecordBatch]) -> Iterator[Column]:
-    for batch in found:
+def _event_numbers(notifications: Sequence[pa.RecordBatch]) -> Iterator[Column]:
+    for batch in notifications:
         ids = batch.column("events").flatten()
         yield np.asarray(pc.utf8_slice_codeunits(ids, -DIGITS).cast(pa.int64()))
