@@ -101,7 +101,7 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
         cloud = Cloud(Lake.open(directory, durable=durable), threaded=threaded)
     elif engine == "spark":
         require_extra("spark", "engine='spark'", alternative="use engine='embedded'")
-        from motet.spark.stream.cloud import open_on_spark
+        from motet.spark.stream.job import open_on_spark
 
         cloud = open_on_spark(directory, durable=durable)
     else:

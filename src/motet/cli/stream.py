@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from motet.spark.session import resolve_master
     from motet.spark.stream.checkpoint import default_checkpoint, open_checkpoint
     from motet.spark.stream.job import MAX_RECORDS, PipelineJob, pipeline_session
-    from motet.spark.stream.metrics import Metrics, serve_metrics
+    from motet.spark.stream.progress import Metrics, serve_metrics
 
     if args.max_records is not None and args.max_records < 1:
         raise UsageError(f"--max-records must be at least 1, not {args.max_records}", advice="Omit it for the default.")

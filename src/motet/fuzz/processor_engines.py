@@ -175,7 +175,7 @@ class BucketsEngine:
         from motet.engine.runtime.routing import BucketLayout, derivation_linked
         from motet.engine.state.snapshot import StateSnapshot
         from motet.model.timeline import FrontierTimeline
-        from motet.spark.stream.backfill import BucketBackfill
+        from motet.spark.stream.lake_view import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         records, case_offsets = log_records(case)

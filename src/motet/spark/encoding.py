@@ -5,11 +5,15 @@ Spark moves bytes and strings as they are; it would convert every cell of a batc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.model.batches import EVENTS, TRIPLE
+
+Batches = Iterator[pa.RecordBatch]  # what tasks map over
 
 _BREAK = "\n"  # no term contains one: N-Triples writes it as \n
 

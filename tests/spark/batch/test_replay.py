@@ -50,7 +50,7 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
     """Cut into tasks and groups, with background changes in between, a replay means what it means in one piece."""
     kinds, changed = Counter[RouteKind](), 0
     for number in range(16):
-        asked = nth_replay(28, number)
+        asked = nth_replay(1, number)
         write_lake(asked.log, tmp_path / str(number))
         replay = load_replay(str(tmp_path / str(number)), asked.subscriptions, since=asked.since, until=asked.until)
         [part] = replay.groups

@@ -12,8 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from motet.lake import Lake
 from motet.model.errors import UsageError
-from motet.spark.stream.metrics import Metrics, serve_metrics
-from motet.spark.stream.progress import BatchProgress, LakeStatus, lake_status, parse_progress
+from motet.spark.stream.progress import BatchProgress, LakeStatus, Metrics, lake_status, parse_progress, serve_metrics
 
 PROGRESS = {
     "batchId": 3,

@@ -7,7 +7,7 @@ tasks would be duplicated when a task is retried; rows are counted once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from motet.codec.events import Decoded
 from motet.codec.options import Limits
 from motet.codec.splits import FileSplit, decode_split, split_file
 from motet.model.batches import EVENTS
+from motet.spark.encoding import Batches
 from motet.spark.session import parallelism
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ ORIGIN = [
     pa.field("rejected", pa.string()),  # the dead letter of a rejection, which has no triples
 ]
 EVENT_ROWS = pa.schema([field.with_nullable(True) if field.name == "id" else field for field in EVENTS] + ORIGIN)
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)

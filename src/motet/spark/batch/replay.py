@@ -19,11 +19,11 @@ import pyarrow as pa
 from motet.jobs.replay import Replay, ReplayGroup, ReplayView
 from motet.lake import Snapshot
 from motet.model.batches import RECORDS
-from motet.spark.batch.events import Batches
 from motet.spark.batch.job_plan import plan_job
 from motet.spark.batch.routing import EventRouter
-from motet.spark.batch.run import cached, compute_notifications, plain_errors, write_lines
+from motet.spark.batch.run import cached, compute_notifications, engine_errors, write_lines
 from motet.spark.batch.tasks import MATCH_COLUMNS, match_columns
+from motet.spark.encoding import Batches
 from motet.spark.session import parallelism, session
 
 if TYPE_CHECKING:
@@ -37,37 +37,37 @@ ACCEPTED = pa.schema([*(RECORDS.field(name) for name in ("id", "offset", "fronti
 def replay_spark(replay: Replay, sink: BinaryIO, *, scratch: str | Path | None = None) -> int:
     """Write the notifications as sorted lines and return their count. ``scratch`` is as for `run_batch`."""
     spark = session()
-    with plain_errors("the replay"), ExitStack() as stack:
-        notifications = [_replay_part(spark, replay.snapshot, part, stack) for part in replay.groups]
+    with engine_errors("the replay"), ExitStack() as stack:
+        notifications = [_replay_group(spark, replay.snapshot, group, stack) for group in replay.groups]
         return write_lines(reduce(lambda left, right: left.union(right), notifications), sink, scratch)
 
 
-def _replay_part(spark: SparkSession, snapshot: Snapshot, part: ReplayGroup, stack: ExitStack) -> DataFrame:
+def _replay_group(spark: SparkSession, snapshot: Snapshot, group: ReplayGroup, stack: ExitStack) -> DataFrame:
     """The notifications of subscriptions with one SINCE, in rows of NOTIFICATION_LINES."""
     from pyspark.cloudpickle import dumps
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from motet.spark.tables import read_lake
 
-    history = part.view
-    plan = plan_job(part.subscriptions, history.background, None)
-    match = MatchVisible(dumps((EventRouter(plan), history)))  # type: ignore[no-untyped-call]  # vendored, without types
+    view = group.view
+    plan = plan_job(group.subscriptions, view.background, None)
+    match = MatchVisible(dumps((EventRouter(plan), view)))  # type: ignore[no-untyped-call]  # vendored, without types
     tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
     accepted = stack.enter_context(cached(records.mapInArrow(match, from_arrow_schema(ACCEPTED))))
-    return stack.enter_context(compute_notifications(spark, accepted, plan, history.controls))
+    return stack.enter_context(compute_notifications(spark, accepted, plan, view.controls))
 
 
 @dataclass(frozen=True)
 class MatchVisible:
     """Rows of RECORDS to rows of ACCEPTED, for the events that are visible to a replay."""
 
-    pickled: bytes  # the router with the first background, and the history
+    pickled: bytes  # the router with the first background, and the replay view
 
     def __call__(self, batches: Batches) -> Batches:
-        _, history = _load(self.pickled)
+        _, view = _load(self.pickled)
         for records in batches:
-            for background, events in history.split_by_background(history.visible(records)):
+            for background, events in view.split_by_background(view.visible(records)):
                 matched = match_columns(events, _router(self.pickled, background))
                 columns = [*map(events.column, ("id", "offset", "frontier")), *matched]
                 yield pa.RecordBatch.from_arrays(columns, schema=ACCEPTED)
@@ -76,13 +76,13 @@ class MatchVisible:
 @lru_cache(maxsize=8)
 def _router(pickled: bytes, background: int) -> EventRouter:
     """The router with the background of an index; cached, because a worker process runs many tasks."""
-    router, history = _load(pickled)
-    return EventRouter(replace(router.plan, background=history.backgrounds[background])) if background else router
+    router, view = _load(pickled)
+    return EventRouter(replace(router.plan, background=view.backgrounds[background])) if background else router
 
 
 @lru_cache(maxsize=2)
 def _load(pickled: bytes) -> tuple[EventRouter, ReplayView]:
     from pyspark.cloudpickle import loads
 
-    router, history = loads(pickled)
-    return router, history
+    router, view = loads(pickled)
+    return router, view

@@ -63,7 +63,7 @@ def run_batch(
     """
     from pyspark.sql import functions as f
 
-    with plain_errors("the run"), cached(add_outcome(match_events(spark, splits, matcher, arrival))) as matched:
+    with engine_errors("the run"), cached(add_outcome(match_events(spark, splits, matcher, arrival))) as matched:
         summary = _summarise(matched)
         if summary.rejected:
             _report_rejected(matched, splits, on_rejected)
@@ -76,7 +76,7 @@ def run_batch(
 
 @contextmanager
 def compute_notifications(
-    spark: SparkSession, accepted: DataFrame, plan: JobPlan | None, setting: ReplayControls
+    spark: SparkSession, accepted: DataFrame, plan: JobPlan | None, controls: ReplayControls
 ) -> Iterator[DataFrame]:
     """The notifications of accepted events, from files or from a lake, in rows of NOTIFICATION_LINES."""
     from pyspark.sql import functions as f
@@ -85,12 +85,12 @@ def compute_notifications(
     if plan is None or not plan.groups:
         yield single_event
         return
-    with cached(detect_groups(spark, accepted, plan, setting)) as composite:
+    with cached(detect_groups(spark, accepted, plan, controls)) as composite:
         yield single_event.union(composite)
 
 
 @contextmanager
-def plain_errors(job: str, advice: str = INCOMPLETE_OUTPUT) -> Iterator[None]:
+def engine_errors(job: str, advice: str = INCOMPLETE_OUTPUT) -> Iterator[None]:
     """Raise an error of Spark as an EngineError with its innermost cause."""
     from pyspark.errors import PySparkException
 

@@ -32,10 +32,10 @@ from motet.model.batches import (
     stamp,
 )
 from motet.plan.graph import RouteKind
-from motet.spark.batch.events import ORIGIN, Batches, FileSplits, read_splits
+from motet.spark.batch.events import ORIGIN, FileSplits, read_splits
 from motet.spark.batch.job_plan import JobPlan
 from motet.spark.batch.routing import ROUTES, BucketFilter, RoutedEvents
-from motet.spark.encoding import list_offsets, pack, triples_from_text, triples_to_text, unpack
+from motet.spark.encoding import Batches, list_offsets, pack, triples_from_text, triples_to_text, unpack
 from motet.spark.session import parallelism
 
 if TYPE_CHECKING:
@@ -217,18 +217,18 @@ class DetectGroups:
     """Sorted rows of ROUTED_EVENTS to rows of NOTIFICATION_LINES."""
 
     pickled: bytes  # the job plan
-    setting: ReplayControls
+    controls: ReplayControls
 
     def __call__(self, batches: Batches) -> Batches:
         processors = _load_processors(self.pickled)
         slices = (slice_ for rows in batches for slice_ in _group_slices(rows))
         for (group, bucket), group_slices in groupby(slices, key=_route):
             processor = processors.processor(group, bucket)
-            for records in self.setting.interleave(map(_records, group_slices)):
+            for records in self.controls.interleave(map(_records, group_slices)):
                 yield notification_lines(processor.advance(records))
 
 
-def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, setting: ReplayControls) -> DataFrame:
+def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, controls: ReplayControls) -> DataFrame:
     """The notifications of the detection groups of a job plan, in rows of NOTIFICATION_LINES.
 
     Accepted events have the columns of ROUTED_EVENTS after the route, and their ``routes``; offsets are their order.
@@ -243,7 +243,7 @@ def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, setti
         rows = spark.createDataFrame(group_rows, rows.schema).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     sorted_rows = rows.repartition(tasks, "group", "bucket").sortWithinPartitions("group", "bucket", "offset")
-    detect = DetectGroups(dumps(plan), setting)  # type: ignore[no-untyped-call]  # a vendored module without types
+    detect = DetectGroups(dumps(plan), controls)  # type: ignore[no-untyped-call]  # a vendored module without types
     lines = sorted_rows.mapInArrow(detect, from_arrow_schema(NOTIFICATION_LINES))
     return lines.dropDuplicates(["text"]) if any(group.may_duplicate for group in plan.groups) else lines
 

@@ -28,8 +28,8 @@ from motet.model.control import ControlState, entailment_of
 from motet.model.records import BackgroundChange, Subscribe
 from motet.plan.builder import build_plan
 from motet.plan.derivation_edges import derivation_edges
-from motet.spark.batch.events import Batches
-from motet.spark.batch.run import cached, plain_errors
+from motet.spark.batch.run import cached, engine_errors
+from motet.spark.encoding import Batches
 from motet.spark.session import parallelism, session
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def verify_spark(lake: Lake, snapshot: Snapshot) -> Comparison:
     packs = pack_subscriptions(snapshot, PACKS_PER_CORE * parallelism(spark))
     recompute, read_table = Recompute(snapshot, lake.lateness, packs), ReadTable(snapshot)
     advice = "`motet inspect --check` lists files that are damaged."
-    with plain_errors("the verification", advice), ExitStack() as stack:
+    with engine_errors("the verification", advice), ExitStack() as stack:
         tables = (
             DistributedTable(spark, stack, recompute, len(packs)),
             DistributedTable(spark, stack, read_table, len(snapshot.tables)),

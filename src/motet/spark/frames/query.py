@@ -24,7 +24,7 @@ from motet.sparql.prologue import read_prologue
 from motet.sparql.tokens import Document
 
 COLUMN, ROLE = "column:", "role:"  # schemes of the IRIs of columns and roles
-ROW, TIME, OTHER = "row:", "time:", "other:"  # origins of variables that are not columns
+ROW, TIME, COMPUTED = "row:", "time:", "computed:"  # origins of variables that are not columns
 
 _NAME = "matches"  # of a pattern without a name
 _FIRST_EVENT = re.compile(r"(?:\s|#[^\n\r]*)*(?=EVENT\b)", re.IGNORECASE)
@@ -49,7 +49,7 @@ class Role:
 
 @dataclass(frozen=True)
 class OutputVariable:
-    """An output variable, and the origins of its values: IRIs of columns, ROW, TIME or OTHER."""
+    """An output variable, and the origins of its values: IRIs of columns, ROW, TIME or COMPUTED."""
 
     name: str
     origins: frozenset[str]
@@ -162,7 +162,7 @@ def _query(
     for subscription in map(_checked, subscriptions):
         by_variable = _origins(subscription)
         for name in _delivered(subscription):
-            origins.setdefault(name, set()).update(by_variable.get(name, {OTHER}))
+            origins.setdefault(name, set()).update(by_variable.get(name, {COMPUTED}))
     events = [event for subscription in subscriptions for event in subscription.events]
     return FrameQuery(
         tuple(map(_with_roles, subscriptions)),
@@ -234,12 +234,12 @@ def _origins(subscription: Subscription) -> dict[str, set[str]]:
             match node:
                 case Triple(subject, str(predicate), object_) if variable := variable_name(object_):
                     is_column = subject == f"?{event.name}" and predicate.startswith(f"<{COLUMN}")
-                    origins.setdefault(variable, set()).add(predicate[1:-1] if is_column else OTHER)
+                    origins.setdefault(variable, set()).add(predicate[1:-1] if is_column else COMPUTED)
                 case Extend(variable=variable):
-                    origins.setdefault(variable, set()).add(OTHER)
+                    origins.setdefault(variable, set()).add(COMPUTED)
                 case Values(variables=variables):
                     for variable in variables:
-                        origins.setdefault(variable, set()).add(OTHER)
+                        origins.setdefault(variable, set()).add(COMPUTED)
     return origins
 
 

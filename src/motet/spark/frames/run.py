@@ -29,7 +29,7 @@ from motet.model.batches import TIME as TIME_TYPE
 from motet.model.errors import EngineError
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import END_OF_TIME
-from motet.spark.encoding import list_offsets
+from motet.spark.encoding import Batches, list_offsets
 from motet.spark.frames.query import ROW, FrameQuery, column_iri
 from motet.spark.frames.rows import BUCKET, END, ID, START, TIME, role_name, text_name
 from motet.spark.frames.values import NULL, terms, value
@@ -50,8 +50,6 @@ MATCHES = pa.schema(
 MILLISECOND = 1000  # microseconds
 
 _UNESCAPED_ROW = f"^<{ROW}[^%+]*>$"
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -136,11 +134,11 @@ class TaskSpec:
 
 def _term_texts(terms_: pa.Array) -> pa.Array:
     """The texts of terms. Most are rows whose ids have no escapes; each distinct other term is decoded once."""
-    is_other = pc.invert(pc.match_substring_regex(terms_, _UNESCAPED_ROW))
+    needs_decoding = pc.invert(pc.match_substring_regex(terms_, _UNESCAPED_ROW))
     ids = pc.utf8_slice_codeunits(terms_, len(f"<{ROW}"), -1)
-    others = terms_.filter(is_other).dictionary_encode()
-    texts = pa.array(map(value, others.dictionary.to_pylist()), pa.string()).take(others.indices)
-    return pc.replace_with_mask(ids, is_other, texts)
+    encoded = terms_.filter(needs_decoding).dictionary_encode()
+    texts = pa.array(map(value, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+    return pc.replace_with_mask(ids, needs_decoding, texts)
 
 
 @dataclass(frozen=True)

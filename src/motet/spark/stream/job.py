@@ -1,5 +1,7 @@
 """The pipeline as a job: one streaming query that computes the notifications of one or several lakes.
 
+`motet stream` runs the job, and a live cloud on Spark has it as its backend.
+
 All its state is in the lakes and the checkpoint: a query that was stopped or killed continues from there. Without its
 checkpoint it reads the log again from the beginning and adds the notifications that the table lacks.
 """
@@ -19,10 +21,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.spark.session import parallelism, session
 from motet.spark.stream import detect, match, notification_sink, progress, source
-from motet.spark.stream.checkpoint import open_checkpoint
+from motet.spark.stream.checkpoint import default_checkpoint, open_checkpoint
 from motet.spark.stream.detect import NOTIFICATION_SLICES, DetectStage
 from motet.spark.stream.errors import describe_failure
 from motet.spark.stream.match import ROUTED, MatchStage
@@ -72,7 +75,7 @@ class PipelineJob:
 
     def run(self, stop_requested: threading.Event, *, once: bool = False) -> None:
         """Run until a stop is requested; with ``once``, until the records appended so far are processed."""
-        with self._plain_errors():
+        with self._translate_errors():
             query = self._start(once=once)
             while not query.awaitTermination(POLL_SECONDS):
                 self._report(query)
@@ -82,7 +85,7 @@ class PipelineJob:
 
     def process_available(self) -> None:
         """Return when the records appended so far are processed; starts the query, or restarts one that failed."""
-        with self._plain_errors():
+        with self._translate_errors():
             (self._query or self._start()).processAllAvailable()
 
     def stop(self) -> None:
@@ -96,7 +99,7 @@ class PipelineJob:
         return self._query
 
     @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Raise what Spark reports as an error of Motet; the failed query is dropped."""
         try:
             yield
@@ -167,3 +170,23 @@ def start_query(
         .option("checkpointLocation", f"file://{checkpoint}")
     )
     return writer.trigger(availableNow=True).start() if once else writer.start()
+
+
+def open_on_spark(directory: str | Path, *, durable: bool = True) -> Cloud:
+    """Open a live cloud whose worker thread drives a streaming query, with the checkpoint of `motet stream`."""
+    return SparkCloud(Lake.open(directory, durable=durable), session())
+
+
+class SparkCloud(Cloud):
+    """A cloud with a streaming query as its backend."""
+
+    def __init__(self, lake: Lake, spark: SparkSession) -> None:
+        self._pipeline = PipelineJob(spark, [lake], default_checkpoint([lake.store.root]).absolute())
+        super().__init__(lake, self._pipeline.process_available, threaded=True)
+
+    def close(self) -> None:
+        """Deliver the remaining notifications, then stop the query."""
+        try:
+            super().close()
+        finally:
+            self._pipeline.stop()

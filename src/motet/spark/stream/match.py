@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.model.batches import RECORDS
-from motet.spark.encoding import pack
+from motet.spark.encoding import Batches, pack
 from motet.spark.stream.lake_view import lake_view
 from motet.spark.stream.source import ADVANCE_ROW
-
-Batches = Iterator[pa.RecordBatch]
 
 ROUTED = pa.schema(
     [

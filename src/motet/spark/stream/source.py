@@ -38,7 +38,7 @@ RANGES = pa.schema(
     ]
 )
 
-Offsets = dict[str, int]  # by lake
+LakeOffsets = dict[str, int]  # by lake
 
 
 class RangesSource(DataSource):
@@ -76,10 +76,10 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     buckets: int
     limit: int | None
     tasks: int
-    _available_now: Offsets | None = None
+    _available_now: LakeOffsets | None = None
     _lake_cache: dict[str, Lake] = field(default_factory=dict)
 
-    def initialOffset(self) -> Offsets:  # noqa: N802  (Spark's names, here and below)
+    def initialOffset(self) -> LakeOffsets:  # noqa: N802  (Spark's names, here and below)
         return dict.fromkeys(self.lakes, 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -88,7 +88,7 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._available_now = {lake: self._snapshot(lake).next_offset for lake in self.lakes}
 
-    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
+    def latestOffset(self, start: LakeOffsets, limit: ReadLimit) -> LakeOffsets:  # noqa: N802
         max_records = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return {lake: self._end(lake, start.get(lake, 0), max_records) for lake in self.lakes}
 
@@ -100,10 +100,10 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = min(end, snapshot.notifications_end)
         return end if max_records is None else min(end, first + max_records)
 
-    def reportLatestOffset(self) -> Offsets:  # noqa: N802
+    def reportLatestOffset(self) -> LakeOffsets:  # noqa: N802
         return {lake: self._snapshot(lake).next_offset for lake in self.lakes}
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+    def partitions(self, start: LakeOffsets, end: LakeOffsets) -> Sequence[InputPartition]:
         ranges = {lake: (start.get(lake, 0), stop) for lake, stop in end.items() if start.get(lake, 0) < stop}
         range_rows = [row for lake, batch in ranges.items() for row in self._range_rows(lake, *batch)]
         advance_rows = [row for lake, batch in ranges.items() for row in self._advance_rows(lake, *batch)]
