@@ -46,12 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
         sink = SubjectSink(args.nats, args.subject, consumer)
         deliver(
-            lake,
-            sink,
-            on_delivered=on_delivered,
-            report=output.warn,
-            stop_requested=stop_requested,
-            once=args.once,
+            lake, sink, on_delivered=on_delivered, report=output.warn, stop_requested=stop_requested, once=args.once
         )
     fields = {
         "delivered": delivered,

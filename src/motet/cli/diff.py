@@ -13,6 +13,7 @@ from motet.cli.replay import replay_on
 
 if TYPE_CHECKING:
     from motet.jobs.diff import ChangeExplainer, NotificationChange
+    from motet.provenance.text import Line
 
 HELP = "show which notifications edited subscriptions gain and lose over the log of a lake, and why"
 EXAMPLES = """\
@@ -20,8 +21,6 @@ EXAMPLES = """\
   motet diff fire.motet fire-edited.motet --lake building --since 2026-11-16T08:00:00Z --limit 100 --json
 """
 DEFAULT_LIMIT = 20
-
-Line = tuple[str, str, str]  # branches, text, kind: as of `motet why`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
