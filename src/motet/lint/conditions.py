@@ -41,7 +41,7 @@ class ValueKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SampleValue:
     """A sample, or the value of a constant; ``order_key`` orders values of one kind."""
 
     kind: ValueKind
@@ -49,41 +49,46 @@ class Value:
     exact: bool = True  # a number that is compared without rounding
 
 
-UNBOUND = Value(ValueKind.UNBOUND)
-_INCOMPARABLE = (Value(ValueKind.OTHER), Value(ValueKind.NOT_A_NUMBER), Value(ValueKind.IRI, ""), UNBOUND)
+UNBOUND = SampleValue(ValueKind.UNBOUND)
+_INCOMPARABLE = (
+    SampleValue(ValueKind.OTHER),
+    SampleValue(ValueKind.NOT_A_NUMBER),
+    SampleValue(ValueKind.IRI, ""),
+    UNBOUND,
+)
 
 
-def value_of(term: str) -> Value | None:
+def value_of(term: str) -> SampleValue | None:
     """The value of a constant; None if its comparisons are not understood.
 
     >>> value_of('"5"^^<http://www.w3.org/2001/XMLSchema#integer>') == value_of('"5.0"^^<http://www.w3.org/2001/XMLSchema#decimal>')
     True
     """
     if is_iri(term):
-        return Value(ValueKind.IRI, term)
+        return SampleValue(ValueKind.IRI, term)
     text, datatype, language = literal_parts(term)
     if language is not None:
         return None
     if datatype == XSD + "string":
-        return Value(ValueKind.STRING, text)
+        return SampleValue(ValueKind.STRING, text)
     if datatype in _EXACT | _INEXACT and _NUMBER.fullmatch(text) and (datatype in _INEXACT or "e" not in text.lower()):
-        return Value(ValueKind.NUMBER, Fraction(text), datatype in _EXACT)
+        return SampleValue(ValueKind.NUMBER, Fraction(text), datatype in _EXACT)
     if datatype == XSD + "dateTime" and _INSTANT.fullmatch(text):
         return _instant(text)
     return None
 
 
-def _instant(text: str) -> Value | None:
+def _instant(text: str) -> SampleValue | None:
     try:
-        return Value(ValueKind.INSTANT, Fraction(parse_datetime(text)))
+        return SampleValue(ValueKind.INSTANT, Fraction(parse_datetime(text)))
     except ValueError:
         return None
 
 
-def sample_values(constants: Iterable[Value]) -> tuple[Value, ...] | None:
+def sample_values(constants: Iterable[SampleValue]) -> tuple[SampleValue, ...] | None:
     """Values such that every value compares with the constants as one of them does; None if there are no such samples.
 
-    >>> values = sample_values([Value(ValueKind.NUMBER, Fraction(5))])
+    >>> values = sample_values([SampleValue(ValueKind.NUMBER, Fraction(5))])
     >>> [int(value.order_key * 2) for value in values if value.kind is ValueKind.NUMBER]
     [10, 8, 12]
     """
@@ -95,16 +100,16 @@ def sample_values(constants: Iterable[Value]) -> tuple[Value, ...] | None:
     following = ["", *(after for text in strings for after in (text + "\0", _following(text)))]
     between = [
         *(
-            Value(kind, order_key)
+            SampleValue(kind, order_key)
             for kind in (ValueKind.NUMBER, ValueKind.INSTANT)
             for order_key in _around(_order_keys(constants, kind))
         ),
-        *(Value(ValueKind.STRING, text) for text in following),
+        *(SampleValue(ValueKind.STRING, text) for text in following),
     ]
     return tuple(dict.fromkeys((*constants, *between, *_INCOMPARABLE)))
 
 
-def _order_keys(constants: Iterable[Value], kind: ValueKind) -> list[Fraction]:
+def _order_keys(constants: Iterable[SampleValue], kind: ValueKind) -> list[Fraction]:
     return sorted({Fraction(value.order_key) for value in constants if value.kind is kind})
 
 
@@ -137,7 +142,7 @@ TRUE, FALSE, ERROR = frozenset("T"), frozenset("F"), frozenset("E")
 ANYTHING = TRUE | FALSE | ERROR
 _ORDERED = (ValueKind.NUMBER, ValueKind.INSTANT, ValueKind.STRING)
 
-Samples = Mapping[str, Value]  # by variable
+Samples = Mapping[str, SampleValue]  # by variable
 
 
 def contradiction(
@@ -210,14 +215,14 @@ def _holds_somewhere(conditions: Sequence[Expr], name: str, bound: frozenset[str
     return tried is None or any(_holds(conditions, {**fixed, name: value}) for value in tried)
 
 
-def _samples(conditions: Sequence[Expr], name: str, bound: frozenset[str]) -> Sequence[Value] | None:
+def _samples(conditions: Sequence[Expr], name: str, bound: frozenset[str]) -> Sequence[SampleValue] | None:
     constants = [value for condition in conditions for value in _constants(condition, name)]
     understood = [value for value in constants if value is not None]
     tried = sample_values(understood) if len(understood) == len(constants) else None
     return tried if tried is None or name not in bound else [value for value in tried if value != UNBOUND]
 
 
-def _constants(expression: Expr, name: str) -> Iterator[Value | None]:
+def _constants(expression: Expr, name: str) -> Iterator[SampleValue | None]:
     """The constants a variable is compared with; None for one that is not understood."""
     match expression:
         case Compare(_, left, right) if name in (_name(left), _name(right)):
@@ -249,8 +254,8 @@ def _holds_in_some_order(conditions: Sequence[Expr], pair: tuple[str, str], fixe
     """Whether the first may be less than, equal to or greater than the second, or not comparable with it."""
     first, second = pair
     strings = [("a", "a")] if first == second else [("a", "a"), ("a", "b"), ("b", "a")]
-    trials = [(Value(ValueKind.STRING, a), Value(ValueKind.STRING, b)) for a, b in strings]
-    trials.append((Value(ValueKind.OTHER), Value(ValueKind.OTHER)))
+    trials = [(SampleValue(ValueKind.STRING, a), SampleValue(ValueKind.STRING, b)) for a, b in strings]
+    trials.append((SampleValue(ValueKind.OTHER), SampleValue(ValueKind.OTHER)))
     only = [_between_variables(condition, {first, second}) for condition in conditions]
     return any(_holds([c for c in only if c is not None], {**fixed, first: a, second: b}) for a, b in trials)
 
@@ -268,7 +273,7 @@ def _has_order_cycle(conditions: Iterable[Expr]) -> bool:
                 if low is not None and high is not None:
                     greater.setdefault(low, set()).add(high)
     nodes = {*greater, *(high for above in greater.values() for high in above)}
-    constants = [node for node in nodes if isinstance(node, Value)]
+    constants = [node for node in nodes if isinstance(node, SampleValue)]
     for lesser, larger in product(constants, constants):
         if lesser.kind is larger.kind and _ordered("<", lesser, larger):
             greater.setdefault(lesser, set()).add(larger)
@@ -343,7 +348,7 @@ def _combined(parts: Sequence[Expr], trial: Samples, neutral: Outcomes, decisive
     return combined
 
 
-def _compared(operator: str, left: Value | None, right: Value | None) -> Outcomes:
+def _compared(operator: str, left: SampleValue | None, right: SampleValue | None) -> Outcomes:
     if UNBOUND in (left, right):
         return ERROR
     if left is None or right is None:
@@ -360,7 +365,7 @@ def _compared(operator: str, left: Value | None, right: Value | None) -> Outcome
     return ANYTHING if operator == "!=" else FALSE | ERROR
 
 
-def _ordered(operator: str, left: Value, right: Value) -> bool:
+def _ordered(operator: str, left: SampleValue, right: SampleValue) -> bool:
     less, equal = left.order_key < right.order_key, left.order_key == right.order_key  # type: ignore[operator]  # of one kind
     return {"<": less, "<=": less or equal, "=": equal, "!=": not equal, ">=": not less, ">": not (less or equal)}[
         operator
@@ -377,7 +382,7 @@ def _starts_with(operand: Expr, term: str, trial: Samples) -> Outcomes:
     return _of(str(value.order_key).startswith(str(text.order_key)))
 
 
-def _value(expression: Expr, trial: Samples) -> Value | None:
+def _value(expression: Expr, trial: Samples) -> SampleValue | None:
     match expression:
         case Variable(name):
             return trial.get(name)
@@ -388,7 +393,7 @@ def _value(expression: Expr, trial: Samples) -> Value | None:
         case Sign("-", Constant(term)):
             value = value_of(term)
             if value is not None and value.kind is ValueKind.NUMBER and not isinstance(value.order_key, str):
-                return Value(ValueKind.NUMBER, -value.order_key, value.exact)
+                return SampleValue(ValueKind.NUMBER, -value.order_key, value.exact)
     return None
 
 

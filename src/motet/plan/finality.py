@@ -46,10 +46,10 @@ def lag(node: PlanNode, below: Sequence[int]) -> int:
     return max(below)
 
 
-Nodes = Mapping[int, PlanNode] | Sequence[PlanNode]  # by id
+NodesById = Mapping[int, PlanNode] | Sequence[PlanNode]  # by id
 
 
-def may_duplicate(node: PlanNode, nodes: Nodes) -> bool:
+def may_duplicate(node: PlanNode, nodes: NodesById) -> bool:
     """Whether a node may emit an occurrence twice; the nodes below it are among ``nodes``.
 
     >>> from motet.language.parse import parse
@@ -62,7 +62,7 @@ def may_duplicate(node: PlanNode, nodes: Nodes) -> bool:
     return _has_duplicates(node, nodes) and not _is_identified(node, nodes)
 
 
-def _is_identified(node: PlanNode, nodes: Nodes) -> bool:
+def _is_identified(node: PlanNode, nodes: NodesById) -> bool:
     if node.kind is Kind.LEAF:
         return EVENT_VARIABLE in node.variables
     below = [nodes[edge.child] for edge in node.children]
@@ -75,14 +75,14 @@ def _is_identified(node: PlanNode, nodes: Nodes) -> bool:
     return node.kind in (Kind.OR, Kind.XOR) and _sides_differ(node, nodes)
 
 
-def _sides_differ(node: PlanNode, nodes: Nodes) -> bool:
+def _sides_differ(node: PlanNode, nodes: NodesById) -> bool:
     """Whether each side binds an event that the other side never binds."""
     left_events, right_events = (_event_variables(edge, nodes) for edge in node.children)
     left, right = ({parent for _, parent in edge.renaming} for edge in node.children)
     return bool(left_events - right) and bool(right_events - left)
 
 
-def _event_variables(edge: Edge, nodes: Nodes) -> set[str]:
+def _event_variables(edge: Edge, nodes: NodesById) -> set[str]:
     """The parent's variables that are certainly the event of a leaf below."""
     node = nodes[edge.child]
     names = dict(edge.renaming)
@@ -97,7 +97,7 @@ def _event_variables(edge: Edge, nodes: Nodes) -> set[str]:
     return {names[variable] for variable in below if variable in names}
 
 
-def _has_duplicates(node: PlanNode, nodes: Nodes) -> bool:
+def _has_duplicates(node: PlanNode, nodes: NodesById) -> bool:
     """Whether the operator itself may give an occurrence twice; leaves and operators that only filter do not."""
     if node.kind is Kind.LEAF:
         return False

@@ -18,7 +18,7 @@ from motet.sparql.write import expression_text, group_text, variable_text
 _NUMBER = re.compile(r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double)>')
 _IRI = re.compile(r"<[^<>\s]*>")
 
-Names = Mapping[str, str]
+VariableNames = Mapping[str, str]
 
 
 def shorten(sparql: str) -> str:
@@ -31,7 +31,7 @@ def shorten(sparql: str) -> str:
     return _IRI.sub(lambda match: short_name(match[0]), text)
 
 
-def variables_text(names: Iterable[str], variable_names: Names) -> str:
+def variables_text(names: Iterable[str], variable_names: VariableNames) -> str:
     return " ".join(variable_text(variable_names.get(name, name)) for name in names)
 
 
@@ -55,14 +55,14 @@ def _iteration_text(node: PlanNode) -> str:
     return f"ITERATION {sign}" + (f" every {format_duration(node.operator.gap)}" if node.operator.gap else "")
 
 
-def condition_text(node: PlanNode, variable_names: Names) -> str:
+def condition_text(node: PlanNode, variable_names: VariableNames) -> str:
     """The FILTER of a node with the names of a subscription; empty if it has none."""
     if node.condition is None:
         return ""
     return shorten(expression_text(renamed(node.condition, lambda name: variable_names.get(name, name))))
 
 
-def matching_text(leaf: LeafPredicates, variable_names: Names) -> list[str]:
+def matching_text(leaf: LeafPredicates, variable_names: VariableNames) -> list[str]:
     """The steps by which a leaf is matched.
 
     >>> matching_text(LeafPredicates(), {"v0": "e"})
@@ -83,7 +83,7 @@ def matching_text(leaf: LeafPredicates, variable_names: Names) -> list[str]:
     return steps
 
 
-def _indexed(leaf: LeafPredicates, variable_names: Names) -> list[str]:
+def _indexed(leaf: LeafPredicates, variable_names: VariableNames) -> list[str]:
     """The predicates an index evaluates, the most selective first."""
     predicates = [f"class {shorten(name)}" for name in leaf.classes]
     predicates += [f"{shorten(equality.predicate)} is {shorten(equality.object)}" for equality in leaf.equalities]

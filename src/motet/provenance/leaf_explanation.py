@@ -178,7 +178,7 @@ def explain_triple(triple: Triple, event_triples: frozenset[Triple], background:
     return explain(background.triples, holds, {subject, value if predicate == RDF_TYPE else predicate, *neighbours})
 
 
-Row = dict[str, str]
+SolutionRow = dict[str, str]
 
 
 def match_failure(
@@ -193,7 +193,7 @@ def match_failure(
     conditions, pattern = peeled(event.algebra)
     initial = {event.name: iri(event_iri)}
     met: list[Algebra] = []
-    rows: list[Row] = [initial]
+    rows: list[SolutionRow] = [initial]
     for step in _steps(pattern):
         before, rows = rows, compile_group(grouped([*met, step]))(graph, dict(initial))
         if not rows:
@@ -216,7 +216,7 @@ def _steps(pattern: Algebra) -> Iterator[Algebra]:
             yield element
 
 
-def _step_failure(step: Algebra, rows: list[Row], graph: Graph, event_triples: frozenset[Triple]) -> Obstacle:
+def _step_failure(step: Algebra, rows: list[SolutionRow], graph: Graph, event_triples: frozenset[Triple]) -> Obstacle:
     match step:
         case sparql.Join(_, sparql.Bgp((sparql.Triple(subject, str(predicate), value),))):
             failure = _triple_failure(subject, predicate, value, rows, graph, event_triples)
@@ -226,7 +226,7 @@ def _step_failure(step: Algebra, rows: list[Row], graph: Graph, event_triples: f
 
 
 def _triple_failure(
-    subject: str, predicate: str, value: str, rows: list[Row], graph: Graph, event_triples: frozenset[Triple]
+    subject: str, predicate: str, value: str, rows: list[SolutionRow], graph: Graph, event_triples: frozenset[Triple]
 ) -> Obstacle | None:
     """What the event has instead of a triple; None when the terms of the triple do not decide that."""
     about, required = _term(subject, rows[0]), _term(value, rows[0])
@@ -240,12 +240,12 @@ def _triple_failure(
     return OtherValue(predicate, required, values) if required is not None else None
 
 
-def _term(term: str, row: Row) -> str | None:
+def _term(term: str, row: SolutionRow) -> str | None:
     name = variable_name(term)
     return term if name is None else row.get(name)
 
 
-def _filter_failure(condition: Expr, rows: list[Row]) -> Obstacle:
+def _filter_failure(condition: Expr, rows: list[SolutionRow]) -> Obstacle:
     """The FILTER with the values of the first solution it rejects."""
     row = min(rows, key=lambda row: sorted(row.items()))
     return FilterFalse(expression_text(condition), project(tuple(sorted(row.items())), mentioned(condition)))

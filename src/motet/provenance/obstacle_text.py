@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator
 from motet.language.printer import pattern_text
 from motet.model.terms import iri
 from motet.provenance import obstacles
-from motet.provenance.text import TextStyle, duration_text
+from motet.provenance.text import Line, TextStyle, duration_text
 from motet.provenance.why_not import LocatedObstacle, WhyNot
 from motet.reference.occurrences import Bindings
 
 MAX_LISTED = 4  # items of a list
-
-Line = tuple[str, str, str]  # branches, text, kind of line
 
 
 def why_not_lines(answer: WhyNot, style: TextStyle, *, everything: bool = False) -> Iterator[Line]:

@@ -32,7 +32,7 @@ from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.ontology.entailment import Entailment
-from motet.reference.contexts import CompletedOccurrence, PairTest, PatternResult
+from motet.reference.contexts import CompletedOccurrence, PairPredicate, PatternResult
 from motet.reference.finality import lag
 from motet.reference.leaves import interval_bindings, leaf_solutions
 from motet.reference.log import Emission, Log, Registration, VisibleEvent
@@ -249,7 +249,7 @@ def partner_choices(
     left: Iterable[Occurrence],
     right: Iterable[Occurrence],
     shared: frozenset[str],
-    admits: PairTest,
+    admits: PairPredicate,
 ) -> list[PartnerChoice]:
     """One choice for each occurrence of either side, in completion order."""
     sides = [CompletedOccurrence(o, False) for o in left] + [CompletedOccurrence(o, True) for o in right]

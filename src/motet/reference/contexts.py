@@ -18,7 +18,7 @@ from itertools import groupby
 from motet.language.syntax import Context
 from motet.reference.occurrences import Bindings, Occurrence, join, merge, project
 
-PairTest = Callable[[Occurrence, Occurrence], bool]
+PairPredicate = Callable[[Occurrence, Occurrence], bool]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def pair(
     left: Iterable[Occurrence],
     right: Iterable[Occurrence],
     shared: frozenset[str],
-    admits: PairTest,
+    admits: PairPredicate,
 ) -> list[PatternResult]:
     """The pairs of two sides in a context; ``shared`` are the operator's shared variables."""
     sides = [CompletedOccurrence(o, False) for o in left] + [CompletedOccurrence(o, True) for o in right]
@@ -66,7 +66,7 @@ def pair(
             return _cumulative(merged, admits)
 
 
-def _unrestricted(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
+def _unrestricted(merged: Sequence[CompletedOccurrence], admits: PairPredicate) -> list[PatternResult]:
     """“pair with every candidate | all stay open, x opens”"""
     open_sides: list[CompletedOccurrence] = []
     results = []
@@ -76,7 +76,9 @@ def _unrestricted(merged: Sequence[CompletedOccurrence], admits: PairTest) -> li
     return results
 
 
-def _recent(merged: Sequence[CompletedOccurrence], shared: frozenset[str], admits: PairTest) -> list[PatternResult]:
+def _recent(
+    merged: Sequence[CompletedOccurrence], shared: frozenset[str], admits: PairPredicate
+) -> list[PatternResult]:
     """“pair with the latest candidate, where each side keeps only its latest occurrence per value of the shared
     variables | x replaces its side's latest; nothing is consumed”
 
@@ -94,7 +96,7 @@ def _recent(merged: Sequence[CompletedOccurrence], shared: frozenset[str], admit
     return results
 
 
-def _chronicle(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
+def _chronicle(merged: Sequence[CompletedOccurrence], admits: PairPredicate) -> list[PatternResult]:
     """“pair with the oldest candidate | both consumed; without a candidate, x opens”"""
     open_sides: list[CompletedOccurrence] = []
     results = []
@@ -109,7 +111,7 @@ def _chronicle(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[
     return results
 
 
-def _continuous(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
+def _continuous(merged: Sequence[CompletedOccurrence], admits: PairPredicate) -> list[PatternResult]:
     """“pair with every candidate, one occurrence each | candidates consumed; x opens only if there was none”"""
     open_sides: list[CompletedOccurrence] = []
     results = []
@@ -120,7 +122,7 @@ def _continuous(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list
     return results
 
 
-def _cumulative(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list[PatternResult]:
+def _cumulative(merged: Sequence[CompletedOccurrence], admits: PairPredicate) -> list[PatternResult]:
     """“one occurrence joining x and all candidates | candidates consumed; x opens only if there was none”"""
     open_sides: list[CompletedOccurrence] = []
     results = []
@@ -133,7 +135,7 @@ def _cumulative(merged: Sequence[CompletedOccurrence], admits: PairTest) -> list
 
 
 def _candidates(
-    x: CompletedOccurrence, open_sides: Iterable[CompletedOccurrence], admits: PairTest
+    x: CompletedOccurrence, open_sides: Iterable[CompletedOccurrence], admits: PairPredicate
 ) -> list[CompletedOccurrence]:
     return [y for y in open_sides if y.is_right != x.is_right and admits(*_sides(x, y.occurrence))]
 
