@@ -21,7 +21,7 @@ from motet.fuzz.oracle import expected_lines, expected_result
 from motet.fuzz.shrink import shrink
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
-from motet.language.walk import nodes
+from motet.language.scope import nodes
 from motet.model.errors import EngineError, UsageError
 from motet.reference import SubscribeRecord
 

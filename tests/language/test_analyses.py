@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from motet.language.annotate import Node, annotate
 from motet.language.parse import parse
 from motet.language.printer import pattern_text
+from motet.language.scope import ITERATION, PAIRING, AnnotatedPattern, annotate
 from motet.language.syntax import Filter, Leaf, Within
-from motet.language.walk import ITERATION, PAIRING
 
 EVENTS = "".join(f"EVENT {name} {{ ?{name} <urn:v> ?{name}1 ; <urn:k> ?k }} " for name in "abc")
 
 
-def nodes(when: str, delivery: str = "", events: str = EVENTS) -> list[Node]:
+def nodes(when: str, delivery: str = "", events: str = EVENTS) -> list[AnnotatedPattern]:
     """Every node of a pattern, parents first."""
     root = annotate(parse(f"SUBSCRIPTION s {events} WHEN {when} {delivery}")[0])
     found, waiting = [], [root]

@@ -180,7 +180,7 @@ def test_refusals(syntax: str, text: str, column: int, reason: str) -> None:
 
 def test_bare_names_need_a_prefix() -> None:
     """A bare class name without a default prefix or base has no IRI."""
-    with pytest.raises(SubscriptionError, match="line 1, column 11: 'B' is no IRI"):
+    with pytest.raises(SubscriptionError, match="line 1, column 11: 'B' is not an IRI"):
         parse("<urn:a> & B", syntax="jtang")
 
 

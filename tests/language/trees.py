@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from motet.language.check import check
 from motet.language.motet_lexer import KEYWORDS
+from motet.language.scope import iterated_names, leaf_variables
 from motet.language.syntax import (
     Alongside,
     And,
@@ -38,7 +39,6 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.visibility import iterated_names, leaf_variables
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 

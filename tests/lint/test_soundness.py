@@ -13,9 +13,8 @@ from motet.fuzz.subscriptions import EngineCapabilities, SubscriptionGenerator, 
 from motet.language.check import check
 from motet.language.parse import parse
 from motet.language.printer import to_text
+from motet.language.scope import leaf_variables, leaves
 from motet.language.syntax import Context, Event, Filter, Leaf, Pattern, Select, Subscription, Unless, Within, Without
-from motet.language.visibility import leaf_variables
-from motet.language.walk import leaves
 from motet.lint.diagnostics import Severity
 from motet.lint.lint import SubscriptionDocument, lint
 from motet.lint.redundant import containment_reason

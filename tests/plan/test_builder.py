@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.language import trees
 
-from motet.language.annotate import Node as Annotated
-from motet.language.annotate import annotate
 from motet.language.parse import parse
+from motet.language.scope import AnnotatedPattern as Annotated
+from motet.language.scope import annotate, leaf_variables
+from motet.language.scope import nodes as pattern_nodes
 from motet.language.syntax import (
     Alongside,
     And,
@@ -30,8 +31,6 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.visibility import leaf_variables
-from motet.language.walk import nodes as pattern_nodes
 from motet.model.intervals import Relation
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME

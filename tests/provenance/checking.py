@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from motet.language import syntax as s
-from motet.language.walk import nodes
+from motet.language.scope import nodes
 from motet.model.intervals import Interval, Relation
 from motet.model.terms import iri
 from motet.ontology.entailment import Entailment, Reasoner

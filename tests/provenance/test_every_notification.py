@@ -12,8 +12,8 @@ from motet.fuzz.case import Case
 from motet.fuzz.cases import random_cases
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.printer import pattern_text
+from motet.language.scope import nodes
 from motet.language.syntax import Alongside, And, Context, No, Pattern, Timed
-from motet.language.walk import nodes
 from motet.model.control import entailment_of
 from motet.model.errors import UsageError
 from motet.provenance.facts import Absent

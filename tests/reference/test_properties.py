@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from motet.language.scope import visible_variables
 from motet.language.syntax import (
     Alongside,
     And,
@@ -35,7 +36,6 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.visibility import visible_variables
 from motet.model.intervals import Relation
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import END_OF_TIME

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from motet.language.parse import parse
 from motet.model.errors import SubscriptionError
-from motet.sparql.grammar import judge
+from motet.sparql.grammar import check_grammar
 from motet.sparql.tokens import Document, Token, tokenise
 
 GROUPS = (
@@ -34,7 +34,7 @@ MUTATIONS = int(os.environ.get("MOTET_MUTATIONS", "300"))
 def judged(text: str) -> bool:
     document = Document(text)
     try:
-        judge(document, tokenise(document), "group", len(text))
+        check_grammar(document, tokenise(document), "group", len(text))
     except SubscriptionError:
         return False
     return True

@@ -60,7 +60,7 @@ def _to_text(subscriptions: Sequence[Subscription], target: str, prefixes: dict[
 def _turtle(lines: str, prefixes: dict[str, str]) -> str:
     import pyoxigraph
 
-    from motet.language.rdf_writer import NAMESPACE
+    from motet.language.rdf import NAMESPACE
     from motet.model.terms import RDF, XSD
 
     triples = (quad.triple for quad in pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES))

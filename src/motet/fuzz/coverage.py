@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from motet.fuzz.case import Case
 from motet.language.check import spoken
+from motet.language.scope import children, nodes
 from motet.language.syntax import Context, Pattern, Run, Subscription, Times
-from motet.language.walk import children, nodes
 from motet.model.intervals import Relation
 
 OPERATORS = (

@@ -14,8 +14,8 @@ from motet.fuzz.case import TIME_PROPERTIES, Case, as_run, timed_event
 from motet.fuzz.compare import Difference, compare
 from motet.fuzz.engines import Engine
 from motet.language.check import check
+from motet.language.scope import children, leaves
 from motet.language.syntax import Context, Delivery, Pattern, Select, Signal, Subscription, Times
-from motet.language.walk import children, leaves
 from motet.model.errors import SubscriptionError, UsageError
 from motet.model.terms import iri
 from motet.reference import EventRecord, Record, RetractRecord, SubscribeRecord, UnsubscribeRecord

@@ -15,6 +15,7 @@ from motet.fuzz.case import BEGIN, LAST_START, SCOPE_PROPERTY, SECOND, scope_iri
 from motet.fuzz.files import EX
 from motet.language.check import check
 from motet.language.parse import parse
+from motet.language.scope import iterated_names, leaf_variables
 from motet.language.syntax import (
     Alongside,
     And,
@@ -41,7 +42,6 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.visibility import iterated_names, leaf_variables
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 

@@ -59,7 +59,7 @@ def load_rdf_subscriptions(paths: Sequence[str]) -> tuple[Subscription, ...]:
 
 def _split_by_subscription(triples: Iterable[Triple], path: str) -> list[list[Triple]]:
     """The triples of each subscription: those reachable from its node."""
-    from motet.language.rdf_writer import term
+    from motet.language.rdf import term
 
     by_subject: defaultdict[str, list[Triple]] = defaultdict(list)
     for triple in triples:

@@ -7,15 +7,40 @@ FILTERs over the events' start and end, which the leaves bind with DURING.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from lark import Token, Transformer_NonRecursive, v_args
 
-from motet.language import quantities
-from motet.language.cecube_compile import Composite, Length, Moment, Primitive, Span, Time, compile_composite
-from motet.language.grammars import transformed
-from motet.language.syntax import Subscription
-from motet.sparql.prologue import Names, read_prologue
+from motet.language.surface_shared import (
+    ClassLeaves,
+    is_unbounded,
+    read_duration,
+    read_instant,
+    read_xsd_duration,
+    transform,
+)
+from motet.language.syntax import (
+    And,
+    Expression,
+    Filter,
+    Leaf,
+    No,
+    Or,
+    Pattern,
+    Select,
+    Subscription,
+    Timed,
+    Within,
+    Xor,
+)
+from motet.model.errors import SubscriptionError
+from motet.model.intervals import Relation
+from motet.model.terms import XSD, literal
+from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
+from motet.sparql.prologue import Prologue, read_prologue
 from motet.sparql.tokens import MAX_DEPTH, Document
 
 _FAULT = (
@@ -26,9 +51,9 @@ _FAULT = (
 
 def parse_cecube(document: Document, name: str) -> tuple[Subscription, ...]:
     """The subscriptions of a document; one without a SUBSCRIPTION header is called ``name``."""
-    names, text = read_prologue(document)
+    prologue, text = read_prologue(document)
     _refuse_depth(document, text)
-    subscriptions: tuple[Subscription, ...] = transformed("cecube.lark", document, text, _Builder(names, name), _FAULT)
+    subscriptions: tuple[Subscription, ...] = transform("cecube.lark", document, text, _Builder(prologue, name), _FAULT)
     return subscriptions
 
 
@@ -44,18 +69,18 @@ def _refuse_depth(document: Document, text: str) -> None:
 class _Builder(Transformer_NonRecursive[Token, Any]):
     """One method per rule or alias of cecube.lark."""
 
-    def __init__(self, names: Names, name: str) -> None:
+    def __init__(self, prologue: Prologue, name: str) -> None:
         super().__init__()
-        self._names = names
+        self._prologue = prologue
         self._name = name
 
     def document(self, *parts: Any) -> tuple[Subscription, ...]:
         if isinstance(parts[0], Subscription):
             return parts
-        return (compile_composite(self._names, self._name, 0, parts[0]),)
+        return (compile_composite(self._prologue, self._name, 0, parts[0]),)
 
     def named(self, _keyword: Token, name: Token, composite: Composite) -> Subscription:
-        return compile_composite(self._names, str(name), _place(name), composite)
+        return compile_composite(self._prologue, str(name), _place(name), composite)
 
     def composite(self, operator: Token, *rest: Any) -> Composite:
         *parts, time = rest
@@ -71,7 +96,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def span(self, first: Token, last: Token) -> Span:
         begin, end = self._instant(first), self._instant(last)
         if end < begin:
-            raise self._names.document.refusal("the time ends before it begins", _place(first))
+            raise self._prologue.document.refusal("the time ends before it begins", _place(first))
         return Span(begin, end, _place(first))
 
     def any_time(self) -> None:
@@ -81,16 +106,196 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return Moment(str(name), _place(name))
 
     def measured(self, number: Token, unit: Token) -> Length:
-        document, position = self._names.document, _place(number)
-        micros = quantities.measured_duration(document, str(number), position, str(unit), _place(unit))
+        document, position = self._prologue.document, _place(number)
+        micros = read_duration(document, str(number), position, str(unit), _place(unit))
         return Length(micros, position)
 
     def lexical(self, string: Token, _datatype: Token | None) -> Length:
-        return Length(quantities.lexical_duration(self._names.document, str(string), _place(string)), _place(string))
+        return Length(read_xsd_duration(self._prologue.document, str(string), _place(string)), _place(string))
 
     def _instant(self, written: Token) -> int:
-        return quantities.instant(self._names.document, f"'{written}'", _place(written))
+        return read_instant(self._prologue.document, f"'{written}'", _place(written))
 
 
 def _place(token: Token) -> int:
     return token.start_pos or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """``t1..t2``: the event lies inside; an instant is a span of no length."""
+
+    first: int
+    last: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A named time: leaves with the same name share an instant."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A duration, in microseconds."""
+
+    micros: int
+    position: int
+
+
+Time = Span | Moment | Length
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    written: str
+    position: int
+    time: Time | None
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    operator: str
+    position: int
+    parts: tuple[Part, ...]
+    time: Time | None
+
+
+Part = Primitive | Composite
+
+
+def compile_composite(prologue: Prologue, name: str, position: int, composite: Composite) -> Subscription:
+    """The subscription of one composite event."""
+    compiler = _Compiler(prologue)
+    pattern = compiler.compile(composite, Span(START_OF_TIME, END_OF_TIME, position)).pattern
+    events = compiler.leaves.events
+    hides_times = any(event.times for event in events)
+    delivery = Select(tuple(event.name for event in events), position) if hides_times else Select()
+    return Subscription(name, events, pattern, unbounded=is_unbounded(pattern), delivery=delivery, position=position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A leaf that takes part in a named time; ``certain`` unless an or or xor may leave it out."""
+
+    moment: str
+    leaf: Leaf
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    pattern: Pattern
+    named: tuple[_Named, ...] = ()
+
+
+class _Compiler:
+    """Compiles one composite; ``span`` is the limit that encloses a part."""
+
+    def __init__(self, prologue: Prologue) -> None:
+        self.leaves = ClassLeaves(prologue)
+        self._document = prologue.document
+
+    def compile(self, part: Part, span: Span) -> _Compiled:
+        if isinstance(part.time, Span):
+            span = Span(max(span.first, part.time.first), min(span.last, part.time.last), part.time.position)
+        if isinstance(part, Primitive):
+            return self._primitive(part, span)
+        if isinstance(part.time, Moment):
+            raise self._refusal("a name limits leaves, not composites", part.time.position, "move it to the events")
+        match part.operator.lower():
+            case "not":
+                return self._absence(part, span)
+            case "xor":
+                return self._exclusive(part, span)
+            case _:
+                return self._combined(part, span)
+
+    def _primitive(self, part: Primitive, span: Span) -> _Compiled:
+        leaf = self.leaves.declare(part.written, part.position)
+        pattern: Pattern = leaf
+        if (span.first, span.last) != (START_OF_TIME, END_OF_TIME):
+            pattern = Filter(pattern, _inside(*self.leaves.bind_times(leaf), span, part.position), part.position)
+        if isinstance(part.time, Length):
+            pattern = Within(pattern, part.time.micros, part.time.position)
+        if isinstance(part.time, Moment):
+            return _Compiled(pattern, (_Named(part.time.name, leaf, certain=True),))
+        return _Compiled(pattern)
+
+    def _absence(self, part: Composite, span: Span) -> _Compiled:
+        self._expect(part, 1)
+        (absent,) = part.parts
+        length = part.time or absent.time
+        if not isinstance(length, Length):
+            raise self._refusal("'not' needs a duration", part.position, "write [not(E)]/5 min")
+        if (span.first, span.last) != (START_OF_TIME, END_OF_TIME):
+            raise self._refusal("an absence has no event that a time could limit", span.position, "limit other parts")
+        own = absent if part.time else _without_time(absent)
+        return _Compiled(No(self.compile(own, span).pattern, length.micros, part.position))
+
+    def _exclusive(self, part: Composite, span: Span) -> _Compiled:
+        self._expect(part, 2)
+        if not isinstance(part.time, Length):
+            raise self._refusal("'xor' needs a duration", part.position, "write [xor(E1, E2)]/5 min")
+        left, right = (self.compile(below, span) for below in part.parts)
+        pattern = Xor(left.pattern, right.pattern, part.time.micros, part.position)
+        return _Compiled(pattern, _uncertain(left.named + right.named))
+
+    def _combined(self, part: Composite, span: Span) -> _Compiled:
+        operator = re.sub(r"[ _-]|(?<=\w)(?=by$)", " ", part.operator.lower()).replace("  ", " ").upper()
+        if operator not in ("AND", "OR") or len(part.parts) < 2:
+            self._expect(part, 2)
+        result, *others = (self.compile(below, span) for below in part.parts)
+        for other in others:
+            result = self._joined(operator, result, other, part.position)
+        if isinstance(part.time, Length):
+            return _Compiled(Within(result.pattern, part.time.micros, part.time.position), result.named)
+        return result
+
+    def _joined(self, operator: str, left: _Compiled, right: _Compiled, position: int) -> _Compiled:
+        named = left.named + right.named
+        if operator == "OR":
+            return _Compiled(Or(left.pattern, right.pattern, position), _uncertain(named))
+        pattern: Pattern
+        if operator == "AND":
+            pattern = And(left.pattern, right.pattern, position)
+        else:
+            pattern = Timed(Relation(operator), left.pattern, right.pattern, position)
+        meetings = [self._meeting(x, y) for x, y in product(left.named, right.named) if x.moment == y.moment]
+        if meetings:  # on a line, intervals that meet two by two have one instant in common
+            variables = frozenset(name for _, names in meetings for name in names)
+            condition = Expression(" && ".join(text for text, _ in meetings), variables, position)
+            pattern = Filter(pattern, condition, position)
+        return _Compiled(pattern, named)
+
+    def _meeting(self, x: _Named, y: _Named) -> tuple[str, tuple[str, ...]]:
+        """The condition that two leaves share an instant, if both are there, and its variables."""
+        (x_start, x_end), (y_start, y_end) = self.leaves.bind_times(x.leaf), self.leaves.bind_times(y.leaf)
+        meeting = f"?{x_start} <= ?{y_end} && ?{y_start} <= ?{x_end}"
+        absent = [f"! BOUND( ?{start} )" for leaf, start in ((x, x_start), (y, y_start)) if not leaf.certain]
+        text = f"( {' || '.join([*absent, meeting])} )" if absent else meeting
+        return text, (x_start, x_end, y_start, y_end)
+
+    def _expect(self, part: Composite, count: int) -> None:
+        if len(part.parts) != count:
+            message = f"'{part.operator}' takes {count} event{'s' if count > 1 else ''}, not {len(part.parts)}"
+            raise self._refusal(message, part.position, "nest composites: [and(E1, [and(E2, E3)])]")
+
+    def _refusal(self, message: str, position: int, advice: str) -> SubscriptionError:
+        return self._document.refusal(message, position, advice)
+
+
+def _inside(start: str, end: str, span: Span, position: int) -> Expression:
+    first, last = (literal(format_datetime(t), datatype=XSD + "dateTime") for t in (span.first, span.last))
+    return Expression(f"?{start} >= {first} && ?{end} <= {last}", frozenset({start, end}), position)
+
+
+def _uncertain(named: tuple[_Named, ...]) -> tuple[_Named, ...]:
+    return tuple(replace(leaf, certain=False) for leaf in named)
+
+
+def _without_time(part: Part) -> Part:
+    return replace(part, time=None)

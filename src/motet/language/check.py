@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from motet.language.bounds import Bounded, bounds
 from motet.language.motet_lexer import is_subscription_name
+from motet.language.scope import PAIRING, Bounded, bounds, children, iterated_names, leaf_variables, leaves, nodes
 from motet.language.syntax import (
     Construct,
     Context,
@@ -22,8 +22,6 @@ from motet.language.syntax import (
     Within,
     Without,
 )
-from motet.language.visibility import iterated_names, leaf_variables
-from motet.language.walk import PAIRING, children, leaves, nodes
 from motet.sparql.tokens import MAX_DEPTH, Document
 
 DERIVED_EVENT = "this"  # in a CONSTRUCT template: the new event itself

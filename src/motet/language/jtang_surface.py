@@ -11,10 +11,15 @@ from typing import Any
 
 from lark import Token, Transformer_NonRecursive, v_args
 
-from motet.language import quantities
 from motet.language.check import check_depth
-from motet.language.class_leaves import ClassLeaves, is_unbounded
-from motet.language.grammars import transformed
+from motet.language.surface_shared import (
+    ClassLeaves,
+    is_unbounded,
+    read_count,
+    read_duration,
+    read_xsd_duration,
+    transform,
+)
 from motet.language.syntax import (
     Alongside,
     And,
@@ -30,7 +35,7 @@ from motet.language.syntax import (
     Within,
 )
 from motet.model.intervals import Relation
-from motet.sparql.prologue import Names, read_prologue
+from motet.sparql.prologue import Prologue, read_prologue
 from motet.sparql.tokens import Document
 
 # A pattern that still waits for the T of the parentheses around it; None says that there is none.
@@ -45,8 +50,8 @@ _FAULT = (
 
 def parse_jtang(document: Document, name: str) -> tuple[Subscription, ...]:
     """The subscriptions of a document; one without a SUBSCRIPTION header is called ``name``."""
-    names, text = read_prologue(document)
-    subscriptions: tuple[Subscription, ...] = transformed("jtang.lark", document, text, _Builder(names, name), _FAULT)
+    prologue, text = read_prologue(document)
+    subscriptions: tuple[Subscription, ...] = transform("jtang.lark", document, text, _Builder(prologue, name), _FAULT)
     return subscriptions
 
 
@@ -54,11 +59,11 @@ def parse_jtang(document: Document, name: str) -> tuple[Subscription, ...]:
 class _Builder(Transformer_NonRecursive[Token, Any]):
     """One method per rule or alias of jtang.lark."""
 
-    def __init__(self, names: Names, name: str) -> None:
+    def __init__(self, prologue: Prologue, name: str) -> None:
         super().__init__()
-        self._names = names
+        self._prologue = prologue
         self._name = name
-        self._leaves = ClassLeaves(names)
+        self._leaves = ClassLeaves(prologue)
 
     def document(self, *parts: Any) -> tuple[Subscription, ...]:
         if isinstance(parts[0], Subscription):
@@ -70,8 +75,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def _subscription(self, name: str, position: int, expression: _Open) -> Subscription:
         pattern, events = expression(None), self._leaves.events
-        self._leaves = ClassLeaves(self._names)
-        check_depth(pattern, self._names.document)
+        self._leaves = ClassLeaves(self._prologue)
+        check_depth(pattern, self._prologue.document)
         return Subscription(name, events, pattern, Context.CHRONICLE, is_unbounded(pattern), position=position)
 
     def limited(self, expression: _Open, duration: int) -> _Open:
@@ -99,7 +104,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return self._needing(sign, "(-S1)_T", lambda duration: No(pattern, duration, _place(sign)))
 
     def times(self, operand: _Open, sign: Token, number: Token) -> _Open:
-        pattern, count = operand(None), quantities.count(self._names.document, str(number), _place(number))
+        pattern, count = operand(None), read_count(self._prologue.document, str(number), _place(number))
         return lambda gap: Times(pattern, count, gap, _place(sign))
 
     def run(self, operand: _Open, sign: Token) -> _Open:
@@ -110,16 +115,16 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return _bounded(self._leaves.declare(str(written), _place(written)))
 
     def measured(self, number: Token, unit: Token) -> int:
-        document = self._names.document
-        return quantities.measured_duration(document, str(number), _place(number), str(unit), _place(unit))
+        document = self._prologue.document
+        return read_duration(document, str(number), _place(number), str(unit), _place(unit))
 
     def lexical(self, string: Token, _datatype: Token | None) -> int:
-        return quantities.lexical_duration(self._names.document, str(string), _place(string))
+        return read_xsd_duration(self._prologue.document, str(string), _place(string))
 
     def _needing(self, sign: Token, form: str, build: Callable[[int], Pattern]) -> _Open:
         def complete(duration: int | None) -> Pattern:
             if duration is None:
-                raise self._names.document.refusal(f"'{sign}' needs a T", _place(sign), f"write {form}")
+                raise self._prologue.document.refusal(f"'{sign}' needs a T", _place(sign), f"write {form}")
             return build(duration)
 
         return complete

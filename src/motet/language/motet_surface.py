@@ -8,8 +8,9 @@ from typing import Any
 from lark import Lark, Token, Transformer_NonRecursive, Tree, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
-from motet.language import embedded, quantities
 from motet.language.motet_lexer import KEYWORDS, Terminal, terminals
+from motet.language.sparql_fragments import read_body, read_condition, read_template
+from motet.language.surface_shared import read_count, read_duration, read_instant, read_xsd_duration
 from motet.language.syntax import (
     Alongside,
     And,
@@ -37,7 +38,7 @@ from motet.language.syntax import (
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 from motet.model.terms import XSD
-from motet.sparql.prologue import Names
+from motet.sparql.prologue import Prologue
 from motet.sparql.tokens import Document
 from motet.sparql.tokens import Token as SparqlToken
 
@@ -70,7 +71,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def __init__(self, document: Document) -> None:
         super().__init__()
         self._document = document
-        self._names = Names(document)
+        self._prologue = Prologue(document)
 
     # The document.
 
@@ -78,10 +79,10 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return subscriptions
 
     def base(self, iri: Token) -> None:
-        self._names.base = self._expand(iri)
+        self._prologue.base = self._expand(iri)
 
     def prefix(self, name: Token, iri: Token) -> None:
-        self._names.prefixes[name.value.text[:-1]] = self._expand(iri)
+        self._prologue.prefixes[name.value.text[:-1]] = self._expand(iri)
 
     def subscription(
         self,
@@ -101,7 +102,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def since(self, string: Token, sign: Token | None, datatype: str | None) -> int:
         if sign is not None and datatype != XSD + "dateTime":
             raise self._document.refusal("SINCE takes an xsd:dateTime", sign.value.position)
-        return quantities.instant(self._document, string.value.text, string.value.position)
+        return read_instant(self._document, string.value.text, string.value.position)
 
     def declarations(self, *events: Event) -> tuple[Event, ...]:
         return events
@@ -117,7 +118,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         own: Terminal = name.value
         group = None
         if body is not None:
-            group = embedded.group_pattern(self._names, body.value.inner, body.value.position, own.text)
+            group = read_body(self._prologue, body.value.inner, body.value.position, own.text)
         return Event(own.text, class_iri, group, own.position, times)
 
     def times_variables(self, start: Token, end: Token) -> tuple[str, str]:
@@ -141,7 +142,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def construct(self, *templates: Token) -> Construct:
         stretches = [(token.value.inner, token.value.position) for token in templates]
-        return Construct(tuple(embedded.template(self._names, inner, position) for inner, position in stretches))
+        return Construct(tuple(read_template(self._prologue, inner, position) for inner, position in stretches))
 
     def signal(self) -> Signal:
         return Signal()
@@ -164,7 +165,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return Without(operand, absent, sign.value.position)
 
     def filter(self, operand: Pattern, sign: Token, stretch: Token) -> Filter:
-        condition = embedded.expression(self._names, stretch.value.inner, stretch.value.position)
+        condition = read_condition(self._prologue, stretch.value.inner, stretch.value.position)
         return Filter(operand, condition, sign.value.position)
 
     def xor(self, left: Pattern, sign: Token, right: Pattern, window: int) -> Xor:
@@ -186,7 +187,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return " ".join(word.type for word in words), words[0].value.position
 
     def times(self, operand: Pattern, sign: Token, number: Token, gap: int | None) -> Times:
-        count = quantities.count(self._document, number.value.text, number.value.position)
+        count = read_count(self._document, number.value.text, number.value.position)
         return Times(operand, count, gap, sign.value.position)
 
     def run(self, operand: Pattern, sign: Token, gap: int) -> Run:
@@ -199,21 +200,21 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def measured(self, number: Token, unit: Token) -> int:
         (_, digits, position, _), (_, name, place, _) = number.value, unit.value
-        return quantities.measured_duration(self._document, digits, position, name, place)
+        return read_duration(self._document, digits, position, name, place)
 
     def lexical(self, string: Token, sign: Token, datatype: str) -> int:
         if datatype != XSD + "dayTimeDuration":
             raise self._document.refusal("a duration is an xsd:dayTimeDuration", sign.value.position)
-        return quantities.lexical_duration(self._document, string.value.text, string.value.position)
+        return read_xsd_duration(self._document, string.value.text, string.value.position)
 
     def iri(self, name: Token) -> str:
-        if name.value.text.startswith("xsd:") and "xsd" not in self._names.prefixes:
+        if name.value.text.startswith("xsd:") and "xsd" not in self._prologue.prefixes:
             return XSD + name.value.text[4:]  # the grammar itself writes xsd:dayTimeDuration
         return self._expand(name)
 
     def _expand(self, name: Token) -> str:
         kind = "PREFIX_NAME" if name.type == "COLON" else name.type
-        return self._names.expand(SparqlToken(kind, name.value.text, name.value.position))
+        return self._prologue.expand(SparqlToken(kind, name.value.text, name.value.position))
 
 
 _SPOKEN = {

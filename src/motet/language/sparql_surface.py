@@ -5,11 +5,11 @@ The graph variable is the event; FILTERs beside the GRAPH move into its body, wh
 
 from __future__ import annotations
 
-from motet.language import embedded
 from motet.language.motet_lexer import is_event_name
+from motet.language.sparql_fragments import read_body
 from motet.language.syntax import Event, Leaf, Select, Subscription
 from motet.model.errors import SubscriptionError
-from motet.sparql.prologue import Names
+from motet.sparql.prologue import Prologue
 from motet.sparql.tokens import Document, Token, closing, tokenise
 
 _FORM = "write SELECT ?g ?x WHERE { GRAPH ?g { … } FILTER(…) }"
@@ -27,10 +27,10 @@ class _Reader:
         self._document = document
         self._tokens = tokenise(document)
         self._index = 0
-        self._names = Names(document)
+        self._prologue = Prologue(document)
 
     def subscription(self, name: str) -> Subscription:
-        self._prologue()
+        self._read_prologue()
         select = self._projection()
         if self._word() == "WHERE":
             self._index += 1
@@ -39,17 +39,17 @@ class _Reader:
             raise self._refusal("a subscription has no solution modifiers")
         return Subscription(name, (event,), Leaf(event.name, event.position), delivery=select)
 
-    def _prologue(self) -> None:
+    def _read_prologue(self) -> None:
         while self._word() in ("BASE", "PREFIX"):
             word, prefix = self._word(), None
             self._index += 1
             if word == "PREFIX":
                 prefix = self._take("PREFIX_NAME").text[:-1]
-            iri = self._names.expand(self._take("IRIREF"))
+            iri = self._prologue.expand(self._take("IRIREF"))
             if prefix is None:
-                self._names.base = iri
+                self._prologue.base = iri
             else:
-                self._names.prefixes[prefix] = iri
+                self._prologue.prefixes[prefix] = iri
 
     def _projection(self) -> Select:
         position = self._take("WORD", "SELECT").position
@@ -81,7 +81,7 @@ class _Reader:
             raise self._refusal("there is no GRAPH ?g { … }")
         self._index = last + 1
         variable, body, position = graph
-        group = embedded.group_pattern(self._names, [*body, *conditions], position, variable.text[1:])
+        group = read_body(self._prologue, [*body, *conditions], position, variable.text[1:])
         return Event(variable.text[1:], None, group, variable.position)
 
     def _graph(self) -> tuple[Token, list[Token], int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from motet.language import syntax
-from motet.language.annotate import Node, annotate
+from motet.language.scope import AnnotatedPattern, annotate
 from motet.language.syntax import Construct, Context, Event, Expression, Select, Subscription
 from motet.lint.alternatives import body_constraints, conjuncts
 from motet.lint.conditions import implied
@@ -147,13 +147,15 @@ class _ContainmentSearch:
         self._subsumes = subsumes
         self._free = free  # unrestricted: wider operands give more pairs
 
-    def contains(self, wider: Node, narrower: Node) -> bool:
+    def contains(self, wider: AnnotatedPattern, narrower: AnnotatedPattern) -> bool:
         """Whether the wider pattern contains the narrower one; the sides of an OR may need different mappings."""
         if isinstance(narrower.node, syntax.Or):
             return all(self.contains(wider, side) for side in narrower.children)
         return next(self.mappings(wider, narrower, {}), None) is not None
 
-    def mappings(self, wider: Node, narrower: Node, partial: VariableMapping) -> Iterator[VariableMapping]:
+    def mappings(
+        self, wider: AnnotatedPattern, narrower: AnnotatedPattern, partial: VariableMapping
+    ) -> Iterator[VariableMapping]:
         """The mappings of the wider pattern's variables under which it contains the narrower one."""
         match narrower.node:
             case syntax.Or():
@@ -166,7 +168,9 @@ class _ContainmentSearch:
             case syntax.Within() | syntax.Filter() | syntax.Unless() | syntax.Without():
                 yield from self.mappings(wider, narrower.children[0], partial)
 
-    def _of_wider(self, wider: Node, narrower: Node, partial: VariableMapping) -> Iterator[VariableMapping]:
+    def _of_wider(
+        self, wider: AnnotatedPattern, narrower: AnnotatedPattern, partial: VariableMapping
+    ) -> Iterator[VariableMapping]:
         below = wider.children
         match wider.node:
             case syntax.Leaf() if narrower.event is not None and wider.event is not None:
@@ -188,7 +192,9 @@ class _ContainmentSearch:
             case syntax.And() | syntax.Timed() | syntax.Alongside() if self._free:
                 yield from self._paired(wider, narrower, partial)
 
-    def _paired(self, wider: Node, narrower: Node, partial: VariableMapping) -> Iterator[VariableMapping]:
+    def _paired(
+        self, wider: AnnotatedPattern, narrower: AnnotatedPattern, partial: VariableMapping
+    ) -> Iterator[VariableMapping]:
         if not isinstance(narrower.node, syntax.And | syntax.Timed | syntax.Alongside):
             return
         if wider.bound is not None and (narrower.bound is None or narrower.bound > wider.bound):
@@ -199,7 +205,9 @@ class _ContainmentSearch:
                     if wider.condition is None or _states(wider.condition, narrower.condition, mapping):
                         yield mapping
 
-    def _guarded(self, wider: Node, narrower: Node, partial: VariableMapping) -> Iterator[VariableMapping]:
+    def _guarded(
+        self, wider: AnnotatedPattern, narrower: AnnotatedPattern, partial: VariableMapping
+    ) -> Iterator[VariableMapping]:
         """The mappings for UNLESS with the same single event and a window that is not longer."""
         assert isinstance(wider.node, syntax.Unless)
         assert isinstance(narrower.node, syntax.Unless)
@@ -262,7 +270,7 @@ class _ContainmentSearch:
         return typed and is_iri(wider) and is_iri(narrower) and self._subsumes(wider, narrower)
 
 
-def _orders(wider: Node, narrower: Node) -> Iterator[tuple[Node, Node]]:
+def _orders(wider: AnnotatedPattern, narrower: AnnotatedPattern) -> Iterator[tuple[AnnotatedPattern, AnnotatedPattern]]:
     """The narrower operands in the orders in which the wider operator relates them."""
     left, right = narrower.children
     match wider.node, narrower.node:
@@ -277,7 +285,7 @@ def _orders(wider: Node, narrower: Node) -> Iterator[tuple[Node, Node]]:
             yield from ((left, right), (right, left))
 
 
-def _max_duration(tree: Node) -> int | None:
+def _max_duration(tree: AnnotatedPattern) -> int | None:
     """The maximum duration of an occurrence; None when it is not bounded."""
     match tree.node:
         case syntax.And() | syntax.Timed() | syntax.Alongside() | syntax.Times() | syntax.Run():

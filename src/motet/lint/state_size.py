@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from motet.language import syntax
-from motet.language.annotate import Node, annotate
 from motet.language.check import spoken
+from motet.language.scope import ITERATION, PAIRING, AnnotatedPattern, annotate
 from motet.language.syntax import Context, Subscription
-from motet.language.walk import ITERATION, PAIRING
 from motet.lint.diagnostics import Diagnostic, Severity
 from motet.model.times import UNITS, format_duration
 
@@ -38,7 +37,7 @@ def state_size_diagnostics(subscription: Subscription) -> Iterator[Diagnostic]:
         yield from _window(tree)
 
 
-def _pairing(tree: Node, context: Context) -> Iterator[Diagnostic]:
+def _pairing(tree: AnnotatedPattern, context: Context) -> Iterator[Diagnostic]:
     name, position = spoken(tree.node), tree.node.position
     keys = " ".join(f"?{variable}" for variable in sorted(tree.shared))
     if tree.bound is None and context is not Context.RECENT:
@@ -62,7 +61,7 @@ def _pairing(tree: Node, context: Context) -> Iterator[Diagnostic]:
             )
 
 
-def _iteration(tree: Node) -> Iterator[Diagnostic]:
+def _iteration(tree: AnnotatedPattern) -> Iterator[Diagnostic]:
     node = tree.node
     if isinstance(node, syntax.Times) and node.gap is None and tree.bound is None and node.count > 1:
         message = f"'{{{node.count}}}' counts without a time limit: members may be years apart and are kept until then"
@@ -74,7 +73,7 @@ def _iteration(tree: Node) -> Iterator[Diagnostic]:
         yield Diagnostic("unbounded-state", Severity.WARNING, node.position, message, "add WITHIN and a duration")
 
 
-def _window(tree: Node) -> Iterator[Diagnostic]:
+def _window(tree: AnnotatedPattern) -> Iterator[Diagnostic]:
     node = tree.node
     match node:
         case syntax.Within(bound=length):

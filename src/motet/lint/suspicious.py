@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from motet.language import syntax
-from motet.language.annotate import Node, annotate
+from motet.language.scope import AnnotatedPattern, annotate, delivered_names, leaf_variables, nodes
 from motet.language.syntax import Context, Event, Subscription
-from motet.language.visibility import delivered_names, leaf_variables
-from motet.language.walk import nodes
 from motet.lint.alternatives import PatternAlternative
 from motet.lint.diagnostics import Diagnostic, Severity
 from motet.sparql.tokens import Document, tokenise
@@ -29,7 +27,7 @@ def suspicious_diagnostics(
         yield from _unbound_deliveries(subscription, alternatives, text)
 
 
-def _unrelated_pairs(root: Node) -> Iterator[Diagnostic]:
+def _unrelated_pairs(root: AnnotatedPattern) -> Iterator[Diagnostic]:
     stack = [root]
     while stack:
         tree = stack.pop()
@@ -40,7 +38,7 @@ def _unrelated_pairs(root: Node) -> Iterator[Diagnostic]:
             yield Diagnostic("unrelated-pair", Severity.WARNING, tree.node.position, message, advice)
 
 
-def _binds_values(tree: Node) -> bool:
+def _binds_values(tree: AnnotatedPattern) -> bool:
     """Whether the pattern has variables that could have been shared."""
     if tree.event is not None:
         return bool(leaf_variables(tree.event) - {tree.event.name, *(tree.event.times or ())})

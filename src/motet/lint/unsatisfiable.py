@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from motet.language import syntax
-from motet.language.annotate import Node, annotate
 from motet.language.check import spoken
 from motet.language.printer import pattern_text
+from motet.language.scope import AnnotatedPattern, annotate, leaf_variables
 from motet.language.syntax import Context, Event, Subscription
-from motet.language.visibility import leaf_variables
 from motet.lint.alternatives import (
     Contradiction,
     PatternAlternative,
@@ -71,7 +70,7 @@ class _Walk:
         self._text = text
         self._occurrences = 0
 
-    def of(self, tree: Node) -> PatternAlternatives:
+    def of(self, tree: AnnotatedPattern) -> PatternAlternatives:
         below = [self.of(child) for child in tree.children]
         diagnostics = [diagnostic for child in below for diagnostic in child.diagnostics]
         match tree.node:
@@ -89,7 +88,7 @@ class _Walk:
         diagnostics = _downgrade(diagnostics) if combined.alternatives else diagnostics
         return PatternAlternatives(combined.alternatives, [*diagnostics, *combined.diagnostics])
 
-    def _combine(self, tree: Node, below: list[list[PatternAlternative]]) -> list[PatternAlternative]:  # noqa: PLR0911  (one return for each kind)
+    def _combine(self, tree: AnnotatedPattern, below: list[list[PatternAlternative]]) -> list[PatternAlternative]:  # noqa: PLR0911  (one return for each kind)
         match tree.node:
             case syntax.Leaf():
                 return self._leaf(tree)
@@ -107,7 +106,7 @@ class _Walk:
                 return [self._with_condition(alternative, condition) for alternative in below[0]]
         return below[0]
 
-    def _leaf(self, tree: Node) -> list[PatternAlternative]:
+    def _leaf(self, tree: AnnotatedPattern) -> list[PatternAlternative]:
         event = tree.event
         assert event is not None  # a leaf has its declaration
         body, occurrence = body_constraints(event), self._new()
@@ -121,7 +120,7 @@ class _Walk:
             alternative = alternative.with_conditions(instant, f"?{name} is a time")
         return [alternative.with_conditions(body.conditions).project(tree.visible)]
 
-    def _pair(self, tree: Node, left: PatternAlternative, right: PatternAlternative) -> PatternAlternative:
+    def _pair(self, tree: AnnotatedPattern, left: PatternAlternative, right: PatternAlternative) -> PatternAlternative:
         occurrence, text = self._new(), _pattern_text(tree)
         cumulative = self._subscription.context is Context.CUMULATIVE
         alternative = join_alternatives(occurrence, left, right, agreeing=cumulative)
@@ -161,7 +160,7 @@ class _Walk:
     def _with_condition(self, alternative: PatternAlternative, condition: syntax.Expression) -> PatternAlternative:
         return alternative.with_conditions(conjuncts(condition.algebra))
 
-    def _iteration(self, tree: Node, member: PatternAlternative) -> PatternAlternative:
+    def _iteration(self, tree: AnnotatedPattern, member: PatternAlternative) -> PatternAlternative:
         """The witness is the member that starts first."""
         occurrence, inner = self._new(), member.occurrence
         node = tree.node
@@ -179,7 +178,7 @@ class _Walk:
             tree.bound, f"WITHIN {format_duration(tree.bound)}" if tree.bound else ""
         ).truncated()
 
-    def _no(self, tree: Node, below: PatternAlternatives) -> PatternAlternatives:
+    def _no(self, tree: AnnotatedPattern, below: PatternAlternatives) -> PatternAlternatives:
         assert isinstance(tree.node, syntax.No)
         if not below.alternatives and self._subscription.since is None:
             return PatternAlternatives([])  # without an occurrence of the operand there is no start point
@@ -191,7 +190,7 @@ class _Walk:
         )
         return PatternAlternatives([PatternAlternative(occurrence, limits=limits)])
 
-    def _without_effect(self, tree: Node, below: list[PatternAlternatives]) -> list[Diagnostic]:
+    def _without_effect(self, tree: AnnotatedPattern, below: list[PatternAlternatives]) -> list[Diagnostic]:
         """A diagnostic for an UNLESS or WITHOUT that has no effect although both sides may occur."""
         pairs = list(product(below[0].alternatives, below[1].alternatives))
         if (
@@ -204,7 +203,9 @@ class _Walk:
         advice = "check the window, and the conditions on the variables that both sides share"
         return [Diagnostic("idle-guard", Severity.WARNING, tree.node.position, message, advice)]
 
-    def _never_contradicts(self, tree: Node, guarded: PatternAlternative, absent: PatternAlternative) -> bool:
+    def _never_contradicts(
+        self, tree: AnnotatedPattern, guarded: PatternAlternative, absent: PatternAlternative
+    ) -> bool:
         """Whether the absent side certainly never contradicts the other side."""
         both = join_alternatives(self._new(), guarded, absent, agreeing=False)
         first, second = guarded.occurrence, absent.occurrence
@@ -219,7 +220,7 @@ class _Walk:
             both = both.with_limits(*inside)
         return both.truncated().contradiction() is not None
 
-    def _possible(self, tree: Node, alternatives: list[PatternAlternative]) -> PatternAlternatives:
+    def _possible(self, tree: AnnotatedPattern, alternatives: list[PatternAlternative]) -> PatternAlternatives:
         """The alternatives without a contradiction; when there are none, the reasons for the first."""
         if isinstance(tree.node, syntax.Leaf) and not alternatives:
             return PatternAlternatives([], [self._impossible_body(tree)])
@@ -230,7 +231,7 @@ class _Walk:
             return PatternAlternatives(possible)
         return PatternAlternatives([], [self._diagnostic(tree, blamed)])
 
-    def _contradiction(self, tree: Node, alternative: PatternAlternative) -> Contradiction | None:
+    def _contradiction(self, tree: AnnotatedPattern, alternative: PatternAlternative) -> Contradiction | None:
         condition = _condition(tree)
         if condition is not None:
             conditions = conjuncts(condition.algebra)
@@ -240,7 +241,7 @@ class _Walk:
                 return Contradiction(False, (*map(condition_text, blamed), *_unbound_reasons(hidden)))
         return alternative.contradiction()
 
-    def _diagnostic(self, tree: Node, blamed: Contradiction) -> Diagnostic:
+    def _diagnostic(self, tree: AnnotatedPattern, blamed: Contradiction) -> Diagnostic:
         condition = _condition(tree)
         position = condition.position if condition is not None else tree.node.position
         if tree.event is not None:
@@ -250,7 +251,7 @@ class _Walk:
             return Diagnostic("times-never-fit", Severity.ERROR, position, f"no times fit: {blamed.text()}", advice)
         return _never_true(blamed, position)
 
-    def _impossible_body(self, tree: Node) -> Diagnostic:
+    def _impossible_body(self, tree: AnnotatedPattern) -> Diagnostic:
         event = tree.event
         assert event is not None  # a leaf has its declaration
         blamed = body_constraints(event).contradiction
@@ -270,7 +271,7 @@ class _Walk:
         return self._occurrences
 
 
-def _condition(tree: Node) -> syntax.Expression | None:
+def _condition(tree: AnnotatedPattern) -> syntax.Expression | None:
     return tree.node.condition if isinstance(tree.node, syntax.Filter) else tree.condition
 
 
@@ -302,7 +303,7 @@ def _downgrade(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     ]
 
 
-def _relations(tree: Node) -> Relations:
+def _relations(tree: AnnotatedPattern) -> Relations:
     match tree.node:
         case syntax.Timed(relation=relation):
             return frozenset({relation})
@@ -311,7 +312,7 @@ def _relations(tree: Node) -> Relations:
     return EVERY
 
 
-def _timed(tree: Node, left: int, right: int, why: str) -> tuple[Limit, ...]:
+def _timed(tree: AnnotatedPattern, left: int, right: int, why: str) -> tuple[Limit, ...]:
     match tree.node:
         case syntax.Timed(relation=relation):
             return relation_limits(left, relation, right, why)
@@ -323,7 +324,7 @@ def _timed(tree: Node, left: int, right: int, why: str) -> tuple[Limit, ...]:
     return ()
 
 
-def _hull(tree: Node, occurrence: int, left: int, right: int) -> list[Limit]:
+def _hull(tree: AnnotatedPattern, occurrence: int, left: int, right: int) -> list[Limit]:
     """The limits of the hull: a relation fixes the sides that start first and end last; otherwise it contains both."""
     if isinstance(tree.node, syntax.Timed):
         relation = tree.node.relation
@@ -341,6 +342,6 @@ def _forward(occurrence: int, name: str) -> Limit:
     return Limit(start(occurrence), end(occurrence), 0, f"{name} cannot end before it starts")
 
 
-def _pattern_text(tree: Node) -> str:
+def _pattern_text(tree: AnnotatedPattern) -> str:
     text = pattern_text(tree.node)
     return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"

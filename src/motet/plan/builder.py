@@ -24,10 +24,9 @@ from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 
 from motet.language import syntax
-from motet.language.annotate import Node as AnnotatedPattern
-from motet.language.annotate import annotate
+from motet.language.scope import AnnotatedPattern, annotate
+from motet.language.scope import children as children_of
 from motet.language.syntax import Context, Event, Subscription
-from motet.language.walk import children as children_of
 from motet.model.intervals import Relation
 from motet.plan.graph import (
     ITERATION,

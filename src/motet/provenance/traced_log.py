@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
 
-from motet.language.bounds import Bounded, bounds
+from motet.language.scope import ITERATION, PAIRING, Bounded, bounds
 from motet.language.syntax import (
     Construct,
     Context,
@@ -27,7 +27,6 @@ from motet.language.syntax import (
     Within,
     Xor,
 )
-from motet.language.walk import ITERATION, PAIRING
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME

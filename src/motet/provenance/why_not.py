@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from motet.language.printer import pattern_text
+from motet.language.scope import PAIRING
 from motet.language.syntax import (
     Alongside,
     And,
@@ -30,7 +31,6 @@ from motet.language.syntax import (
     Without,
     Xor,
 )
-from motet.language.walk import PAIRING
 from motet.model.errors import UsageError
 from motet.model.intervals import relation
 from motet.model.notifications import Notification

@@ -1,4 +1,4 @@
-"""Prefixed names and relative IRIs to full IRIs (RFC 3986, section 5), with the BASE and PREFIX lines of a document."""
+"""Reads the BASE and PREFIX lines of a document and expands names to IRIs (RFC 3986, section 5)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from motet.sparql.tokens import Document, Token
 
-_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_COMPONENTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 _FORBIDDEN = re.compile(r"[<>\"{}|^`\\\x00-\x20]")
 
 
 @dataclass(slots=True)
-class Names:
-    """What a prologue declares, and how it expands the names of one document."""
+class Prologue:
+    """The BASE and PREFIX declarations of one document; expands its names to IRIs."""
 
     document: Document
     base: str | None = None
@@ -45,7 +45,7 @@ class Names:
 
 
 def is_absolute(iri: str) -> bool:
-    match = _PARTS.fullmatch(iri)
+    match = _COMPONENTS.fullmatch(iri)
     return match is not None and match[1] is not None
 
 
@@ -54,26 +54,26 @@ def resolve(base: str, reference: str) -> str:
     >>> resolve("http://a/b/c?q", "../d#e")
     'http://a/d#e'
     """
-    scheme, authority, path, query, _ = _parts(base)
-    own_scheme, own_authority, own_path, own_query, fragment = _parts(reference)
-    if own_scheme is not None:
+    scheme, authority, path, query, _ = _components(base)
+    reference_scheme, reference_authority, reference_path, reference_query, fragment = _components(reference)
+    if reference_scheme is not None:
         return reference
-    if own_authority is not None:
-        authority, path, query = own_authority, _without_dots(own_path or ""), own_query
-    elif own_path:
-        path, query = _without_dots(_merged(authority, path or "", own_path)), own_query
+    if reference_authority is not None:
+        authority, path, query = reference_authority, _remove_dot_segments(reference_path or ""), reference_query
+    elif reference_path:
+        path, query = _remove_dot_segments(_merge_paths(authority, path or "", reference_path)), reference_query
     else:
-        query = own_query if own_query is not None else query
+        query = reference_query if reference_query is not None else query
     signs = ((authority, "//"), (path, ""), (query, "?"), (fragment, "#"))
-    return f"{scheme}:" + "".join(sign + part for part, sign in signs if part is not None)
+    return f"{scheme}:" + "".join(sign + component for component, sign in signs if component is not None)
 
 
-def _parts(iri: str) -> tuple[str | None, ...]:
-    match = _PARTS.fullmatch(iri)
+def _components(iri: str) -> tuple[str | None, ...]:
+    match = _COMPONENTS.fullmatch(iri)
     return match.groups() if match else (None, None, iri, None, None)
 
 
-def _merged(authority: str | None, base: str, path: str) -> str:
+def _merge_paths(authority: str | None, base: str, path: str) -> str:
     if path.startswith("/"):
         return path
     if authority is not None and not base:
@@ -81,20 +81,20 @@ def _merged(authority: str | None, base: str, path: str) -> str:
     return base[: base.rfind("/") + 1] + path
 
 
-def _without_dots(path: str) -> str:
-    kept: list[str] = []
+def _remove_dot_segments(path: str) -> str:
+    resolved: list[str] = []
     segments = path.split("/")
     for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
+        is_last = index == len(segments) - 1
         if segment == "..":
-            if len(kept) > 1 or (kept and kept[0]):
-                kept.pop()
+            if len(resolved) > 1 or (resolved and resolved[0]):
+                resolved.pop()
         elif segment != ".":
-            kept.append(segment)
+            resolved.append(segment)
             continue
-        if last:
-            kept.append("")
-    return "/".join(kept)
+        if is_last:
+            resolved.append("")
+    return "/".join(resolved)
 
 
 def _character(match: re.Match[str]) -> str:
@@ -109,22 +109,22 @@ _DECLARATION = re.compile(
 )
 
 
-def read_prologue(document: Document) -> tuple[Names, str]:
-    """The declared names, and the text with the prologue blanked, so that positions stay.
+def read_prologue(document: Document) -> tuple[Prologue, str]:
+    """The declarations, and the text with the prologue blanked, so that positions stay.
 
-    >>> names, rest = read_prologue(Document("PREFIX ex: <urn:> a"))
-    >>> names.prefixes, rest.strip()
+    >>> prologue, rest = read_prologue(Document("PREFIX ex: <urn:> a"))
+    >>> prologue.prefixes, rest.strip()
     ({'ex': 'urn:'}, 'a')
     """
-    names, position = Names(document), 0
+    prologue, position = Prologue(document), 0
     while match := _DECLARATION.match(document.text, _skipped(document.text, position)):
-        iri = names.expand(Token("IRIREF", match["iri"], match.start("iri")))
+        iri = prologue.expand(Token("IRIREF", match["iri"], match.start("iri")))
         if match["prefix"] is None:
-            names.base = iri
+            prologue.base = iri
         else:
-            names.prefixes[match["prefix"]] = iri
+            prologue.prefixes[match["prefix"]] = iri
         position = match.end()
-    return names, re.sub(r"[^\n]", " ", document.text[:position]) + document.text[position:]
+    return prologue, re.sub(r"[^\n]", " ", document.text[:position]) + document.text[position:]
 
 
 def _skipped(text: str, position: int) -> int:

@@ -18,8 +18,8 @@ from motet.engine.detect.distinct import Deduplicator, are_distinct
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.operator import OperatorEnv
 from motet.engine.detect.order import string_ranks
+from motet.language.scope import delivered_names
 from motet.language.syntax import Select
-from motet.language.visibility import delivered_names
 from motet.model.batches import BINDING, NOTIFICATIONS, TIME
 from motet.plan.graph import PlanNode, Root
 

@@ -12,6 +12,7 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.small_batch import SmallMatches
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, string_array, take_rows
 from motet.engine.match.string_column import Ints
+from motet.language.scope import leaf_variables
 from motet.language.syntax import (
     Construct,
     Event,
@@ -24,7 +25,6 @@ from motet.language.syntax import (
     Subscription,
     Within,
 )
-from motet.language.visibility import leaf_variables
 from motet.model.batches import (
     BINDING,
     NOTIFICATIONS,

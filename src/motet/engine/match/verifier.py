@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from motet.engine.match.leaf import Bindings, LeafQuery, matches_any
+from motet.language.scope import leaf_variables
 from motet.language.syntax import Event
-from motet.language.visibility import leaf_variables
 from motet.model.batches import EventRow
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import format_datetime

@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 
 from motet.engine.runtime.routing import leaf_routes
 from motet.language.parse import parse
+from motet.language.scope import visible_variables
 from motet.language.syntax import Construct, Event, Events, Select, Subscription
-from motet.language.visibility import visible_variables
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.graph import RouteKind
 from motet.plan.leaves import normalise

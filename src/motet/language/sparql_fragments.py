@@ -1,7 +1,7 @@
-"""SPARQL inside a subscription: bodies, conditions and templates as text that stands on its own.
+"""Turns the SPARQL fragments of a subscription (bodies, conditions, templates) into syntax nodes.
 
-Names are expanded, comments dropped, tokens joined by single spaces. What is wrong with the result is said at the place
-in the document the offending token came from. Nothing is evaluated here.
+Names are expanded, comments dropped, tokens joined by single spaces. An error in the result is reported at the position
+of the offending token in the document. Nothing is evaluated here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import pairwise
 
 from motet.language.syntax import Expression, GroupPattern, Template
 from motet.model.errors import LimitError, SubscriptionError
-from motet.sparql.grammar import WORDS, judge
+from motet.sparql.grammar import WORDS, check_grammar
 from motet.sparql.parse import check_expression, check_group, check_template
 from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
-from motet.sparql.prologue import Names
+from motet.sparql.prologue import Prologue
 from motet.sparql.scope import in_scope
 from motet.sparql.tokens import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document, Token
 
@@ -31,72 +31,72 @@ _GROUP_ADVICE = (
     "a BIND variable must be new in its group, a blank node belongs to one group, a VALUES row has every value"
 )
 _PATH_ENDS = ("IRIREF", "PNAME", "PREFIX_NAME")
-_NO_GRAPH_HERE = ("a condition across events sees bindings, not graphs", "move the pattern into the body of an EVENT")
+_NO_EXISTS = ("a condition across events sees bindings, not graphs", "move the pattern into the body of an EVENT")
 
 
-def group_pattern(names: Names, tokens: Sequence[Token], position: int, event: str | None = None) -> GroupPattern:
-    """The body of an EVENT, without its braces; ``event`` is the event's own name, bound before the body."""
-    stretch = _normalised(names, tokens, position)
-    _refuse_words(names.document, tokens, _FORBIDDEN)
-    judge(names.document, tokens, "group", stretch.end)
-    _refuse_rebinding(names.document, tokens, event)
+def read_body(prologue: Prologue, tokens: Sequence[Token], position: int, event: str | None = None) -> GroupPattern:
+    """The body of an EVENT, without its braces; ``event`` is the name of the event, bound before the body."""
+    fragment = _normalise(prologue, tokens, position)
+    _refuse_words(prologue.document, tokens, _FORBIDDEN)
+    check_grammar(prologue.document, tokens, "group", fragment.end)
+    _refuse_rebinding(prologue.document, tokens, event)
     before = f"?{event} <urn:motet:is> <urn:motet:event> . " if event else ""
-    with _located(stretch, before, _GROUP_ADVICE):
-        algebra = parse_group(stretch.text)
-        check_group(before + stretch.text)
-    return GroupPattern(stretch.text, (in_scope(algebra) | {event or ""}) & _variables(tokens), position)
+    with _located(fragment, before, _GROUP_ADVICE):
+        algebra = parse_group(fragment.text)
+        check_group(before + fragment.text)
+    return GroupPattern(fragment.text, (in_scope(algebra) | {event or ""}) & _variables(tokens), position)
 
 
-def expression(names: Names, tokens: Sequence[Token], position: int) -> Expression:
+def read_condition(prologue: Prologue, tokens: Sequence[Token], position: int) -> Expression:
     """The condition of a FILTER over events, without its parentheses."""
-    stretch = _normalised(names, tokens, position)
-    _refuse_words(names.document, tokens, _FORBIDDEN | {"EXISTS": _NO_GRAPH_HERE})
-    judge(names.document, tokens, "expression", stretch.end)
-    with _located(stretch):
-        parse_expression(stretch.text)
-        check_expression(stretch.text)
-    return Expression(stretch.text, _variables(tokens), position)
+    fragment = _normalise(prologue, tokens, position)
+    _refuse_words(prologue.document, tokens, _FORBIDDEN | {"EXISTS": _NO_EXISTS})
+    check_grammar(prologue.document, tokens, "expression", fragment.end)
+    with _located(fragment):
+        parse_expression(fragment.text)
+        check_expression(fragment.text)
+    return Expression(fragment.text, _variables(tokens), position)
 
 
-def template(names: Names, tokens: Sequence[Token], position: int) -> Template:
+def read_template(prologue: Prologue, tokens: Sequence[Token], position: int) -> Template:
     """The triples of a CONSTRUCT clause, without their braces."""
-    stretch = _normalised(names, tokens, position)
-    judge(names.document, tokens, "template", stretch.end)
-    with _located(stretch):
-        check_template(stretch.text)
-        parse_template(stretch.text)
-    return Template(stretch.text, _variables(tokens), position)
+    fragment = _normalise(prologue, tokens, position)
+    check_grammar(prologue.document, tokens, "template", fragment.end)
+    with _located(fragment):
+        check_template(fragment.text)
+        parse_template(fragment.text)
+    return Template(fragment.text, _variables(tokens), position)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Normalised text that remembers where in the document each token stood."""
+class SparqlFragment:
+    """Normalised text with the position of each token in the document."""
 
     document: Document
     text: str
-    offsets: tuple[int, ...]  # where each token begins in ``text``
-    positions: tuple[int, ...]  # where it begins in the document
+    offsets: tuple[int, ...]  # of the tokens in ``text``
+    positions: tuple[int, ...]  # of the tokens in the document
     end: int  # the document position for anything after the last token
 
-    def place(self, offset: int) -> int:
+    def position(self, offset: int) -> int:
         if offset >= len(self.text) or not self.positions:
             return self.end
         return self.positions[max(0, bisect_right(self.offsets, offset) - 1)]
 
 
-def _normalised(names: Names, tokens: Sequence[Token], position: int) -> _Stretch:
-    _refuse_size(names.document, tokens, position)
+def _normalise(prologue: Prologue, tokens: Sequence[Token], position: int) -> SparqlFragment:
+    _refuse_size(prologue.document, tokens, position)
     text, offsets, before = "", [], None
     for token in tokens:
-        text += "" if before is None or _attached(before, token) else " "
+        text += "" if before is None or _is_attached(before, token) else " "
         offsets.append(len(text))
-        text += _written(names, token)
+        text += _token_text(prologue, token)
         before = token
     end = tokens[-1].end if tokens else position
-    return _Stretch(names.document, text, tuple(offsets), tuple(token.position for token in tokens), end)
+    return SparqlFragment(prologue.document, text, tuple(offsets), tuple(token.position for token in tokens), end)
 
 
-def _attached(before: Token, token: Token) -> bool:
+def _is_attached(before: Token, token: Token) -> bool:
     """Literals are written in one piece, path modifiers close to their path and brackets close to their function:
     rdflib wants the one, pyoxigraph the other.
     """
@@ -107,15 +107,15 @@ def _attached(before: Token, token: Token) -> bool:
     return token.text in ("*", "+", "?") and (before.kind in _PATH_ENDS or before.text in (")", "a"))
 
 
-def _written(names: Names, token: Token) -> str:
+def _token_text(prologue: Prologue, token: Token) -> str:
     if token.kind in ("IRIREF", "PNAME", "PREFIX_NAME"):
-        return f"<{names.expand(token)}>"
+        return f"<{prologue.expand(token)}>"
     return "?" + token.text[1:] if token.kind == "VAR" else token.text
 
 
 def _refuse_size(document: Document, tokens: Sequence[Token], position: int) -> None:
     if len(tokens) > MAX_SPARQL_TOKENS:
-        raise document.refusal(f"more than {MAX_SPARQL_TOKENS} tokens of SPARQL in one place", position)
+        raise document.refusal(f"more than {MAX_SPARQL_TOKENS} tokens of SPARQL in one fragment", position)
     depth = 0
     for token in tokens:
         depth += (token.text in "{([") - (token.text in "})]")
@@ -142,13 +142,13 @@ def _variables(tokens: Iterable[Token]) -> frozenset[str]:
 
 
 @contextmanager
-def _located(stretch: _Stretch, before: str = "", advice: str | None = None) -> Iterator[None]:
-    """Errors about the stretch, or about it with a text before it, become errors at their position in the document."""
+def _located(fragment: SparqlFragment, before: str = "", advice: str | None = None) -> Iterator[None]:
+    """Reports errors about the fragment, or about it with a text before it, at their position in the document."""
     try:
         yield
     except SubscriptionError as error:
-        start = 0 if error.text == stretch.text else len(before)
-        place = stretch.place(max(0, error.position - start))
-        raise stretch.document.refusal(error.message, place, error.advice or advice) from None
+        start = 0 if error.text == fragment.text else len(before)
+        position = fragment.position(max(0, error.position - start))
+        raise fragment.document.refusal(error.message, position, error.advice or advice) from None
     except LimitError as error:
-        raise stretch.document.refusal(error.message, stretch.place(0), error.advice) from None
+        raise fragment.document.refusal(error.message, fragment.position(0), error.advice) from None
