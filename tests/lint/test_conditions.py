@@ -84,13 +84,13 @@ def test_a_condition_can_contradict_itself(text: str) -> None:
         ("REGEX( ?x , 'a' )", "! REGEX( ?x , 'a' )"),  # not understood
     ],
 )
-def test_what_may_be_true_is_left_alone(texts: tuple[str, ...]) -> None:
-    """Numbers are compared after rounding, NaN is not ordered, and what is not understood may be true."""
+def test_conditions_that_may_be_true_are_not_reported(texts: tuple[str, ...]) -> None:
+    """Numbers are compared after rounding, NaN is not ordered, and unknown expressions may be true."""
     assert conflict(*texts) == []
 
 
 def test_a_variable_without_value_makes_comparisons_fail() -> None:
-    """An error is not true; BOUND knows the difference."""
+    """An error is not true; BOUND distinguishes them."""
     assert conflict("?x > 3", unbound="x") == ["?x > 3"]
     assert conflict("?x > 3 || ?y > 3", unbound="x") == []
     assert conflict("! BOUND( ?x )", bound="x") == ["! BOUND( ?x )"]
@@ -145,7 +145,7 @@ _trees = st.recursive(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(_trees, min_size=1, max_size=4))
 def test_contradictions_are_false_for_every_value(texts: list[str]) -> None:
-    """Whatever is reported, the engine finds no values for which all conditions are true."""
+    """The engine has no values for which all reported conditions are true."""
     conditions = [parse_expression(text) for text in texts]
     if contradiction(conditions):
         tests = [expressions.test(condition) for condition in conditions]
@@ -157,7 +157,7 @@ def test_contradictions_are_false_for_every_value(texts: list[str]) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_trees, max_size=2), _trees)
 def test_implications_hold_for_every_value(texts: list[str], conclusion: str) -> None:
-    """Whatever is said to follow is true wherever the conditions are."""
+    """An implied conclusion is true wherever the conditions are."""
     conditions, follows = [parse_expression(text) for text in texts], parse_expression(conclusion)
     if implied(conditions, follows, bound=frozenset({"x"})):
         tests, then = [expressions.test(condition) for condition in conditions], expressions.test(follows)

@@ -52,7 +52,7 @@ def only(text: str, *ignored: str) -> list[str]:
     ],
 )
 def test_times_that_never_fit(text: str) -> None:
-    """Windows, relations and conditions on times that leave no place for the events."""
+    """Windows, relations and conditions on times that no events can fulfil."""
     assert only(text, "unrelated-pair") == ["times-never-fit"]
 
 
@@ -71,7 +71,7 @@ def test_times_that_never_fit(text: str) -> None:
     ],
 )
 def test_times_that_fit(text: str) -> None:
-    """One microsecond more, and the events have a place."""
+    """With one microsecond more, events can fulfil them."""
     assert only(text) == []
 
 
@@ -113,7 +113,7 @@ def test_conditions_that_may_hold(text: str) -> None:
 
 
 def test_in_the_cumulative_context_a_value_may_be_lost() -> None:
-    """Members that disagree leave the variable unbound, so that it joins with everything further out."""
+    """Members that disagree leave the variable unbound, so that it joins with every value in the operators above."""
     events = "EVENT a : ex:A { ?a ex:k ?k FILTER(?k > 5) } EVENT b : ex:B EVENT c : ex:C { ?c ex:k ?k FILTER(?k < 3) }"
     text = f"{events} WHEN (a BEFORE b) BEFORE c WITHIN 1 min"
     assert only(text) == ["conditions-never-hold"]
@@ -146,8 +146,8 @@ def test_silence_of_what_never_occurs_has_no_start() -> None:
         (f"{EVENTS} WHEN (a BEFORE c WITHIN 5 min) WITHOUT b", []),
     ],
 )  # fmt: skip
-def test_a_guard_that_never_strikes(text: str, expected: list[str]) -> None:
-    """What UNLESS and WITHOUT look for must fit into their window and agree with what is before them."""
+def test_a_negation_without_effect(text: str, expected: list[str]) -> None:
+    """The absent side of UNLESS and WITHOUT must fit into the window and agree with the other side."""
     assert only(text) == expected
 
 
@@ -178,7 +178,7 @@ PETS = Ontology(
     ],
 )
 def test_leaves_under_an_ontology(text: str, expected: list[str]) -> None:
-    """Disjoint classes, domains, classes without members, and names the ontology does not know."""
+    """Disjoint classes, domains, classes without members, and names that the ontology does not have."""
     assert rules(text, ontology=PETS) == expected
     assert rules(text) == []
 
@@ -200,7 +200,7 @@ def test_leaves_under_an_ontology(text: str, expected: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_a_subscription_that_another_one_covers(wider: str, narrower: str) -> None:
-    """Wider leaves, longer windows, fewer conditions; told at the narrower one whatever the order."""
+    """Wider leaves, longer windows, fewer conditions; reported at the narrower subscription in any order."""
     assert [rule for rule in rules(wider, narrower) if "another" in rule] == ["covered-by-another"]
     assert [rule for rule in rules(narrower, wider) if "another" in rule] == ["covered-by-another"]
 
@@ -218,18 +218,18 @@ def test_a_subscription_that_another_one_covers(wider: str, narrower: str) -> No
     ],
 )  # fmt: skip
 def test_subscriptions_that_do_not_cover_each_other(one: str, other: str) -> None:
-    """In the recent context a wider leaf pairs differently, and a guard that joins on more strikes less."""
+    """In the recent context a wider leaf pairs differently, and a negation with more joins has less effect."""
     assert [rule for rule in rules(one, other) if "another" in rule] == []
 
 
 def test_a_superclass_covers_under_the_ontology() -> None:
-    """ex:Animal is wider than ex:Cat only when the ontology says so."""
+    """ex:Animal is wider than ex:Cat only with the ontology."""
     texts = "EVENT a : ex:Cat WHEN a", "EVENT a : ex:Animal WHEN a"
     assert rules(*texts) == []
     assert rules(*texts, ontology=PETS) == ["covered-by-another"]
 
 
-def test_equal_subscriptions_are_told_at_the_later_one() -> None:
+def test_equal_subscriptions_are_reported_at_the_later_one() -> None:
     """Equal up to the names of events and variables and the order of commutative operands; the delivery counts."""
     one = "EVENT a : ex:A { ?a ex:k ?k } EVENT b : ex:B WHEN a AND b WITHIN 5 min SELECT ?k"
     other = "EVENT x : ex:B EVENT y : ex:A { ?y ex:k ?j } WHEN x AND y WITHIN 5 min SELECT ?j"
@@ -258,7 +258,7 @@ def test_equal_subscriptions_are_told_at_the_later_one() -> None:
     ],
 )
 def test_state(text: str, expected: list[str]) -> None:
-    """Keys and occurrences that are never forgotten, windows of days, all pairs of hours, every event in a pair."""
+    """Keys and occurrences that are kept forever, windows of days, all pairs of hours, every event in a pair."""
     assert [rule for rule in rules(text) if rule != "used-once"] == expected
 
 
@@ -282,7 +282,7 @@ def test_state(text: str, expected: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_slips(text: str, expected: list[str]) -> None:
-    """Pairs that share nothing, names that nearly agree, variables of no use, values that will be missing."""
+    """Pairs without shared variables, similar names, unused variables, unbound deliveries."""
     assert rules(text) == expected
 
 

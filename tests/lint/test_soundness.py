@@ -40,7 +40,7 @@ CONDITIONS = ("?k > 2", "?k < 2", "?k = 3 || ?k = 1", "?s < ?t", "?s > ?t", "?t 
 
 @dataclass
 class Contrary(SubscriptionGenerator):
-    """Writes patterns that are often at odds with themselves."""
+    """Writes patterns that often contradict themselves."""
 
     def _event(self, name: str) -> Event:
         class_ = self.random.choice(("", "", " : ex:A"))
@@ -76,7 +76,7 @@ def notifications(random: Random, *subscriptions: Subscription) -> list[Notifica
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_never_matches_never_does(seed: int) -> None:
-    """A pattern without any way to occur has no notification in a random log."""
+    """A pattern without a possible alternative has no notification in a random log."""
     subscription = contrary(Random(seed))
     text = to_text(subscription)
     found = pattern_alternatives(subscription, text)
@@ -88,7 +88,7 @@ def test_what_never_matches_never_does(seed: int) -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_certain_is_bound(seed: int) -> None:
-    """A variable that all parts bind is in every notification, and what none can bind is in no notification."""
+    """A variable that all alternatives bind is in every notification, and one that none can bind is in none."""
     subscription = contrary(Random(seed))
     parts = pattern_alternatives(subscription, "").alternatives
     certain = frozenset.intersection(*(part.certain for part in parts)) if parts else frozenset()
@@ -132,7 +132,7 @@ def plain(random: Random) -> Subscription:
 
 
 def narrowed(random: Random, wider: Subscription) -> Subscription:
-    """A subscription that mostly asks for more than another one."""
+    """A subscription that mostly requires more than another one."""
     events = tuple(_narrowed(random, event) if random.random() < 0.4 else event for event in wider.events)
     pattern = wider.pattern
     if random.random() < 0.3:
@@ -152,7 +152,7 @@ def _narrowed(random: Random, event: Event) -> Event:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_covered_tells_nothing_else(seed: int) -> None:
-    """The events of a covered subscription's notifications are those of notifications of the covering one."""
+    """The events of a contained subscription's notifications are those of notifications of the containing one."""
     random = Random(seed)
     wider = plain(random)
     narrower = narrowed(random, wider)
@@ -167,7 +167,7 @@ def test_what_is_covered_tells_nothing_else(seed: int) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_an_idle_guard_changes_nothing(seed: int) -> None:
-    """When what a guard that never strikes looks for does not exist at all, the notifications are the same."""
+    """Without any events of the absent side of a negation without effect, the notifications are the same."""
     random = Random(seed)
     subscription = contrary(random)
     pattern = subscription.pattern
@@ -192,8 +192,8 @@ def test_an_idle_guard_changes_nothing(seed: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(trees.subscriptions())
-def test_every_subscription_can_be_looked_at(subscription: Subscription) -> None:
-    """Whatever may be registered is linted, errors are exactly what leaves no way to occur, places are in the text."""
+def test_every_subscription_can_be_linted(subscription: Subscription) -> None:
+    """Every valid subscription is linted, errors are the patterns without an alternative, positions are valid."""
     text = to_text(subscription)
     parsed = parse(text)
     diagnostics = lint([SubscriptionDocument(text, parsed)])

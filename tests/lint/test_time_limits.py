@@ -14,7 +14,7 @@ points = st.builds(Point, st.integers(0, 3), st.booleans())
 
 @given(st.dictionaries(points, st.integers(0, 9), min_size=1), st.data())
 def test_limits_that_instants_keep_are_no_conflict(placed: dict[Point, int], data: st.DataObject) -> None:
-    """Nothing is reported when the instants exist."""
+    """There is no conflict when the instants exist."""
     pairs = data.draw(st.lists(st.tuples(*[st.sampled_from(sorted(placed))] * 2, st.integers(0, 3)), max_size=12))
     limits = [Limit(later, earlier, placed[later] - placed[earlier] + slack, "") for later, earlier, slack in pairs]
     assert find_conflict(limits) == ()
@@ -40,7 +40,7 @@ def test_a_relation_is_the_limits_of_its_definition(relation: Relation) -> None:
 
 
 def test_instants_are_whole_microseconds() -> None:
-    """Two instants cannot lie strictly inside one microsecond."""
+    """Two instants cannot be strictly inside one microsecond."""
     squeezed = [*comparison_limits(start(1), "<", start(2), ""), *comparison_limits(start(2), "<", end(1), "")]
     assert find_conflict([*squeezed, Limit(end(1), start(1), 1, "")])
     assert not find_conflict([*squeezed, Limit(end(1), start(1), 2, "")])

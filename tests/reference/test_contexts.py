@@ -96,7 +96,7 @@ def test_ties_are_merged_by_start_then_ids_then_side(story: Any) -> None:
 
 
 def test_the_left_side_comes_first(story: Any) -> None:
-    """With equal interval and events left comes before right: the left absence meets the older right one."""
+    """With equal interval and events left comes before right: the left absence pairs with the older right one."""
     found = story.detect("(NO a FOR 5 us) AND (NO b FOR 5 us)", "a1@0; b1@1; a2@10; b2@10", context="recent")
     assert found == ["[0,6]", "[1,15]", "[10,15]"]
 

@@ -108,7 +108,7 @@ def test_each_clause_is_an_event(story: Any) -> None:
 
 
 def test_derived_events_are_closed_under_the_ontology(story: Any) -> None:
-    """A derived event is matched as any other, by the classes the ontology knows."""
+    """A derived event is matched as any other, by the classes of the ontology."""
     ontology = [(iri(EX + "D"), f"<{RDFS}subClassOf>", iri(EX + "F"))]
     source = derives(story, "a", "?this a ex:D", name="source")
     found = story.run([source, story.subscription("f", name="sink")], "a1@1", ontology=ontology)
@@ -130,19 +130,19 @@ def test_cycles_are_refused(story: Any) -> None:
 
 
 def test_a_subscription_does_not_see_its_own_events(story: Any) -> None:
-    """*Other* subscriptions see a derived event."""
+    """A derived event is visible to *other* subscriptions only."""
     assert len(story.run([derives(story, "a", "?this a ex:A")], "a1@1")) == 1
 
 
 def test_an_unrelated_class_is_no_cycle(story: Any) -> None:
-    """A clause feeds a leaf only when what every match needs may be among its triples."""
+    """A clause feeds a leaf only when the triples every match requires may be among its triples."""
     first = derives(story, "a", "?this a ex:B ; ex:k 1", name="x", a="?a ex:m ?m OPTIONAL { ?a ex:n ?n }")
     second = derives(story, "b", "?this a ex:A ; ex:k 2", name="y")
     assert [n.subscription for n in story.run([first, second], "a1@1 m=1; b1@2")] == ["x", "y", "y"]
 
 
-def test_a_consumer_waits_for_what_feeds_it(story: Any) -> None:
-    """Derived events come at the place of their notification, whatever the frontier is by then."""
+def test_the_lag_of_a_consumer_includes_its_producers(story: Any) -> None:
+    """Derived events have the offset of their notification, whatever the frontier is then."""
     source = derives(story, "a UNLESS b WITHIN 9 us", "?this a ex:D", name="source")
     sink = story.subscription("d BEFORE c", name="sink", context="chronicle UNBOUNDED")
     steps = (source, sink, "a1@1", "c1@3", 5, 11, 12, 13)
@@ -152,14 +152,14 @@ def test_a_consumer_waits_for_what_feeds_it(story: Any) -> None:
 
 
 def test_a_derived_event_may_be_late_for_an_older_subscription(story: Any) -> None:
-    """What a younger producer derives of the past, below the frontier it began with, comes too late for older ones."""
+    """Events a later producer derives below the frontier at its start are late for earlier subscriptions."""
     sink = story.subscription("b UNLESS d WITHIN 3 us", name="sink")
     source = derives(story, "a", "?this a ex:D", name="source", since=0)
     found = story.emitted(sink, "b1@1", "a1@2", 5, source, "b2@6", "a2@7", 20, lateness=None)
     assert found == [(4, "b1"), (5, "a1"), (7, "a2")]
 
 
-def test_derived_events_before_a_subscription_are_not_seen(story: Any) -> None:
+def test_derived_events_before_a_subscription_are_invisible(story: Any) -> None:
     """A subscription sees the events after its own offset, a derived one counting from its notification's record."""
     source = derives(story, "a", "?this a ex:D", name="source")
     sink = story.subscription("d", name="sink")
@@ -178,7 +178,7 @@ def test_events_deliver_the_graph_of_a_derived_event(story: Any) -> None:
 
 
 def test_a_template_of_the_parser_is_understood(story: Any) -> None:
-    """A template as the parser hands it on gives the same triples."""
+    """A parsed template gives the same triples."""
     subscription = story.subscription("a", deliver="CONSTRUCT { ?a ex:is ex:Seen, 'it\\'s ?a' ; a ex:B . }")
     assert evaluate(story.log(subscription, "a1@1", END_OF_TIME), lateness=None)[0].construct == (
         f'<urn:a1> <{EX}is> "it\'s ?a" .',

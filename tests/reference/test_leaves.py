@@ -58,7 +58,7 @@ def test_the_body_is_sparql(story: Any, body: str, expected: list[str]) -> None:
     ("entailment", "expected"), [("owl-rl", ["a1", "b1"]), ("rdfs", ["a1", "b1"]), ("none", ["b1"])]
 )
 def test_a_class_matches_every_subclass(story: Any, entailment: str, expected: list[str]) -> None:
-    """A leaf is evaluated over the event's graph closed under the ontology, as far as the setting says."""
+    """A leaf is evaluated over the event's graph closed under the ontology, according to the entailment."""
     ontology = [(iri(story.ex + "A"), f"<{RDFS}subClassOf>", iri(story.ex + "B"))]
     found = matched(story, "e : ex:B", "a1@1; b1@2; c1@3", ontology, entailment)
     assert found == [f"{name} e={name}" for name in expected]
@@ -96,7 +96,7 @@ def test_the_lexical_form_is_kept(story: Any) -> None:
 
 
 def test_plain_strings_match_with_odd_numbers_beside_them(story: Any) -> None:
-    """Strings with and without xsd:string are one term, whichever evaluator is at work."""
+    """Strings with and without xsd:string are one term, with both evaluators."""
     event = story.event("a1@1 k=007", 2)
     named = (iri("urn:a1"), iri(story.ex + "name"), literal("x y"))
     event = type(event)(**{**vars(event), "triples": event.triples | {named}})

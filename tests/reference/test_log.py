@@ -86,7 +86,7 @@ EVERYWHERE = [
 def test_final_when_the_frontier_has_passed_what_is_looked_at(
     story: Any, when: str, context: str, events: str, instant: int, shown: str
 ) -> None:
-    """An occurrence is final when the frontier has passed everything its definition looks at; -1: at once."""
+    """An occurrence is final when the frontier has passed everything it depends on; -1: at once."""
     subscription = story.subscription(when, context=f"{context} UNBOUNDED")
     given = [event.strip() for event in events.split(";")]
     last = len(given) + 1
@@ -102,7 +102,7 @@ def test_an_event_may_make_another_final(story: Any) -> None:
 
 
 def test_pending_notifications_are_not_notifications(story: Any) -> None:
-    """What the frontier has not passed is not final."""
+    """An occurrence is not final before the frontier has passed it."""
     assert story.emitted(story.subscription("a UNLESS b WITHIN 5 us"), "a1@1", 6) == []
 
 
@@ -132,7 +132,7 @@ def test_unsubscribe_keeps_what_was_final(story: Any) -> None:
 
 
 def test_a_name_may_be_subscribed_again(story: Any) -> None:
-    """After an unsubscribe record the name is free; the new subscription starts from nothing."""
+    """After an unsubscribe record the name is free; the new subscription starts without state."""
     subscription = story.subscription("a BEFORE b")
     steps = (subscription, "a1@1", "b1@2", "-s", "a2@3", subscription, "a3@4", "b2@5")
     assert story.emitted(*steps) == [(3, "a1 b1"), (8, "a3 b2")]
@@ -160,7 +160,7 @@ def test_a_background_change_holds_for_events_after_it(story: Any) -> None:
 
 
 def test_since_sees_each_event_with_its_own_background(story: Any) -> None:
-    """Earlier events are matched with the background of their own place in the log."""
+    """Earlier events are matched with the background at their offset."""
     hall = (iri(story.ex + "hall"), RDF_TYPE, iri(story.ex + "Room"))
     subscription = story.subscription("a", a="?a ex:room ?r . ?r a ex:Room", since=0)
     steps = ("a1@1 room=hall", BackgroundRecord(0, added=frozenset({hall})), "a2@2 room=hall", subscription)
@@ -168,7 +168,7 @@ def test_since_sees_each_event_with_its_own_background(story: Any) -> None:
 
 
 def test_a_retraction_hides_an_event_from_later_subscriptions(story: Any) -> None:
-    """A retraction hides an event from subscriptions that start after it; the others go on with it."""
+    """A retraction hides an event from subscriptions that start after it; others keep it."""
     old = story.subscription("a BEFORE b", name="old")
     mid, new = (story.subscription("a BEFORE b", name=name, since=0) for name in ("mid", "new"))
     log = story.log(old, "a1@1", "a2@2", mid, RetractRecord(0, "urn:a1"), new, "b1@3")

@@ -155,7 +155,7 @@ def test_without_does_not_change_how_its_operand_paired(story: Any) -> None:
     assert story.detect("(a BEFORE c) WITHOUT b", events) == ["a2 c1"]
 
 
-def test_without_is_seen_through_unless_and_within(story: Any) -> None:
+def test_without_applies_through_unless_and_within(story: Any) -> None:
     """WITHOUT's operand is seen through UNLESS, WITHOUT and WITHIN."""
     when = "((a BEFORE c WITHIN 9 us) UNLESS d WITHIN 2 us) WITHOUT b"
     assert story.detect(when, "a1@1; b1@3; a2@4; c1@8; c2@10; d1@11") == ["a2 c1"]

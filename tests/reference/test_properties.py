@@ -117,7 +117,7 @@ def subscriptions(draw: st.DrawFn, name: str = "s", contexts: tuple[Context, ...
 
 
 def waiting_pattern(choice: Random) -> Pattern:
-    """An operator over one that is not final at once, where it matters that the upper one waits for it."""
+    """An operator over one with a lag, where the lag of the lower one matters to the upper one."""
     a, b, c = Leaf("a"), Leaf("b"), Leaf("c")
     duration = choice.randint(1, 6)
     lower: list[Pattern] = [
@@ -205,7 +205,7 @@ def logs(draw: st.DrawFn, subscribed: list[Subscription]) -> list[Record]:
 
 
 def hold_finality(log: list[Record], lateness: int | None) -> None:
-    """What is emitted by any prefix of a log is exactly what the whole log says was emitted by then."""
+    """The emissions of a prefix of a log are exactly those of the whole log up to that offset."""
     whole = evaluate_emissions(log, lateness=lateness)
     for cut in range(len(log)):
         prefix = evaluate_emissions(log[: cut + 1], lateness=lateness)
@@ -215,13 +215,13 @@ def hold_finality(log: list[Record], lateness: int | None) -> None:
 @RELAXED
 @given(data=st.data(), lateness=st.none() | st.integers(0, 6))
 def test_what_is_final_stays(data: st.DataObject, lateness: int | None) -> None:
-    """A notification emitted at a record is emitted there whatever follows, and none is emitted in hindsight."""
+    """A notification emitted at a record is emitted there whatever follows, and none is added later."""
     hold_finality(data.draw(logs([data.draw(subscriptions())])), lateness)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_final_stays_over_an_operand_that_waits(seed: int) -> None:
-    """An operator waits for what its operands may still say about the past."""
+def test_final_occurrences_stay_over_an_operand_with_a_lag(seed: int) -> None:
+    """An operator's lag includes the lags of its operands."""
     choice = Random(seed)
     for _ in range(300):
         subscription = waiting_subscription(choice, "s", waiting_pattern(choice))
@@ -229,8 +229,8 @@ def test_what_is_final_stays_over_an_operand_that_waits(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_final_stays_over_a_subscription_that_waits(seed: int) -> None:
-    """A subscription waits for those that feed it, whichever was registered first."""
+def test_final_occurrences_stay_over_a_producer_with_a_lag(seed: int) -> None:
+    """A subscription's lag includes the lags of those that feed it, whichever was registered first."""
     choice = Random(seed)
     template = Template(f"?this {RDF_TYPE} <{EX}A>", frozenset({"this"}))
     for _ in range(100):
@@ -249,7 +249,7 @@ def test_what_is_final_stays_over_a_subscription_that_waits(seed: int) -> None:
 
 @RELAXED
 @given(data=st.data(), lateness=st.none() | st.integers(0, 6))
-def test_what_is_final_stays_with_derived_events(data: st.DataObject, lateness: int | None) -> None:
+def test_final_occurrences_stay_with_derived_events(data: st.DataObject, lateness: int | None) -> None:
     """The same holds when one subscription feeds another, whichever was registered first."""
     template = Template(f"?this {RDF_TYPE} <{EX}D> ; {KEY} ?k", frozenset({"this", "k"}))
     source = replace(data.draw(subscriptions("source")), delivery=Construct((template,)))
@@ -278,7 +278,7 @@ def test_arrival_order_does_not_matter(
 def test_lateness_and_ticks_do_not_matter_unless_an_event_is_late(
     data: st.DataObject, subscription: Subscription, given_events: list[EventRecord], lateness: int
 ) -> None:
-    """With the late events left out, a log with a moving frontier says the same as one that waits to the end."""
+    """Without the late events, a log with a moving frontier has the notifications of one with a single final tick."""
     mixed: list[Record] = [*given_events, TickRecord(0, 4), TickRecord(0, 9)]
     mixed = data.draw(st.permutations(mixed))
     log = numbered([SubscribeRecord(0, subscription), *mixed, TickRecord(0, END_OF_TIME)])
@@ -291,7 +291,7 @@ def test_lateness_and_ticks_do_not_matter_unless_an_event_is_late(
 @RELAXED
 @given(subscription=subscriptions(), given_events=event_lists())
 def test_since_is_as_if_registered_before(subscription: Subscription, given_events: list[EventRecord]) -> None:
-    """A subscription with SINCE before everything says the same wherever it stands in the log."""
+    """A subscription with an early SINCE has the same notifications at any offset of the log."""
     early = replace(subscription, since=0)
     begin, end = SubscribeRecord(0, early), TickRecord(0, END_OF_TIME)
     orders: list[list[Record]] = [[begin, *given_events, end], [*given_events, begin, end]]
@@ -318,7 +318,7 @@ def test_a_context_only_chooses(context: Context, data: st.DataObject, given_eve
 @RELAXED
 @given(subscription=subscriptions())
 def test_visibility_agrees_with_the_language(subscription: Subscription) -> None:
-    """The transcription of visibility here and the one engines use give the same variables for the whole pattern."""
+    """The visibility of the reference engine and that of the language package agree on the whole pattern."""
     visibility = Visibility(subscription)
     found = visibility.visible(subscription.pattern, visibility.delivery_variables(), inside_iteration=False)
     assert found == visible_variables(subscription).variables
