@@ -113,7 +113,10 @@ class Log:
         return frontiers
 
     def background_at(self, offset: int) -> BackgroundGraph:
-        """“A change of the background graph holds for events after it.” Additions come after removals."""
+        """“A change of the background graph holds for events after it.” Additions come after removals.
+
+        “unset, an event is read with `owl-rl` if the background at its offset has a triple, and with `none` otherwise”
+        """
         triples = self.ontology
         for change in self.background_changes:
             if change.offset < offset:
