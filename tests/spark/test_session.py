@@ -77,10 +77,10 @@ def test_what_was_submitted_wins_over_our_own_and_loses_to_the_callers(spark: Sp
         spark.conf.set(name, "4")
 
 
-def test_spark_connect_without_its_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are not among our needs."""
+def test_spark_connect_without_its_packages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark Connect is an extra of its own."""
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(UsageError, match=r"sc://head:15002 is a Spark Connect server"):
+    with pytest.raises(UsageError, match=r"the Spark Connect server sc://head:15002 needs grpc"):
         session(master="sc://head:15002")
 
 

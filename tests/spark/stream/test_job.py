@@ -23,19 +23,19 @@ from motet.spark.stream.job import SparkCloud
 from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 
-class Impatient:
-    """Asks the command to stop when a batch has ended, as the operating system does."""
+class StopAfterBatch:
+    """Sends SIGTERM to the process when a batch has ended."""
 
-    def batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
+    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    def stand(self, lakes: list[LakeStatus]) -> None:
+    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
         pass
 
 
 @contextmanager
-def _impatient(*, as_json: bool) -> Iterator[Impatient]:
-    yield Impatient()
+def _stop_after_batch(*, as_json: bool) -> Iterator[StopAfterBatch]:
+    yield StopAfterBatch()
 
 
 def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
@@ -47,7 +47,7 @@ def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
     call = ["stream", "--lake", str(lake.store.root), "--json", "--max-records", "40"]
 
     with monkeypatch.context() as patched:
-        patched.setattr(stream, "progress_view", _impatient)
+        patched.setattr(stream, "progress_view", _stop_after_batch)
         assert main([*call, "--buckets", "4"]) == 0
     assert lake.snapshot().notifications_end >= 40
 
@@ -82,7 +82,7 @@ def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
         (["--lake", "{}/none"], "is not a lake"),
         (["--lake", "{}", "--most", "0"], "--max-records must be at least 1, not 0"),
         (["--lake", "{}", "--conf", "x"], "'x' is not NAME=VALUE"),
-        (["--lake", "{}", "--lake", "{}"], "several lakes have no checkpoint"),
+        (["--lake", "{}", "--lake", "{}"], "several lakes have no default checkpoint"),
         (["--lake", "{}", "--metrics-port", "99999"], "metrics cannot be served on 127.0.0.1:99999"),
         (["--lake", "{}", "--checkpoint", "/proc/nowhere"], "the checkpoint /proc/nowhere cannot be used"),
     ],
