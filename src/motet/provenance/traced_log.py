@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
 
 from motet.language.scope import ITERATION, PAIRING, Bounded, bounds
 from motet.language.syntax import (
@@ -31,7 +30,14 @@ from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.ontology.entailment import Entailment
-from motet.reference.contexts import CompletedOccurrence, PairPredicate, PatternResult
+from motet.reference.contexts import (
+    CompletedOccurrence,
+    PairPredicate,
+    PatternResult,
+    pair_candidates,
+    recent_key,
+    tie_groups,
+)
 from motet.reference.finality import lag
 from motet.reference.leaves import interval_bindings, leaf_solutions
 from motet.reference.log import Emission, Log, Registration, VisibleEvent
@@ -252,34 +258,19 @@ def partner_choices(
 ) -> list[PartnerChoice]:
     """One choice for each occurrence of either side, in completion order."""
     sides = [CompletedOccurrence(o, False) for o in left] + [CompletedOccurrence(o, True) for o in right]
+    merged = sorted(sides, key=lambda x: x.order_key)
     open_sides: list[CompletedOccurrence] = []
     choices: list[PartnerChoice] = []
-    for ties in _tie_groups(context, sorted(sides, key=lambda x: x.order_key)):
+    for ties in tie_groups(merged) if context is Context.RECENT else ([x] for x in merged):
         before = list(open_sides)
         for x in ties:
-            candidates = tuple(y for y in before if y.is_right != x.is_right and admits(*left_first(x, y)))
+            candidates = tuple(pair_candidates(x, before, admits))
             chosen = _chosen(context, candidates)
             closed = _closed(context, x, open_sides, candidates, chosen, shared)
             choices.append(PartnerChoice(x, candidates, chosen, closed))
             open_sides = [y for y in open_sides if y not in closed]
             open_sides += [x] if _opens(context, candidates) else []
     return choices
-
-
-def left_first(x: CompletedOccurrence, y: CompletedOccurrence) -> tuple[Occurrence, Occurrence]:
-    """Two occurrences of different sides, left first."""
-    return (y.occurrence, x.occurrence) if x.is_right else (x.occurrence, y.occurrence)
-
-
-def _tie_groups(context: Context, merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOccurrence]]:
-    """In recent, occurrences with the same interval and non-empty events are all paired before any of them opens."""
-    if context is not Context.RECENT:
-        return [[x] for x in merged]
-    groups: list[list[CompletedOccurrence]] = []
-    for (_, _, events), neighbours in groupby(merged, key=lambda x: x.order_key[:3]):
-        same = list(neighbours)
-        groups += [same] if events else [[x] for x in same]
-    return groups
 
 
 def _chosen(context: Context, candidates: tuple[CompletedOccurrence, ...]) -> tuple[CompletedOccurrence, ...]:
@@ -306,7 +297,7 @@ def _closed(
         case Context.UNRESTRICTED:
             return ()
         case Context.RECENT:
-            return tuple(y for y in open_sides if _recent_key(y, shared) == _recent_key(x, shared))
+            return tuple(y for y in open_sides if recent_key(y, shared) == recent_key(x, shared))
         case Context.CHRONICLE:
             return chosen
         case Context.CONTINUOUS | Context.CUMULATIVE:
@@ -315,10 +306,6 @@ def _closed(
 
 def _opens(context: Context, candidates: tuple[CompletedOccurrence, ...]) -> bool:
     return context in (Context.UNRESTRICTED, Context.RECENT) or not candidates
-
-
-def _recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, object]:
-    return x.is_right, project(x.occurrence.bindings, shared)
 
 
 def is_carried(pattern: Pattern) -> bool:

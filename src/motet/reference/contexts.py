@@ -71,7 +71,7 @@ def _unrestricted(merged: Sequence[CompletedOccurrence], admits: PairPredicate) 
     open_sides: list[CompletedOccurrence] = []
     results = []
     for x in merged:
-        results += [_pair_result(x, y) for y in _candidates(x, open_sides, admits)]
+        results += [_pair_result(x, y) for y in pair_candidates(x, open_sides, admits)]
         open_sides.append(x)
     return results
 
@@ -86,13 +86,13 @@ def _recent(
     """
     open_sides: list[CompletedOccurrence] = []
     results = []
-    for ties in _tie_groups(merged):
+    for ties in tie_groups(merged):
         for x in ties:
-            candidates = _candidates(x, open_sides, admits)
+            candidates = pair_candidates(x, open_sides, admits)
             if candidates:
                 results.append(_pair_result(x, max(candidates, key=lambda y: y.order_key)))
         for x in ties:
-            open_sides = [y for y in open_sides if _recent_key(y, shared) != _recent_key(x, shared)] + [x]
+            open_sides = [y for y in open_sides if recent_key(y, shared) != recent_key(x, shared)] + [x]
     return results
 
 
@@ -101,7 +101,7 @@ def _chronicle(merged: Sequence[CompletedOccurrence], admits: PairPredicate) -> 
     open_sides: list[CompletedOccurrence] = []
     results = []
     for x in merged:
-        candidates = _candidates(x, open_sides, admits)
+        candidates = pair_candidates(x, open_sides, admits)
         if candidates:
             oldest = min(candidates, key=lambda y: y.order_key)
             results.append(_pair_result(x, oldest))
@@ -116,7 +116,7 @@ def _continuous(merged: Sequence[CompletedOccurrence], admits: PairPredicate) ->
     open_sides: list[CompletedOccurrence] = []
     results = []
     for x in merged:
-        candidates = _candidates(x, open_sides, admits)
+        candidates = pair_candidates(x, open_sides, admits)
         results += [_pair_result(x, y) for y in candidates]
         open_sides = [y for y in open_sides if y not in candidates] + ([] if candidates else [x])
     return results
@@ -127,16 +127,17 @@ def _cumulative(merged: Sequence[CompletedOccurrence], admits: PairPredicate) ->
     open_sides: list[CompletedOccurrence] = []
     results = []
     for x in merged:
-        candidates = _candidates(x, open_sides, admits)
+        candidates = pair_candidates(x, open_sides, admits)
         if candidates:
             results.append(_cumulative_result(x, candidates))
         open_sides = [y for y in open_sides if y not in candidates] + ([] if candidates else [x])
     return results
 
 
-def _candidates(
+def pair_candidates(
     x: CompletedOccurrence, open_sides: Iterable[CompletedOccurrence], admits: PairPredicate
 ) -> list[CompletedOccurrence]:
+    """“its candidates are the open occurrences `y` of the other side for which […]”"""
     return [y for y in open_sides if y.is_right != x.is_right and admits(*_sides(x, y.occurrence))]
 
 
@@ -159,7 +160,7 @@ def _cumulative_result(x: CompletedOccurrence, candidates: Sequence[CompletedOcc
     return PatternResult(merge([x.occurrence, *partners], members), *_sides(x, side))
 
 
-def _tie_groups(merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOccurrence]]:
+def tie_groups(merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOccurrence]]:
     """Groups of neighbours with the same interval and the same non-empty events; all others form groups of one."""
     groups: list[list[CompletedOccurrence]] = []
     for (_, _, events), neighbours in groupby(merged, key=lambda x: x.order_key[:3]):
@@ -168,6 +169,6 @@ def _tie_groups(merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOcc
     return groups
 
 
-def _recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, Bindings]:
+def recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, Bindings]:
     """The key under which recent keeps one occurrence: the side and the shared variables; unbound is a value, too."""
     return x.is_right, project(x.occurrence.bindings, shared)
