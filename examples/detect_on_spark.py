@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Patterns over any DataFrame
 #
-# `motet.spark.detect` finds patterns of rows: what came before what, what did not come, what came three times. It takes
-# any DataFrame with a timestamp, batch or streaming, and returns a DataFrame of matches.
+# `motet.spark.detect` finds patterns of rows: sequences, absences, repetitions. It takes any DataFrame with a
+# timestamp, batch or streaming, and returns a DataFrame of matches.
 #
 # Run: `python examples/detect_on_spark.py`, or open the notebook beside it.
 
@@ -29,8 +29,8 @@ readings = readings.withColumn("time", f.concat(f.lit("2026-11-15 "), "time").ca
 readings.show()
 
 # %% [markdown]
-# Conditions say in Spark's own words which rows can be which event; the pattern combines them. Here: smoke, then heat
-# in the same room within five minutes, and no drill there in the ten minutes after.
+# Conditions in Spark SQL select the rows of each event; the pattern combines the events. Here: smoke, then heat in the
+# same room within five minutes, and no drill there in the ten minutes after.
 
 # %%
 alarms = {"smoke": "kind = 'smoke' AND value > 3", "heat": "kind = 'heat'", "drill": "kind = 'drill'"}
@@ -38,8 +38,8 @@ fire = "(smoke BEFORE heat WITHIN 5 min) UNLESS drill WITHIN 10 min"
 detect(readings, fire, events=alarms, by="room", start="time", id="n").orderBy("start").show()
 
 # %% [markdown]
-# A match has its interval, the ids of its rows, the columns `by`, and the row in the place of each event. The columns
-# of an event are variables, to compare and to select: `?first_value` is the `value` of the row that is `first`.
+# A match has its interval, the ids of its rows, the columns `by`, and the row of each event. The columns of an event
+# are variables, to compare and to select: `?first_value` is the `value` of the row that matches `first`.
 
 # %%
 rise = "(first BEFORE second WITHIN 5 min) FILTER(?second_value > ?first_value + 10) SELECT ?first_value ?second_value"
@@ -54,8 +54,8 @@ detect(readings, rise, events=heats, by="room", start="time", id="n").orderBy("s
 detect(readings, "heat{3} WITHIN 10 min", events={"heat": heat}, by="room", start="time", id="n").show()
 
 # %% [markdown]
-# A whole subscription works as well: its EVENTs test columns, and shared variables join. Here a drill counts in
-# whatever room it is.
+# A whole subscription works as well: its EVENTs test columns, and shared variables join. Here a drill counts in any
+# room.
 
 # %%
 text = """
@@ -68,16 +68,16 @@ SELECT ?room ?level ?celsius
 detect(readings, text, start="time", id="n").orderBy("start").show()
 
 # %% [markdown]
-# The same call on a stream. Spark's watermark says how far time has passed: a match that depends on what does *not*
-# come is told when time has passed it, so the last rows of a stream are still open. Here a row of the next day comes.
+# The same call on a stream. A match that depends on the *absence* of rows is emitted when the watermark has passed its
+# window, so the last rows of a stream stay open. Here a row of the next day moves the watermark.
 
 # %%
 folder = tempfile.TemporaryDirectory()
 tomorrow = readings.limit(1).withColumn("time", f.expr("time + INTERVAL 1 DAY")).withColumn("kind", f.lit("nothing"))
 readings.union(tomorrow).coalesce(1).write.mode("overwrite").parquet(folder.name)
 stream = spark.readStream.schema(readings.schema).parquet(folder.name)
-found = detect(stream, fire, events=alarms, by="room", start="time", id="n", lateness="1 minute")
-query = found.writeStream.format("memory").queryName("fires").trigger(availableNow=True).start()
+matches = detect(stream, fire, events=alarms, by="room", start="time", id="n", lateness="1 minute")
+query = matches.writeStream.format("memory").queryName("fires").trigger(availableNow=True).start()
 query.awaitTermination()
 spark.table("fires").show()
 folder.cleanup()

@@ -1,9 +1,9 @@
-"""Take a Kafka topic into a lake with the cluster's own Kafka connector, each message exactly once.
+"""Ingest a Kafka topic into a lake with Spark's Kafka connector, each message exactly once.
 
 Run: python examples/from_kafka.py SERVERS TOPIC LAKE      (on a session that has Spark's Kafka connector)
-     python examples/from_kafka.py                         (without Kafka: rows as Kafka gives them, from files)
+     python examples/from_kafka.py                         (without Kafka: rows of the same schema, from files)
 
-The connector is a jar that comes with the cluster, not with Motet: start Spark with
+The connector is a jar of the cluster, not of Motet: start Spark with
 ``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION`` or put it into ``jars/``.
 """
 
@@ -31,7 +31,7 @@ def kafka(spark: SparkSession, servers: str, topic: str) -> DataFrame:
 
 
 def without_kafka(spark: SparkSession, directory: str) -> DataFrame:
-    """The same columns from files: five messages in Turtle, one of which is broken, and one in N-Quads."""
+    """The same columns from files: five messages in Turtle, one of which is invalid, and one in N-Quads."""
     turtle = [("content-type", b"text/turtle")]
     now = datetime(2026, 11, 15, 10, tzinfo=UTC)
     values = [f"<> <http://example.org/celsius> {n} .".encode() for n in range(20, 24)] + [b"broken"]
@@ -42,7 +42,7 @@ def without_kafka(spark: SparkSession, directory: str) -> DataFrame:
 
 
 def to_events(messages: DataFrame) -> DataFrame:
-    """What `ingest` reads: the value, its format from a header, its time, and an IRI for a document without one."""
+    """The columns for `ingest`: the value, its format from a header, its time, and an IRI if it names none."""
     return messages.selectExpr(
         "value",
         "decode(get(filter(headers, header -> lower(header.key) = 'content-type'), 0).value, 'UTF-8') AS content_type",
@@ -63,7 +63,7 @@ def main() -> None:
             messages, lake, checkpoint=f"{directory}/checkpoint", trigger={"availableNow": True}, on_batch=print
         )
         query.awaitTermination()
-        print(f"{Lake.open(lake).snapshot().next_offset} events in the log, and set aside:")
+        print(f"{Lake.open(lake).snapshot().next_offset} events in the log, and rejected:")
         for path in Path(lake, "dead-letter").iterdir():
             print(path.read_text(encoding="utf-8"), end="")
 

@@ -1,4 +1,4 @@
-"""A live cloud in one process: subscribe, publish in several formats, come back later.
+"""A live cloud in one process: subscribe, publish in several formats, reopen the lake.
 
 Run: python examples/live_cloud.py
 """
@@ -46,7 +46,7 @@ def main() -> None:
                 ),
                 content_type="application/ld+json",
             )
-        # The lake keeps events and subscriptions: a listener that comes back gets what it missed.
+        # The lake stores events and subscriptions: a listener that subscribes again gets the notifications it missed.
         with motet.open(directory) as cloud:
             cloud.publish(
                 f"@prefix ex: <{EX}> . <> a ex:Reading ; ex:room ex:cellar ; ex:celsius 40 .",

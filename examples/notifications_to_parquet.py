@@ -1,4 +1,4 @@
-"""Hand a lake's notifications to any writer of Spark's: here `foreachBatch` into Parquet, one folder for each batch.
+"""Stream the notifications of a lake to any Spark sink: here `foreachBatch` to Parquet, one directory per batch.
 
 Run: python examples/notifications_to_parquet.py
 """
@@ -20,7 +20,7 @@ def main() -> None:
             cloud.subscribe(building.subscriptions_path().read_text(), lambda notification: None)
             cloud.publish("".join(building.day(events=600)))
 
-        def write(batch: DataFrame, number: int) -> None:  # run again after a crash, it writes the same rows again
+        def write(batch: DataFrame, number: int) -> None:  # repeated after a crash, it writes the same rows
             batch.write.mode("overwrite").parquet(f"{table}/batch={number}")
 
         spark = session()

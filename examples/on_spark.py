@@ -1,4 +1,4 @@
-"""The same cloud with its notifications derived by Spark jobs.
+"""A live cloud whose notifications are computed by Spark.
 
 Run: python examples/on_spark.py
 """
@@ -16,7 +16,7 @@ def main() -> None:
     ):
         cloud.subscribe(building.subscriptions_path().read_text(), print)
         for event in building.day(events=60):
-            cloud.publish(event)  # on disk when this returns; Spark takes whatever has come since its last job
+            cloud.publish(event)  # stored when this returns; Spark processes the events since its last batch
         cloud.flush()  # wait for the last notification
 
 

@@ -1,4 +1,4 @@
-"""Query a lake's files with DuckDB: the log is Parquet and needs no Motet to be read.
+"""Query the files of a lake with DuckDB: the log is Parquet, which can be read without Motet.
 
 Run: python examples/read_the_lake.py     (needs `pip install duckdb`)
 """
@@ -15,7 +15,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         with motet.open(directory) as cloud:
             cloud.publish("".join(building.day(events=300)))
-            cloud.lake.compact()  # what was published a little at a time is not in files of its own before
+            cloud.lake.compact()  # small appends are inline in commit files until they are compacted
             files = [str(path) for path in cloud.lake.snapshot().segment_paths()]
         rooms = duckdb.sql(
             """

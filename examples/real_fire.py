@@ -1,6 +1,6 @@
-"""Events that combine in time, live: smoke, then heat in the same room, unless it was a drill; with derived events.
+"""A composite subscription, live: smoke, then heat in the same room, unless there is a drill; with derived events.
 
-A second subscription listens to what the first one derives. What is still open survives the end of the process.
+A second subscription matches the events that the first one derives. Open occurrences survive the end of the process.
 
 Run: python examples/real_fire.py
 """
@@ -31,11 +31,11 @@ HEAT = "a ex:HeatAlarm"
 DRILL = "a ex:FireDrill"
 
 
-def event(name: str, what: str, room: str, time: str) -> str:
+def event(name: str, properties: str, room: str, time: str) -> str:
     return f"""
         @prefix ex: <{EX}> . @prefix prov: <http://www.w3.org/ns/prov#> .
         @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-        <urn:{name}> {{ <urn:{name}> {what} ; ex:room ex:{room} ; prov:startedAtTime "{time}"^^xsd:dateTime . }}
+        <urn:{name}> {{ <urn:{name}> {properties} ; ex:room ex:{room} ; prov:startedAtTime "{time}"^^xsd:dateTime . }}
     """
 
 
@@ -54,12 +54,12 @@ def main() -> None:
                 ("h1", HEAT, "lab", "2026-11-15T10:02:00Z"),
             ):
                 cloud.publish(event(*arguments), content_type="application/trig")
-        print("the process ends here; two alarms are open, and one pair waits for a drill that may come")
+        print("the process ends; two alarms are open, and one pair is pending until a drill can no longer follow")
         with motet.open(directory) as cloud:
             cloud.subscribe(FIRE, show)
             cloud.publish(event("h2", HEAT, "attic", "2026-11-15T10:03:00Z"), content_type="application/trig")
             cloud.publish(event("d2", DRILL, "attic", "2026-11-15T10:09:00Z"), content_type="application/trig")
-            # Time passes: nothing that ends before this instant will come any more.
+            # A tick moves the frontier: no event that ends before this instant counts any more.
             cloud.tick(int(datetime.fromisoformat("2026-11-15T11:00:00+00:00").timestamp() * 1_000_000))
 
 

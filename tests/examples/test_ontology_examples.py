@@ -1,4 +1,4 @@
-"""The examples about meaning, run as their READMEs say."""
+"""The ontology examples, run with the commands of their READMEs."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ def commands(example: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("engine", ["embedded", "reference"])
 @pytest.mark.parametrize("example", EXPECTED)
-def test_an_example_finds_what_it_says(
+def test_an_example_gives_the_notifications_of_its_readme(
     example: str, engine: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """Each event reaches the subscriptions that its meaning fits, on every engine, and no other."""
+    """Each engine gives exactly the notifications that the README of the example names."""
     monkeypatch.chdir(EXAMPLES / example)
     assert main([*commands(example)[0], "--engine", engine]) == 0
     lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
-    found = Counter((line["subscription"], line["events"][0].rpartition("/")[2]) for line in lines)
-    assert found == Counter((name, event) for name, events in EXPECTED[example].items() for event in events.split())
+    notifications = Counter((line["subscription"], line["events"][0].rpartition("/")[2]) for line in lines)
+    assert notifications == Counter(
+        (name, event) for name, events in EXPECTED[example].items() for event in events.split()
+    )
 
 
-def test_a_described_wish_becomes_a_subscription_that_runs(
+def test_a_description_becomes_a_subscription(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """What `motet ontology topics` prints is a subscription file, and it finds the film that fits the wish."""
+    """What `motet ontology topics` prints is a subscription file that matches the described film."""
     monkeypatch.chdir(EXAMPLES / "video")
     run, topics = commands("video")
     assert main(topics) == 0

@@ -1,4 +1,4 @@
-"""The Python examples run and print what they promise."""
+"""The Python examples run and print the expected output."""
 
 import runpy
 from pathlib import Path
@@ -17,6 +17,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
     ],
 )
 def test_an_example_runs(name: str, prints: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An example in the documentation is a program that works."""
+    """An example runs without errors and prints the expected lines."""
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert prints in capsys.readouterr().out

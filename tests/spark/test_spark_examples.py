@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("name", "prints"),
     [
-        ("from_kafka", "5 events in the log, and set aside:\n{"),
+        ("from_kafka", "5 events in the log, and rejected:\n{"),
         ("notifications_to_parquet", "stale-air|"),
     ],
 )
