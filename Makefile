@@ -1,4 +1,4 @@
-# Every target sets up what it needs, from nothing but Python 3.11+ and make, and is quick when nothing changed.
+# Every target installs what it needs, from Python 3.11+ and make alone, and is quick when nothing has changed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -36,16 +36,16 @@ test: lint  ## lint, then all tests, with the same random examples every time
 explore: $(READY)  ## the property tests with new random examples, more of them
 	@MOTET_EXPLORE=1 MOTET_TEXTS=2000 MOTET_TREES=2000 MOTET_MUTATIONS=3000 $(BIN)/pytest -n auto --dist loadfile -m hypothesis
 
-kills: $(READY)  ## the long version of the SIGKILL test of the lake
+kills: $(READY)  ## the SIGKILL test of the lake, with 2 000 kills and a new seed
 	@MOTET_KILLS=2000 MOTET_KILLS_SEED=$$($(PYTHON) -c 'import random; print(random.randrange(2**32))') $(BIN)/pytest tests/lake/test_kills.py
 
-faults: $(READY)  ## kill the pipeline on Spark, its executors and its checkpoint: the table must still be right
+faults: $(READY)  ## kill the Spark pipeline, its executors and its checkpoint; the notification table must stay correct
 	@$(BIN)/python -m tests.faults.run
 
 mutants: $(READY)  ## seed mistakes into the engine, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run
 
-ontologies: $(READY)  ## download published ontologies (needs npm) and hold the class codes to them
+ontologies: $(READY)  ## download published ontologies (needs npm) and compare the class codes with the reasoner
 	@mkdir -p .cache/ontologies
 	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest .cache/ontologies brickschema==0.8.0
 	@cd .cache/ontologies && npm pack --silent @zazuko/rdf-vocabularies@2023.1.19
@@ -54,7 +54,7 @@ ontologies: $(READY)  ## download published ontologies (needs npm) and hold the 
 bench: $(READY)  ## every benchmark, each prints a ratio
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-bench-kernel: $(READY)  ## matching, detection and the whole way against their goals, in some minutes
+bench-kernel: $(READY)  ## the benchmarks of matching, detection and publishing that have a goal; takes minutes
 	@$(BIN)/python benchmarks/match.py
 	@$(BIN)/python benchmarks/detect.py --rounds 3
 	@$(BIN)/python benchmarks/sharing.py --events 100000 --rounds 5
@@ -70,9 +70,9 @@ docs: $(READY)  ## HTML documentation in build/docs
 	@$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
 	@echo "open build/docs/index.html"
 
-lock: $(READY)  ## compile requirements.txt anew from pyproject.toml
+lock: $(READY)  ## compile requirements.txt from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade \
 	    --no-header --no-emit-index-url --output-file requirements.txt pyproject.toml
 
-clean:  ## remove everything that can be made again
+clean:  ## remove everything that can be rebuilt
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis motet-demo

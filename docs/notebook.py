@@ -1,4 +1,4 @@
-"""Writes examples/detect_on_spark.ipynb: the cells of the example of that name, each with what it prints.
+"""Writes examples/detect_on_spark.ipynb: the cells of the example of that name, each with its output.
 
 Run: python docs/notebook.py     (a test compares)
 """
@@ -14,7 +14,7 @@ CELL = re.compile(r"^# %%(?P<markdown> \[markdown\])?\n", re.MULTILINE)
 
 
 def notebook(example: Path = EXAMPLE) -> str:
-    """The example is run, cell by cell."""
+    """The notebook as JSON; the example is run, cell by cell."""
     _, *parts = CELL.split(example.read_text(encoding="utf-8"))
     pairs = zip(parts[::2], parts[1::2], strict=True)
     scope: dict[str, object] = {}
@@ -23,8 +23,8 @@ def notebook(example: Path = EXAMPLE) -> str:
         cell["execution_count"] = number
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    found = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}
-    return json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    document = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}
+    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def text_cell(source: str) -> dict[str, object]:

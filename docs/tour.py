@@ -1,4 +1,4 @@
-"""Writes docs/tour.md: each source file with the first sentence it says about itself.
+"""Writes docs/tour.md: each source file with the first paragraph of its docstring.
 
 Run: python docs/tour.py     (`make docs` does; a test compares)
 """
@@ -16,8 +16,8 @@ PACKAGES = (
 HEAD = """\
 # A tour of the files
 
-From the ground up: a package imports those above it, never those below. Made by `python docs/tour.py` from what each
-file says about itself.
+The packages in the order of their layers: a package imports those above it, never those below. Made by
+`python docs/tour.py` from the docstrings of the modules.
 """
 
 

@@ -2,11 +2,11 @@
 
 from tests import house
 
-# What is not yet true, with the present numbers: only ever lower them.
+# Upper limits: only ever lower them.
 KNOWN_PACKAGE_CYCLES: list[list[str]] = []
 KNOWN_MODULE_CYCLES: list[list[str]] = []
-MAX_MODULES = 280
-MAX_DUPLICATE_CLASSES = 41
+MAX_MODULES = 260
+MAX_DUPLICATE_CLASSES = 12
 
 
 def test_packages_have_no_cycle() -> None:
