@@ -224,7 +224,7 @@ def test_bind_leaves_errors_unbound() -> None:
 
 def test_too_many_solutions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product of unrelated triples stops at the limit."""
-    monkeypatch.setattr(basic_patterns, "MOST_ROWS", 100)
+    monkeypatch.setattr(basic_patterns, "MAX_ROWS", 100)
     with pytest.raises(LimitError, match="more than 100 intermediate solutions"):
         rows("?a ?b ?c . ?d ?e ?f . ?g ?h ?i", EVENT)
 

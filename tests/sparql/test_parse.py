@@ -34,7 +34,7 @@ from motet.sparql.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from motet.sparql.parse import LONGEST_TEXT, read_expression, read_group
+from motet.sparql.parse import MAX_LENGTH, read_expression, read_group
 from motet.sparql.scope import certainly_bound, in_scope, mentioned
 
 
@@ -219,7 +219,7 @@ def test_an_expression_is_one_expression(text: str) -> None:
         "FILTER(1" + " + 1" * 1_000 + ")",
         "{ } " * 2_000,
         "<<" * 5_000,
-        " " * (LONGEST_TEXT + 1),
+        " " * (MAX_LENGTH + 1),
     ],
 )
 def test_limits(text: str) -> None:

@@ -63,7 +63,7 @@ def test_texts_of_one_shape_are_parsed_once() -> None:
 def test_the_limit_on_length_is_about_the_text_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Placeholders may make the template longer than the limit."""
     text = "?e <urn:the-limit> 1 , 2 , 3"
-    monkeypatch.setattr(parse, "LONGEST_TEXT", len(text))
+    monkeypatch.setattr(parse, "MAX_LENGTH", len(text))
     assert parse_group(text) == read_group(text)
 
 

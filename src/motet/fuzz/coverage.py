@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from motet.fuzz.case import Case
-from motet.language.check import spoken
+from motet.language.check import operator_text
 from motet.language.scope import children, nodes
 from motet.language.syntax import Context, Pattern, Run, Subscription, Times
 from motet.model.intervals import Relation
@@ -75,7 +75,7 @@ def operators(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
             case Run():
                 yield "+ EVERY", node
             case _:
-                yield spoken(node), node
+                yield operator_text(node), node
 
 
 def _has_inputs(node: Pattern, active_patterns: Container[Pattern]) -> bool:

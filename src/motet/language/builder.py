@@ -25,71 +25,71 @@ Duration = str | timedelta
 
 @dataclass(frozen=True, slots=True)
 class PatternText:
-    """A pattern in the making: its text, and the declarations of the events in it. Combine it with the methods."""
+    """The text of a pattern and the declarations of its events; its methods combine patterns."""
 
     text: str
     events: tuple[tuple[str, str], ...]  # name and declaration
 
     # Pairing operators.
 
-    def and_(self, other: PatternText) -> PatternText:
-        return self._joined("AND", other)
+    def and_(self, right: PatternText) -> PatternText:
+        return self._combine("AND", right)
 
-    def alongside(self, other: PatternText) -> PatternText:
-        return self._joined("ALONGSIDE", other)
+    def alongside(self, right: PatternText) -> PatternText:
+        return self._combine("ALONGSIDE", right)
 
-    def before(self, other: PatternText) -> PatternText:
-        return self._joined("BEFORE", other)
+    def before(self, right: PatternText) -> PatternText:
+        return self._combine("BEFORE", right)
 
-    def after(self, other: PatternText) -> PatternText:
-        return self._joined("AFTER", other)
+    def after(self, right: PatternText) -> PatternText:
+        return self._combine("AFTER", right)
 
-    def meets(self, other: PatternText) -> PatternText:
-        return self._joined("MEETS", other)
+    def meets(self, right: PatternText) -> PatternText:
+        return self._combine("MEETS", right)
 
-    def met_by(self, other: PatternText) -> PatternText:
-        return self._joined("MET BY", other)
+    def met_by(self, right: PatternText) -> PatternText:
+        return self._combine("MET BY", right)
 
-    def overlaps(self, other: PatternText) -> PatternText:
-        return self._joined("OVERLAPS", other)
+    def overlaps(self, right: PatternText) -> PatternText:
+        return self._combine("OVERLAPS", right)
 
-    def overlapped_by(self, other: PatternText) -> PatternText:
-        return self._joined("OVERLAPPED BY", other)
+    def overlapped_by(self, right: PatternText) -> PatternText:
+        return self._combine("OVERLAPPED BY", right)
 
-    def starts(self, other: PatternText) -> PatternText:
-        return self._joined("STARTS", other)
+    def starts(self, right: PatternText) -> PatternText:
+        return self._combine("STARTS", right)
 
-    def started_by(self, other: PatternText) -> PatternText:
-        return self._joined("STARTED BY", other)
+    def started_by(self, right: PatternText) -> PatternText:
+        return self._combine("STARTED BY", right)
 
-    def during(self, other: PatternText) -> PatternText:
-        return self._joined("DURING", other)
+    def during(self, right: PatternText) -> PatternText:
+        return self._combine("DURING", right)
 
-    def includes(self, other: PatternText) -> PatternText:
-        return self._joined("INCLUDES", other)
+    def includes(self, right: PatternText) -> PatternText:
+        return self._combine("INCLUDES", right)
 
-    def finishes(self, other: PatternText) -> PatternText:
-        return self._joined("FINISHES", other)
+    def finishes(self, right: PatternText) -> PatternText:
+        return self._combine("FINISHES", right)
 
-    def finished_by(self, other: PatternText) -> PatternText:
-        return self._joined("FINISHED BY", other)
+    def finished_by(self, right: PatternText) -> PatternText:
+        return self._combine("FINISHED BY", right)
 
-    def equals(self, other: PatternText) -> PatternText:
-        return self._joined("EQUALS", other)
+    def equals(self, right: PatternText) -> PatternText:
+        return self._combine("EQUALS", right)
 
     # Alternatives, absence and conditions.
 
-    def or_(self, other: PatternText) -> PatternText:
-        return self._joined("OR", other)
+    def or_(self, right: PatternText) -> PatternText:
+        return self._combine("OR", right)
 
-    def xor(self, other: PatternText, window: Duration) -> PatternText:
-        return self._joined("XOR", other, f" WITHIN {_duration(window)}")
+    def xor(self, right: PatternText, window: Duration) -> PatternText:
+        return self._combine("XOR", right, f" WITHIN {_duration(window)}")
 
-    def unless(self, other: PatternText, window: Duration) -> PatternText:
-        return self._joined("UNLESS", other, f" WITHIN {_duration(window)}")
+    def unless(self, right: PatternText, window: Duration) -> PatternText:
+        return self._combine("UNLESS", right, f" WITHIN {_duration(window)}")
 
-    def without(self, other: PatternText) -> PatternText:
-        return self._joined("WITHOUT", other)
+    def without(self, right: PatternText) -> PatternText:
+        return self._combine("WITHOUT", right)
 
     def within(self, bound: Duration) -> PatternText:
         return self._wrapped(f"{self._operand} WITHIN {_duration(bound)}")
@@ -111,8 +111,8 @@ class PatternText:
     def _operand(self) -> str:
         return self.text if is_event_name(self.text) else f"({self.text})"
 
-    def _joined(self, sign: str, other: PatternText, tail: str = "") -> PatternText:
-        return PatternText(f"{self._operand} {sign} {other._operand}{tail}", self.events + other.events)
+    def _combine(self, sign: str, right: PatternText, tail: str = "") -> PatternText:
+        return PatternText(f"{self._operand} {sign} {right._operand}{tail}", self.events + right.events)
 
     def _wrapped(self, text: str) -> PatternText:
         return PatternText(text, self.events)

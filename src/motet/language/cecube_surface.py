@@ -1,6 +1,6 @@
 """The `cecube` surface: ``[and(E3/T1, [and(E1/T1, E2/T2)])]`` to syntax trees (language page, section 9).
 
-What T means: an instant or ``t1..t2`` limits every event below it, a name makes its leaves share an instant, a duration
+What T means: an instant or ``t1..t2`` limits every event inner it, a name makes its leaves share an instant, a duration
 is the operator's bound (the window of xor, the duration of not), ``*`` says nothing. Limits and shared instants become
 FILTERs over the events' start and end, which the leaves bind with DURING.
 """
@@ -80,50 +80,50 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return (compile_composite(self._prologue, self._name, 0, parts[0]),)
 
     def named(self, _keyword: Token, name: Token, composite: Composite) -> Subscription:
-        return compile_composite(self._prologue, str(name), _place(name), composite)
+        return compile_composite(self._prologue, str(name), _position(name), composite)
 
     def composite(self, operator: Token, *rest: Any) -> Composite:
         *parts, time = rest
-        return Composite(str(operator), _place(operator), tuple(parts), time)
+        return Composite(str(operator), _position(operator), tuple(parts), time)
 
     def primitive(self, written: Token, time: Time | None) -> Primitive:
-        return Primitive(str(written), _place(written), time)
+        return Primitive(str(written), _position(written), time)
 
-    def instant(self, written: Token) -> Span:
+    def instant(self, written: Token) -> TimeSpan:
         moment = self._instant(written)
-        return Span(moment, moment, _place(written))
+        return TimeSpan(moment, moment, _position(written))
 
-    def span(self, first: Token, last: Token) -> Span:
+    def span(self, first: Token, last: Token) -> TimeSpan:
         begin, end = self._instant(first), self._instant(last)
         if end < begin:
-            raise self._prologue.document.refusal("the time ends before it begins", _place(first))
-        return Span(begin, end, _place(first))
+            raise self._prologue.document.refusal("the time ends before it begins", _position(first))
+        return TimeSpan(begin, end, _position(first))
 
     def any_time(self) -> None:
         return None
 
-    def shared(self, name: Token) -> Moment:
-        return Moment(str(name), _place(name))
+    def shared(self, name: Token) -> NamedTime:
+        return NamedTime(str(name), _position(name))
 
-    def measured(self, number: Token, unit: Token) -> Length:
-        document, position = self._prologue.document, _place(number)
-        micros = read_duration(document, str(number), position, str(unit), _place(unit))
+    def measured(self, digits: Token, unit: Token) -> Length:
+        document, position = self._prologue.document, _position(digits)
+        micros = read_duration(document, str(digits), position, str(unit), _position(unit))
         return Length(micros, position)
 
     def lexical(self, string: Token, _datatype: Token | None) -> Length:
-        return Length(read_xsd_duration(self._prologue.document, str(string), _place(string)), _place(string))
+        return Length(read_xsd_duration(self._prologue.document, str(string), _position(string)), _position(string))
 
     def _instant(self, written: Token) -> int:
-        return read_instant(self._prologue.document, f"'{written}'", _place(written))
+        return read_instant(self._prologue.document, f"'{written}'", _position(written))
 
 
-def _place(token: Token) -> int:
+def _position(token: Token) -> int:
     return token.start_pos or 0
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """``t1..t2``: the event lies inside; an instant is a span of no length."""
+class TimeSpan:
+    """``t1..t2``: the event lies inside; an instant is a span of length 0."""
 
     first: int
     last: int
@@ -131,7 +131,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class NamedTime:
     """A named time: leaves with the same name share an instant."""
 
     name: str
@@ -146,7 +146,7 @@ class Length:
     position: int
 
 
-Time = Span | Moment | Length
+Time = TimeSpan | NamedTime | Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +160,17 @@ class Primitive:
 class Composite:
     operator: str
     position: int
-    parts: tuple[Part, ...]
+    parts: tuple[CompositePart, ...]
     time: Time | None
 
 
-Part = Primitive | Composite
+CompositePart = Primitive | Composite
 
 
 def compile_composite(prologue: Prologue, name: str, position: int, composite: Composite) -> Subscription:
     """The subscription of one composite event."""
     compiler = _Compiler(prologue)
-    pattern = compiler.compile(composite, Span(START_OF_TIME, END_OF_TIME, position)).pattern
+    pattern = compiler.compile(composite, TimeSpan(START_OF_TIME, END_OF_TIME, position)).pattern
     events = compiler.leaves.events
     hides_times = any(event.times for event in events)
     delivery = Select(tuple(event.name for event in events), position) if hides_times else Select()
@@ -178,8 +178,8 @@ def compile_composite(prologue: Prologue, name: str, position: int, composite: C
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """A leaf that takes part in a named time; ``certain`` unless an or or xor may leave it out."""
+class _NamedLeaf:
+    """A leaf with a named time; ``certain`` unless an or or xor may leave it out."""
 
     moment: str
     leaf: Leaf
@@ -189,73 +189,75 @@ class _Named:
 @dataclass(frozen=True, slots=True)
 class _Compiled:
     pattern: Pattern
-    named: tuple[_Named, ...] = ()
+    named: tuple[_NamedLeaf, ...] = ()
 
 
 class _Compiler:
-    """Compiles one composite; ``span`` is the limit that encloses a part."""
+    """Compiles one composite; ``span`` is the limit that encloses an element."""
 
     def __init__(self, prologue: Prologue) -> None:
         self.leaves = ClassLeaves(prologue)
         self._document = prologue.document
 
-    def compile(self, part: Part, span: Span) -> _Compiled:
-        if isinstance(part.time, Span):
-            span = Span(max(span.first, part.time.first), min(span.last, part.time.last), part.time.position)
-        if isinstance(part, Primitive):
-            return self._primitive(part, span)
-        if isinstance(part.time, Moment):
-            raise self._refusal("a name limits leaves, not composites", part.time.position, "move it to the events")
-        match part.operator.lower():
+    def compile(self, element: CompositePart, span: TimeSpan) -> _Compiled:
+        if isinstance(element.time, TimeSpan):
+            span = TimeSpan(
+                max(span.first, element.time.first), min(span.last, element.time.last), element.time.position
+            )
+        if isinstance(element, Primitive):
+            return self._primitive(element, span)
+        if isinstance(element.time, NamedTime):
+            raise self._refusal("a name limits leaves, not composites", element.time.position, "move it to the events")
+        match element.operator.lower():
             case "not":
-                return self._absence(part, span)
+                return self._absence(element, span)
             case "xor":
-                return self._exclusive(part, span)
+                return self._exclusive(element, span)
             case _:
-                return self._combined(part, span)
+                return self._combined(element, span)
 
-    def _primitive(self, part: Primitive, span: Span) -> _Compiled:
-        leaf = self.leaves.declare(part.written, part.position)
+    def _primitive(self, element: Primitive, span: TimeSpan) -> _Compiled:
+        leaf = self.leaves.declare(element.written, element.position)
         pattern: Pattern = leaf
         if (span.first, span.last) != (START_OF_TIME, END_OF_TIME):
-            pattern = Filter(pattern, _inside(*self.leaves.bind_times(leaf), span, part.position), part.position)
-        if isinstance(part.time, Length):
-            pattern = Within(pattern, part.time.micros, part.time.position)
-        if isinstance(part.time, Moment):
-            return _Compiled(pattern, (_Named(part.time.name, leaf, certain=True),))
+            pattern = Filter(pattern, _inside(*self.leaves.bind_times(leaf), span, element.position), element.position)
+        if isinstance(element.time, Length):
+            pattern = Within(pattern, element.time.micros, element.time.position)
+        if isinstance(element.time, NamedTime):
+            return _Compiled(pattern, (_NamedLeaf(element.time.name, leaf, certain=True),))
         return _Compiled(pattern)
 
-    def _absence(self, part: Composite, span: Span) -> _Compiled:
-        self._expect(part, 1)
-        (absent,) = part.parts
-        length = part.time or absent.time
+    def _absence(self, element: Composite, span: TimeSpan) -> _Compiled:
+        self._expect(element, 1)
+        (absent,) = element.parts
+        length = element.time or absent.time
         if not isinstance(length, Length):
-            raise self._refusal("'not' needs a duration", part.position, "write [not(E)]/5 min")
+            raise self._refusal("'not' needs a duration", element.position, "write [not(E)]/5 min")
         if (span.first, span.last) != (START_OF_TIME, END_OF_TIME):
             raise self._refusal("an absence has no event that a time could limit", span.position, "limit other parts")
-        own = absent if part.time else _without_time(absent)
-        return _Compiled(No(self.compile(own, span).pattern, length.micros, part.position))
+        timed = absent if element.time else _without_time(absent)
+        return _Compiled(No(self.compile(timed, span).pattern, length.micros, element.position))
 
-    def _exclusive(self, part: Composite, span: Span) -> _Compiled:
-        self._expect(part, 2)
-        if not isinstance(part.time, Length):
-            raise self._refusal("'xor' needs a duration", part.position, "write [xor(E1, E2)]/5 min")
-        left, right = (self.compile(below, span) for below in part.parts)
-        pattern = Xor(left.pattern, right.pattern, part.time.micros, part.position)
+    def _exclusive(self, element: Composite, span: TimeSpan) -> _Compiled:
+        self._expect(element, 2)
+        if not isinstance(element.time, Length):
+            raise self._refusal("'xor' needs a duration", element.position, "write [xor(E1, E2)]/5 min")
+        left, right = (self.compile(inner, span) for inner in element.parts)
+        pattern = Xor(left.pattern, right.pattern, element.time.micros, element.position)
         return _Compiled(pattern, _uncertain(left.named + right.named))
 
-    def _combined(self, part: Composite, span: Span) -> _Compiled:
-        operator = re.sub(r"[ _-]|(?<=\w)(?=by$)", " ", part.operator.lower()).replace("  ", " ").upper()
-        if operator not in ("AND", "OR") or len(part.parts) < 2:
-            self._expect(part, 2)
-        result, *others = (self.compile(below, span) for below in part.parts)
-        for other in others:
-            result = self._joined(operator, result, other, part.position)
-        if isinstance(part.time, Length):
-            return _Compiled(Within(result.pattern, part.time.micros, part.time.position), result.named)
+    def _combined(self, element: Composite, span: TimeSpan) -> _Compiled:
+        operator = re.sub(r"[ _-]|(?<=\w)(?=by$)", " ", element.operator.lower()).replace("  ", " ").upper()
+        if operator not in ("AND", "OR") or len(element.parts) < 2:
+            self._expect(element, 2)
+        result, *operands = (self.compile(inner, span) for inner in element.parts)
+        for operand in operands:
+            result = self._combine(operator, result, operand, element.position)
+        if isinstance(element.time, Length):
+            return _Compiled(Within(result.pattern, element.time.micros, element.time.position), result.named)
         return result
 
-    def _joined(self, operator: str, left: _Compiled, right: _Compiled, position: int) -> _Compiled:
+    def _combine(self, operator: str, left: _Compiled, right: _Compiled, position: int) -> _Compiled:
         named = left.named + right.named
         if operator == "OR":
             return _Compiled(Or(left.pattern, right.pattern, position), _uncertain(named))
@@ -271,7 +273,7 @@ class _Compiler:
             pattern = Filter(pattern, condition, position)
         return _Compiled(pattern, named)
 
-    def _meeting(self, x: _Named, y: _Named) -> tuple[str, tuple[str, ...]]:
+    def _meeting(self, x: _NamedLeaf, y: _NamedLeaf) -> tuple[str, tuple[str, ...]]:
         """The condition that two leaves share an instant, if both are there, and its variables."""
         (x_start, x_end), (y_start, y_end) = self.leaves.bind_times(x.leaf), self.leaves.bind_times(y.leaf)
         meeting = f"?{x_start} <= ?{y_end} && ?{y_start} <= ?{x_end}"
@@ -279,23 +281,23 @@ class _Compiler:
         text = f"( {' || '.join([*absent, meeting])} )" if absent else meeting
         return text, (x_start, x_end, y_start, y_end)
 
-    def _expect(self, part: Composite, count: int) -> None:
-        if len(part.parts) != count:
-            message = f"'{part.operator}' takes {count} event{'s' if count > 1 else ''}, not {len(part.parts)}"
-            raise self._refusal(message, part.position, "nest composites: [and(E1, [and(E2, E3)])]")
+    def _expect(self, element: Composite, count: int) -> None:
+        if len(element.parts) != count:
+            message = f"'{element.operator}' takes {count} event{'s' if count > 1 else ''}, not {len(element.parts)}"
+            raise self._refusal(message, element.position, "nest composites: [and(E1, [and(E2, E3)])]")
 
     def _refusal(self, message: str, position: int, advice: str) -> SubscriptionError:
         return self._document.refusal(message, position, advice)
 
 
-def _inside(start: str, end: str, span: Span, position: int) -> Expression:
+def _inside(start: str, end: str, span: TimeSpan, position: int) -> Expression:
     first, last = (literal(format_datetime(t), datatype=XSD + "dateTime") for t in (span.first, span.last))
     return Expression(f"?{start} >= {first} && ?{end} <= {last}", frozenset({start, end}), position)
 
 
-def _uncertain(named: tuple[_Named, ...]) -> tuple[_Named, ...]:
+def _uncertain(named: tuple[_NamedLeaf, ...]) -> tuple[_NamedLeaf, ...]:
     return tuple(replace(leaf, certain=False) for leaf in named)
 
 
-def _without_time(part: Part) -> Part:
-    return replace(part, time=None)
+def _without_time(element: CompositePart) -> CompositePart:
+    return replace(element, time=None)

@@ -1,4 +1,4 @@
-"""What a subscription must keep beyond its grammar (language page, sections 3 and 7), each with a place and advice."""
+"""Checks the rules of a subscription beyond its grammar (language page, sections 3 and 7)."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def check(subscription: Subscription, text: str, source: str | None = None) -> N
 
 def check_names(subscriptions: Iterable[Subscription], text: str, source: str | None = None) -> None:
     """Raise a SubscriptionError when two subscriptions of one document have the same name."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for subscription in subscriptions:
-        if subscription.name in seen:
+        if subscription.name in names:
             message = f"the subscription '{subscription.name}' is already in this document"
             raise Document(text, source).refusal(message, subscription.position, "give it another name")
-        seen.add(subscription.name)
+        names.add(subscription.name)
 
 
 def check_depth(pattern: Pattern, document: Document) -> None:
-    """Raise a SubscriptionError for a pattern that other functions could not walk without danger."""
+    """Raise a SubscriptionError for a pattern that other functions cannot walk safely."""
     for node, depth in nodes(pattern):
         if depth > MAX_DEPTH:
             message = f"the pattern is more than {MAX_DEPTH} operators deep"
@@ -82,13 +82,13 @@ def _check_times(event: Event, document: Document) -> None:
     for name in event.times:
         if name == event.name or event.times[0] == event.times[1] or _variable(name).search(body):
             message = f"?{name} cannot stand for a time of '{event.name}': it is already bound there"
-            place = _variable_place(document, name, event.position)
-            raise document.refusal(message, place, "take a variable that the event does not use")
+            variable_position = _variable_position(document, name, event.position)
+            raise document.refusal(message, variable_position, "take a variable that the event does not use")
 
 
 def _check_operands(pattern: Pattern, document: Document) -> None:
     for node, _ in nodes(pattern):
-        if isinstance(node, Without) and not isinstance(_seen_through(node.operand), PAIRING):
+        if isinstance(node, Without) and not isinstance(_without_filters(node.operand), PAIRING):
             message = "WITHOUT needs a pair to its left: AND, ALONGSIDE or a time relation"
             raise document.refusal(message, node.position, "write (a BEFORE b) WITHOUT c")
         below = children(node)
@@ -96,12 +96,12 @@ def _check_operands(pattern: Pattern, document: Document) -> None:
             continue
         both = {leaf.name for leaf in leaves(below[0])} & {leaf.name for leaf in leaves(below[1])}
         if both:
-            message = f"'{min(both)}' is on both sides of {spoken(node)}"
+            message = f"'{min(both)}' is on both sides of {operator_text(node)}"
             advice = "an event never pairs with itself; declare a second EVENT with the same pattern"
             raise document.refusal(message, node.position, advice)
 
 
-def _seen_through(node: Pattern) -> Pattern:
+def _without_filters(node: Pattern) -> Pattern:
     while isinstance(node, Unless | Without | Within) or (
         isinstance(node, Filter) and isinstance(node.operand, PAIRING)
     ):
@@ -129,8 +129,10 @@ def _refuse_unbound(
 ) -> None:
     for name in sorted(set(variables) - bound):
         message = f"?{name} in {clause} is in no EVENT"
-        place = _variable_place(document, name, position)
-        raise document.refusal(message, place, f"the events bind {', '.join(f'?{known}' for known in sorted(bound))}")
+        variable_position = _variable_position(document, name, position)
+        raise document.refusal(
+            message, variable_position, f"the events bind {', '.join(f'?{variable}' for variable in sorted(bound))}"
+        )
 
 
 def _refuse_iterated(select: Select, iterated: frozenset[str], document: Document) -> None:
@@ -138,10 +140,10 @@ def _refuse_iterated(select: Select, iterated: frozenset[str], document: Documen
         if name in iterated:
             message = f"?{name} is repeated, so it names no single event and cannot be selected"
             advice = "deliver EVENTS, or select the variables the members share"
-            raise document.refusal(message, _variable_place(document, name, select.position), advice)
+            raise document.refusal(message, _variable_position(document, name, select.position), advice)
 
 
-def _variable_place(document: Document, name: str, position: int) -> int:
+def _variable_position(document: Document, name: str, position: int) -> int:
     match = _variable(name).search(document.text, position)
     return match.start() if match else position
 
@@ -153,11 +155,11 @@ def _variable(name: str) -> re.Pattern[str]:
 def _check_bounds(subscription: Subscription, document: Document) -> None:
     if subscription.unbounded:
         return
-    waiting = [bounds(subscription.pattern)]
-    while waiting:
-        bounded = waiting.pop()
+    stack = [bounds(subscription.pattern)]
+    while stack:
+        bounded = stack.pop()
         _refuse_unbounded(bounded, subscription.context, document)
-        waiting.extend(reversed(bounded.children))
+        stack.extend(reversed(bounded.children))
 
 
 def _refuse_unbounded(bounded: Bounded, context: Context, document: Document) -> None:
@@ -165,20 +167,20 @@ def _refuse_unbounded(bounded: Bounded, context: Context, document: Document) ->
     if bounded.bound is not None:
         return
     if isinstance(node, Run):
-        message = f"{spoken(node)} has no bound, so a run may never end"
+        message = f"{operator_text(node)} has no bound, so a run may never end"
     elif isinstance(node, PAIRING) and context is not Context.RECENT:
-        message = f"{spoken(node)} has no bound in the {context.value} context"
+        message = f"{operator_text(node)} has no bound in the {context.value} context"
     else:
         return
     advice = "add WITHIN and a duration, or UNBOUNDED after the context to accept growing state"
     raise document.refusal(message, node.position, advice)
 
 
-def spoken(node: Pattern) -> str:
-    """The operator as it is written.
+def operator_text(node: Pattern) -> str:
+    """The operator as written in a subscription.
 
     >>> from motet.language.syntax import Leaf, And
-    >>> spoken(And(Leaf("a"), Leaf("b")))
+    >>> operator_text(And(Leaf("a"), Leaf("b")))
     'AND'
     """
     if isinstance(node, Timed):

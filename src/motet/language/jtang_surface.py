@@ -71,7 +71,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return (self._subscription(self._name, 0, parts[0]),)
 
     def named(self, _keyword: Token, name: Token, expression: _Open) -> Subscription:
-        return self._subscription(str(name), _place(name), expression)
+        return self._subscription(str(name), _position(name), expression)
 
     def _subscription(self, name: str, position: int, expression: _Open) -> Subscription:
         pattern, events = expression(None), self._leaves.events
@@ -88,43 +88,43 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def unless(self, left: _Open, sign: Token, right: _Open) -> _Open:
         operand, absent = left(None), right(None)
-        return self._needing(sign, "(S1 - S2)_T", lambda window: Unless(operand, absent, window, _place(sign)))
+        return self._needing(sign, "(S1 - S2)_T", lambda window: Unless(operand, absent, window, _position(sign)))
 
     def and_(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(And(left(None), right(None), _place(sign)))
+        return _bounded(And(left(None), right(None), _position(sign)))
 
     def alongside(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(Alongside(left(None), right(None), _place(sign)))
+        return _bounded(Alongside(left(None), right(None), _position(sign)))
 
     def timed(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(Timed(Relation(sign.upper()), left(None), right(None), _place(sign)))
+        return _bounded(Timed(Relation(sign.upper()), left(None), right(None), _position(sign)))
 
     def no(self, sign: Token, operand: _Open) -> _Open:
         pattern = operand(None)
-        return self._needing(sign, "(-S1)_T", lambda duration: No(pattern, duration, _place(sign)))
+        return self._needing(sign, "(-S1)_T", lambda duration: No(pattern, duration, _position(sign)))
 
-    def times(self, operand: _Open, sign: Token, number: Token) -> _Open:
-        pattern, count = operand(None), read_count(self._prologue.document, str(number), _place(number))
-        return lambda gap: Times(pattern, count, gap, _place(sign))
+    def times(self, operand: _Open, sign: Token, digits: Token) -> _Open:
+        pattern, count = operand(None), read_count(self._prologue.document, str(digits), _position(digits))
+        return lambda gap: Times(pattern, count, gap, _position(sign))
 
     def run(self, operand: _Open, sign: Token) -> _Open:
         pattern = operand(None)
-        return self._needing(sign, "(S1^*)_T", lambda gap: Run(pattern, gap, _place(sign)))
+        return self._needing(sign, "(S1^*)_T", lambda gap: Run(pattern, gap, _position(sign)))
 
     def leaf(self, written: Token) -> _Open:
-        return _bounded(self._leaves.declare(str(written), _place(written)))
+        return _bounded(self._leaves.declare(str(written), _position(written)))
 
-    def measured(self, number: Token, unit: Token) -> int:
+    def measured(self, digits: Token, unit: Token) -> int:
         document = self._prologue.document
-        return read_duration(document, str(number), _place(number), str(unit), _place(unit))
+        return read_duration(document, str(digits), _position(digits), str(unit), _position(unit))
 
     def lexical(self, string: Token, _datatype: Token | None) -> int:
-        return read_xsd_duration(self._prologue.document, str(string), _place(string))
+        return read_xsd_duration(self._prologue.document, str(string), _position(string))
 
     def _needing(self, sign: Token, form: str, build: Callable[[int], Pattern]) -> _Open:
         def complete(duration: int | None) -> Pattern:
             if duration is None:
-                raise self._prologue.document.refusal(f"'{sign}' needs a T", _place(sign), f"write {form}")
+                raise self._prologue.document.refusal(f"'{sign}' needs a T", _position(sign), f"write {form}")
             return build(duration)
 
         return complete
@@ -134,5 +134,5 @@ def _bounded(pattern: Pattern) -> _Open:
     return lambda bound: pattern if bound is None else Within(pattern, bound, pattern.position)
 
 
-def _place(token: Token) -> int:
+def _position(token: Token) -> int:
     return token.start_pos or 0

@@ -1,6 +1,6 @@
-"""The pattern language's own tokens: keywords, names, and each stretch of SPARQL as one token.
+"""Splits a subscription into keywords, names and SPARQL fragments, each fragment as one token.
 
-A stretch's extent follows from brackets alone, so the grammar need not know SPARQL.
+The brackets alone delimit a fragment, so the grammar has no rules for SPARQL.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_subscription_name(name: str) -> bool:
 
 
 class Terminal(NamedTuple):
-    """One token of the grammar; ``inner`` holds the SPARQL tokens of a stretch."""
+    """One token of the grammar; ``inner`` holds the SPARQL tokens of a fragment."""
 
     kind: str
     text: str
@@ -51,12 +51,12 @@ def terminals(document: Document) -> Iterator[Terminal]:
     ['EVENT', 'NAME', 'BODY', 'WHEN', 'NAME', 'REPEAT', 'INTEGER', 'RBRACE']
     """
     tokens = tokenise(document)
-    index, previous, in_pattern = 0, "", 0  # how many terminals of a pattern have been read
+    index, previous, in_pattern = 0, "", 0  # the number of terminals of the pattern so far
     while index < len(tokens):
         token = tokens[index]
         if previous == "SUBSCRIPTION" and (match := _SUBNAME.match(document.text, token.position)):
             terminal, index = _subscription_name(tokens, index, match)
-        elif kind := _stretch_kind(token, previous, in_pattern):
+        elif kind := _fragment_kind(token, previous, in_pattern):
             last = closing(document, tokens, index)
             inner = tuple(tokens[index + 1 : last])
             terminal, index = Terminal(kind, token.text, token.position, inner), last + 1
@@ -81,7 +81,7 @@ def _subscription_name(tokens: list[Token], index: int, match: re.Match[str]) ->
     return Terminal(kind, match[0], match.start()), following
 
 
-def _stretch_kind(token: Token, previous: str, in_pattern: int) -> str | None:
+def _fragment_kind(token: Token, previous: str, in_pattern: int) -> str | None:
     if token.kind != "PUNCTUATION":
         return None
     if token.text == "(" and previous == "FILTER":

@@ -115,11 +115,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         times: tuple[str, str] | None,
         body: Token | None,
     ) -> Event:
-        own: Terminal = name.value
+        event_name: Terminal = name.value
         group = None
         if body is not None:
-            group = read_body(self._prologue, body.value.inner, body.value.position, own.text)
-        return Event(own.text, class_iri, group, own.position, times)
+            group = read_body(self._prologue, body.value.inner, body.value.position, event_name.text)
+        return Event(event_name.text, class_iri, group, event_name.position, times)
 
     def times_variables(self, start: Token, end: Token) -> tuple[str, str]:
         return start.value.text[1:], end.value.text[1:]
@@ -141,8 +141,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return Select(tuple(names), keyword.value.position)
 
     def construct(self, *templates: Token) -> Construct:
-        stretches = [(token.value.inner, token.value.position) for token in templates]
-        return Construct(tuple(read_template(self._prologue, inner, position) for inner, position in stretches))
+        fragments = [(token.value.inner, token.value.position) for token in templates]
+        return Construct(tuple(read_template(self._prologue, inner, position) for inner, position in fragments))
 
     def signal(self) -> Signal:
         return Signal()
@@ -164,8 +164,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def without(self, operand: Pattern, sign: Token, absent: Pattern) -> Without:
         return Without(operand, absent, sign.value.position)
 
-    def filter(self, operand: Pattern, sign: Token, stretch: Token) -> Filter:
-        condition = read_condition(self._prologue, stretch.value.inner, stretch.value.position)
+    def filter(self, operand: Pattern, sign: Token, fragment: Token) -> Filter:
+        condition = read_condition(self._prologue, fragment.value.inner, fragment.value.position)
         return Filter(operand, condition, sign.value.position)
 
     def xor(self, left: Pattern, sign: Token, right: Pattern, window: int) -> Xor:
@@ -199,8 +199,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     # Small things.
 
     def measured(self, number: Token, unit: Token) -> int:
-        (_, digits, position, _), (_, name, place, _) = number.value, unit.value
-        return read_duration(self._document, digits, position, name, place)
+        (_, digits, position, _), (_, name, unit_position, _) = number.value, unit.value
+        return read_duration(self._document, digits, position, name, unit_position)
 
     def lexical(self, string: Token, sign: Token, datatype: str) -> int:
         if datatype != XSD + "dayTimeDuration":
@@ -217,7 +217,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return self._prologue.expand(SparqlToken(kind, name.value.text, name.value.position))
 
 
-_SPOKEN = {
+_TERMINAL_TEXTS = {
     "SUBNAME": "a subscription's name",
     "NAME": "a name",
     "BODY": "'{'",
@@ -244,7 +244,7 @@ _SPOKEN = {
 
 
 def _unexpected(document: Document, token: Token, accepted: set[str]) -> SubscriptionError:
-    advice = f"expected {', '.join(sorted({_SPOKEN.get(kind, kind) for kind in accepted}))}"
+    advice = f"expected {', '.join(sorted({_TERMINAL_TEXTS.get(kind, kind) for kind in accepted}))}"
     if token.type == "$END":
         return document.refusal("the text ends too early", len(document.text.rstrip()), advice)
     terminal: Terminal = token.value

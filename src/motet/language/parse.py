@@ -1,4 +1,4 @@
-"""From text to checked subscriptions: the one way in for every surface."""
+"""Parses the text of any surface to checked subscriptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse(
 
 
 def _surface(document: Document, syntax: str, name: str) -> tuple[Subscription, ...]:
-    # Lark is imported only by the surface that is asked for.
+    # Only the requested surface imports Lark.
     match syntax:
         case "motet":
             from motet.language.motet_surface import parse_motet

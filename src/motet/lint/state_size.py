@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from motet.language import syntax
-from motet.language.check import spoken
+from motet.language.check import operator_text
 from motet.language.scope import ITERATION, PAIRING, AnnotatedPattern, annotate
 from motet.language.syntax import Context, Subscription
 from motet.lint.diagnostics import Diagnostic, Severity
@@ -38,7 +38,7 @@ def state_size_diagnostics(subscription: Subscription) -> Iterator[Diagnostic]:
 
 
 def _pairing(tree: AnnotatedPattern, context: Context) -> Iterator[Diagnostic]:
-    name, position = spoken(tree.node), tree.node.position
+    name, position = operator_text(tree.node), tree.node.position
     keys = " ".join(f"?{variable}" for variable in sorted(tree.shared))
     if tree.bound is None and context is not Context.RECENT:
         message = f"{name} has no bound in the {context.value} context: occurrences without a partner are kept forever"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from motet.language import syntax
-from motet.language.check import spoken
+from motet.language.check import operator_text
 from motet.language.printer import pattern_text
 from motet.language.scope import AnnotatedPattern, annotate, leaf_variables
 from motet.language.syntax import Context, Event, Subscription
@@ -199,7 +199,7 @@ class _Walk:
             or not all(self._never_contradicts(tree, *pair) for pair in pairs)
         ):
             return []
-        message = f"{spoken(tree.node)} has no effect: its right side can never contradict its left side"
+        message = f"{operator_text(tree.node)} has no effect: its right side can never contradict its left side"
         advice = "check the window, and the conditions on the variables that both sides share"
         return [Diagnostic("idle-guard", Severity.WARNING, tree.node.position, message, advice)]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from motet.language.check import spoken
+from motet.language.check import operator_text
 from motet.language.printer import pattern_text
 from motet.language.syntax import Context, Leaf, No, Pattern, Run, Times, Unless, Within, Without, Xor
 from motet.model.intervals import Interval
@@ -142,7 +142,7 @@ def operator_title(pattern: Pattern) -> str:  # noqa: PLR0911  (a table)
             return f"WITHIN {duration_text(bound)}"
         case No(operand, duration):
             return f"NO {pattern_text(operand)} FOR {duration_text(duration)}"
-    return spoken(pattern)
+    return operator_text(pattern)
 
 
 def fact_text(fact: Fact, style: TextStyle, event: str = "") -> str:  # noqa: PLR0911  (a table)

@@ -28,14 +28,14 @@ from motet.sparql.graph import Graph
 Row = dict[str, str]
 Step = Callable[[Graph, list[Row]], list[Row]]
 
-MOST_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 
 
 def check_size(rows: list[Row]) -> None:
     """Refuse to go on when a pattern has too many solutions at once."""
-    if len(rows) > MOST_ROWS:
+    if len(rows) > MAX_ROWS:
         raise LimitError(
-            f"a pattern has more than {MOST_ROWS} intermediate solutions on one event",
+            f"a pattern has more than {MAX_ROWS} intermediate solutions on one event",
             advice="join its triples by shared variables",
         )
 
@@ -66,7 +66,7 @@ def compile_bgp(pattern: Bgp) -> Callable[[Graph, Row], list[Row]]:
 
 
 def _plan(triples: tuple[Triple, ...], bound: frozenset[str]) -> list[Step]:
-    """Take the triple with the best bound places, then the next; ties as written."""
+    """Triples by the number of bound terms, most first; ties as written."""
     remaining, steps = list(triples), []
     while remaining:
         best = max(remaining, key=lambda triple: _promise(triple, bound))
@@ -90,54 +90,54 @@ def _is_bound(term: str, bound: frozenset[str]) -> bool:
 
 def _triple_step(triple: Triple, bound: frozenset[str]) -> Step:
     assert isinstance(triple.predicate, str)
-    places = (triple.subject, triple.predicate, triple.object)
-    names = tuple(variable_name(term) for term in places)
-    constants = tuple(None if name else term for name, term in zip(names, places, strict=True))
-    known = tuple(name if name in bound else None for name in names)
-    free = [(name, place) for place, name in enumerate(names) if name is not None and name not in bound]
+    terms = (triple.subject, triple.predicate, triple.object)
+    names = tuple(variable_name(term) for term in terms)
+    constants = tuple(None if name else term for name, term in zip(names, terms, strict=True))
+    bound_names = tuple(name if name in bound else None for name in names)
+    free = [(name, index) for index, name in enumerate(names) if name is not None and name not in bound]
     if len({name for name, _ in free}) < len(free):
-        return _repeated_step(constants, known, free)
-    return _lookup_step(constants, known, free)
+        return _repeated_step(constants, bound_names, free)
+    return _lookup_step(constants, bound_names, free)
 
 
-Places = tuple[str | None, ...]
+TripleTerms = tuple[str | None, ...]
 
 
-def _lookup_step(constants: Places, known: Places, free: list[tuple[str, int]]) -> Step:
-    (s, p, o), (known_s, known_p, known_o) = constants, known
+def _lookup_step(constants: TripleTerms, bound_names: TripleTerms, free: list[tuple[str, int]]) -> Step:
+    (s, p, o), (bound_s, bound_p, bound_o) = constants, bound_names
 
     def step(graph: Graph, rows: list[Row]) -> list[Row]:
         result: list[Row] = []
         for row in rows:
             found = graph.match(
-                row[known_s] if known_s else s, row[known_p] if known_p else p, row[known_o] if known_o else o
+                row[bound_s] if bound_s else s, row[bound_p] if bound_p else p, row[bound_o] if bound_o else o
             )
             if not found:
                 continue
             if not free:
                 result.append(row)
             elif len(free) == 1:
-                name, place = free[0]
-                result += [{**row, name: triple[place]} for triple in found]
+                name, index = free[0]
+                result += [{**row, name: triple[index]} for triple in found]
             else:
-                result += [row | {name: triple[place] for name, place in free} for triple in found]
+                result += [row | {name: triple[index] for name, index in free} for triple in found]
             check_size(result)
         return result
 
     return step
 
 
-def _repeated_step(constants: Places, known: Places, free: list[tuple[str, int]]) -> Step:
-    """A free variable stands twice, as in ``?x <p> ?x``: both places must have the same term."""
+def _repeated_step(constants: TripleTerms, bound_names: TripleTerms, free: list[tuple[str, int]]) -> Step:
+    """A free variable stands twice, as in ``?x <p> ?x``: both positions must have the same term."""
     first = dict(reversed(free))
-    lookup = _lookup_step(constants, known, [(f"{place} {name}", place) for name, place in free])
+    lookup = _lookup_step(constants, bound_names, [(f"{index} {name}", index) for name, index in free])
 
     def step(graph: Graph, rows: list[Row]) -> list[Row]:
         result = []
         for row in rows:
             for found in lookup(graph, [row]):
-                values = {name: found[f"{place} {name}"] for name, place in first.items()}
-                if all(found[f"{place} {name}"] == values[name] for name, place in free):
+                values = {name: found[f"{index} {name}"] for name, index in first.items()}
+                if all(found[f"{index} {name}"] == values[name] for name, index in free):
                     result.append(row | values)
         return result
 
@@ -151,7 +151,7 @@ def _path_step(triple: Triple, bound: frozenset[str]) -> Step:
     know_subject, know_object = _is_bound(triple.subject, bound), _is_bound(triple.object, bound)
 
     def pairs(graph: Graph, start: str, end: str) -> list[tuple[str, str]]:
-        """The pairs of nodes the path joins, given what is known of its ends."""
+        """The pairs of nodes the path joins, given which of its ends are bound."""
         if know_subject:
             return [(start, found) for found in forward(graph, start) if not know_object or found == end]
         if know_object:
@@ -211,7 +211,7 @@ def compile_path(path: Path, backwards: bool = False) -> Ends:  # noqa: PLR0911 
             once = compile_path(inner, backwards)
             return lambda graph, start: list(dict.fromkeys([start, *once(graph, start)]))
         case NegatedSet(forward, backward):
-            return _others(backward, forward) if backwards else _others(forward, backward)
+            return _negated_ends(backward, forward) if backwards else _negated_ends(forward, backward)
 
 
 def _forward_link(name: str) -> Ends:
@@ -234,18 +234,18 @@ def _chain(steps: list[Ends]) -> Ends:
 
 def _closure(step: Ends, with_start: bool) -> Ends:
     def ends(graph: Graph, start: str) -> list[str]:
-        reached: dict[str, None] = {start: None} if with_start else {}
-        border = [start]
-        while border:
-            found = dict.fromkeys(end for node in border for end in step(graph, node))
-            border = [node for node in found if node not in reached]
-            reached.update(dict.fromkeys(border))
-        return list(reached)
+        visited: dict[str, None] = {start: None} if with_start else {}
+        newest = [start]
+        while newest:
+            found = dict.fromkeys(end for node in newest for end in step(graph, node))
+            newest = [node for node in found if node not in visited]
+            visited.update(dict.fromkeys(newest))
+        return list(visited)
 
     return ends
 
 
-def _others(forward: tuple[str, ...] | None, backward: tuple[str, ...] | None) -> Ends:
+def _negated_ends(forward: tuple[str, ...] | None, backward: tuple[str, ...] | None) -> Ends:
     def ends(graph: Graph, start: str) -> list[str]:
         found: list[str] = []
         if forward is not None:

@@ -67,8 +67,8 @@ def _compile(pattern: Algebra) -> Solve:  # noqa: PLR0911  (one case for each ki
         case LeftJoin(left, right, condition):
             return _left_join(_compile(left), _Right(right), condition)
         case Union(left, right):
-            one, other = _compile(left), _compile(right)
-            return lambda graph, given: one(graph, given) + other(graph, given)
+            left_solve, right_solve = _compile(left), _compile(right)
+            return lambda graph, given: left_solve(graph, given) + right_solve(graph, given)
         case Minus(left, right):
             return _minus(_compile(left), _compile(right))
         case Filter(operand, condition):
@@ -102,8 +102,8 @@ def _is_transparent(pattern: Algebra) -> bool:
         case Join(left, right) | Union(left, right):
             return _is_transparent(left) and _is_transparent(right)
         case Filter(operand, condition):
-            own = mentioned(condition) <= certainly_bound(operand) and not has_exists(condition)
-            return own and _is_transparent(operand)
+            is_local = mentioned(condition) <= certainly_bound(operand) and not has_exists(condition)
+            return is_local and _is_transparent(operand)
     return False
 
 
@@ -154,7 +154,11 @@ def _minus(left: Solve, right: Solve) -> Solve:
         if not lefts:
             return []
         removed = [{name: term for name, term in row.items() if name not in given} for row in right(graph, given)]
-        return [row for row in lefts if not any(_shares(row, other) and _compatible(row, other) for other in removed)]
+        return [
+            row
+            for row in lefts
+            if not any(_shares(row, right_row) and _compatible(row, right_row) for right_row in removed)
+        ]
 
     return run
 

@@ -31,7 +31,7 @@ Function = Callable[..., Value]
 _LANGUAGE_TAG = re.compile(r"(?:[A-Za-z]{2,8}|[xXiI](?=-))(?:-[A-Za-z0-9]{1,8})*")
 _ABSOLUTE_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-LONGEST_RESULT = 10_000_000  # characters of a string an expression may build
+MAX_RESULT = 10_000_000  # characters of a string an expression may build
 
 
 # Terms.
@@ -136,7 +136,7 @@ def _strafter(text: Value, part: Value) -> Value:
 
 def _concat(*parts: Value) -> Value:
     text = "".join(map(text_of, parts))
-    if len(text) > LONGEST_RESULT:
+    if len(text) > MAX_RESULT:
         raise ExpressionError(f"a text of {len(text)} characters")
     languages = {part.value[1] if part.kind == "lang" else None for part in parts}
     return text_like(parts[0], text) if len(languages) == 1 else string(text)

@@ -1,4 +1,4 @@
-"""A small set of triples with lookups by any of their places; a graph can lie over another without copying it."""
+"""A small set of triples with lookups by any of their terms; a graph can share another one as its base."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Triple = tuple[str, str, str]
 
 _SCANNED = 16  # below this size, looking at every triple is quicker than building an index
 
-# For each set of given places (1 subject, 2 predicate, 4 object): the part of a triple that an index looks up.
+# By mask of the given terms (1 subject, 2 predicate, 4 object): the terms of a triple that are an index key.
 _KEYS: dict[int, itemgetter[Any]] = {
-    places: itemgetter(*(place for place in (0, 1, 2) if places >> place & 1)) for places in range(1, 8)
+    mask: itemgetter(*(position for position in (0, 1, 2) if mask >> position & 1)) for mask in range(1, 8)
 }
 _NO_TRIPLES: list[Triple] = []
 
@@ -28,9 +28,11 @@ class Graph:
     __slots__ = ("_base", "_indexes", "_nodes", "_triples")
 
     def __init__(self, triples: Iterable[Triple], base: Graph | None = None) -> None:
-        own = dict.fromkeys(triples)
+        distinct = dict.fromkeys(triples)
         self._base = base if base else None
-        self._triples = list(own) if self._base is None else [triple for triple in own if triple not in self._base]
+        self._triples = (
+            list(distinct) if self._base is None else [triple for triple in distinct if triple not in self._base]
+        )
         self._indexes: dict[int, dict[Any, list[Triple]]] = {}
         self._nodes: set[str] | None = None
 
@@ -56,25 +58,25 @@ class Graph:
 
     def match(self, subject: str | None, predicate: str | None, object_: str | None) -> list[Triple]:
         """The triples with these terms; None stands for any."""
-        found = self._lookup(subject, predicate, object_)
+        triples = self._lookup(subject, predicate, object_)
         if self._base is None:
-            return found
+            return triples
         more = self._base.match(subject, predicate, object_)
-        return found + more if more else found
+        return triples + more if more else triples
 
     def has_node(self, term: str) -> bool:
         """Whether a term is the subject or object of a triple."""
-        return term in self._own_nodes() or (self._base is not None and self._base.has_node(term))
+        return term in self._stored_nodes() or (self._base is not None and self._base.has_node(term))
 
     def nodes(self) -> Iterator[str]:
         """Every subject and object, once."""
-        yield from self._own_nodes()
+        yield from self._stored_nodes()
         if self._base is not None:
-            yield from (node for node in self._base.nodes() if node not in self._own_nodes())
+            yield from (node for node in self._base.nodes() if node not in self._stored_nodes())
 
-    def _own_nodes(self) -> set[str]:
+    def _stored_nodes(self) -> set[str]:
         if self._nodes is None:
-            self._nodes = {triple[place] for triple in self._triples for place in (0, 2)}
+            self._nodes = {triple[position] for triple in self._triples for position in (0, 2)}
         return self._nodes
 
     def _lookup(self, subject: str | None, predicate: str | None, object_: str | None) -> list[Triple]:
@@ -86,17 +88,17 @@ class Graph:
                 and (subject is None or triple[0] == subject)
                 and (object_ is None or triple[2] == object_)
             ]
-        places = (subject is not None) + 2 * (predicate is not None) + 4 * (object_ is not None)
-        if not places:
+        mask = (subject is not None) + 2 * (predicate is not None) + 4 * (object_ is not None)
+        if not mask:
             return self._triples
-        index = self._indexes.get(places)
+        index = self._indexes.get(mask)
         if index is None:
-            index = self._indexes[places] = self._index(places)
-        return index.get(_KEYS[places]((subject, predicate, object_)), _NO_TRIPLES)
+            index = self._indexes[mask] = self._index(mask)
+        return index.get(_KEYS[mask]((subject, predicate, object_)), _NO_TRIPLES)
 
-    def _index(self, places: int) -> dict[Any, list[Triple]]:
+    def _index(self, mask: int) -> dict[Any, list[Triple]]:
         index: dict[Any, list[Triple]] = {}
-        key = _KEYS[places]
+        key = _KEYS[mask]
         for triple in self._triples:
             index.setdefault(key(triple), []).append(triple)
         return index

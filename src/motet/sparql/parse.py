@@ -1,4 +1,4 @@
-"""From SPARQL text to the algebra: the one place that knows rdflib.
+"""Translates SPARQL text to the algebra by rdflib's parser, which no other module uses.
 
 rdflib parses, this module translates its parse tree as section 18.2.2 of SPARQL 1.1 says, and pyoxigraph has the last
 word on syntax, because rdflib accepts invalid patterns. Whatever is not understood is refused, never dropped.
@@ -43,8 +43,8 @@ from motet.sparql.algebra import (
 from motet.sparql.parse_expressions import ExpressionReader
 from motet.sparql.rewrite import join
 
-LONGEST_TEXT = 20_000
-MOST_OPERATORS = 150  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine
+MAX_LENGTH = 20_000
+MAX_OPERATORS = 150  # brackets and operators: they bound the depth of the tree, for rdflib, pyoxigraph and the engine
 
 _STRING = "|".join(
     (
@@ -72,7 +72,7 @@ _INVERSE_MEMBER = re.compile(r"\^\s*(?:<(?P<iri>[^>]*)>|a\b)")
 _ESCAPES = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 _LIST_FUNCTION = re.compile(r"\b(CONCAT|COALESCE)\s+\(", re.IGNORECASE)  # pyoxigraph wants them without the space
-_PLACE = re.compile(r"error at (\d+):(\d+)")
+_ERROR_POSITION = re.compile(r"error at (\d+):(\d+)")
 
 _GROUP = ("SELECT * WHERE { {\n", "\n} }")
 _FILTER = ("SELECT * WHERE { { FILTER (\n", "\n) } }")
@@ -149,9 +149,9 @@ class _GroupReader:
         from rdflib.plugins.sparql.parser import parseQuery
 
         shielded = _TOKENS.sub(self._shield, self.text)
-        if len(_OPERATORS.findall(_IRIS.sub("", shielded))) > MOST_OPERATORS:
+        if len(_OPERATORS.findall(_IRIS.sub("", shielded))) > MAX_OPERATORS:
             raise LimitError(
-                f"a pattern with more than {MOST_OPERATORS} brackets and operators", advice="split the subscription"
+                f"a pattern with more than {MAX_OPERATORS} brackets and operators", advice="split the subscription"
             )
         normalize, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False  # or it drops a plus sign
         try:
@@ -335,8 +335,8 @@ def _only_group(query: Any, text: str) -> Any:
 
 
 def _check_length(text: str) -> None:
-    if len(text) > LONGEST_TEXT:
-        raise LimitError(f"a pattern of {len(text)} characters; at most {LONGEST_TEXT} are allowed")
+    if len(text) > MAX_LENGTH:
+        raise LimitError(f"a pattern of {len(text)} characters; at most {MAX_LENGTH} are allowed")
 
 
 def _check_syntax(text: str, frame: tuple[str, str]) -> None:
@@ -346,8 +346,8 @@ def _check_syntax(text: str, frame: tuple[str, str]) -> None:
     try:
         pyoxigraph.Store().query(frame[0] + _LIST_FUNCTION.sub(r"\1(", text) + frame[1])
     except SyntaxError as problem:
-        place = _PLACE.search(str(problem))
-        position = _offset(text, int(place[1]) - 1, int(place[2])) if place else 0
+        match = _ERROR_POSITION.search(str(problem))
+        position = _offset(text, int(match[1]) - 1, int(match[2])) if match else 0
         raise SubscriptionError("this is not valid SPARQL", text=text, position=position) from problem
 
 

@@ -76,40 +76,40 @@ def _expression(template: str) -> Expr:
 
 
 class _Shape:
-    """A text without its names and constants, and these."""
+    """The template of a text, with the names and constants that fill it."""
 
     def __init__(self, text: str) -> None:
-        self._names: dict[str, str] = {}  # the text's to the template's
+        self._placeholders: dict[str, str] = {}  # variables of the text to those of the template
         self._constants: list[str] = []
         self.text = self._template(tokenise(Document(text)))
-        self._own = {number: name for name, number in self._names.items()}
+        self._variables = {placeholder: name for name, placeholder in self._placeholders.items()}
 
-    def name(self, number: str) -> str:
-        return number if is_hidden(number) else self._own[number]
+    def name(self, placeholder: str) -> str:
+        return placeholder if is_hidden(placeholder) else self._variables[placeholder]
 
     def term(self, term: str) -> str:
         return self._constants[int(term[7:-1])] if term.startswith("<motet:") else term
 
     def _template(self, tokens: list[Token]) -> str:
-        """Joined by spaces only where the text had some: white space before a path modifier has a meaning."""
-        written, end, index = [], 0, 0
+        """Joined by spaces only where the text has some: white space before a path modifier is significant."""
+        pieces, end, index = [], 0, 0
         while index < len(tokens):
             token = tokens[index]
             if token.position > end:
-                written.append(" ")
-            text, used = self._replaced(tokens, index)
-            written.append(text)
+                pieces.append(" ")
+            text, used = self._replace(tokens, index)
+            pieces.append(text)
             index += used
             end = tokens[index - 1].end
-        return "".join(written)
+        return "".join(pieces)
 
-    def _replaced(self, tokens: list[Token], index: int) -> tuple[str, int]:
-        """What stands in the template for the token, and how many tokens that covers."""
+    def _replace(self, tokens: list[Token], index: int) -> tuple[str, int]:
+        """The template's text for the token, and how many tokens it replaces."""
         token = tokens[index]
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         match token.kind:
             case "VAR":
-                return f"?{self._names.setdefault(token.text[1:], f'n{len(self._names)}')}", 1
+                return f"?{self._placeholders.setdefault(token.text[1:], f'n{len(self._placeholders)}')}", 1
             case "IRIREF" if (following is None or following.text != "(") and "\\" not in token.text:
                 return self._placeholder(token.text), 1
             case "STRING":
@@ -118,12 +118,12 @@ class _Shape:
                 return self._placeholder(literal(token.text, datatype=XSD + _NUMBERS[token.kind])), 1
         return token.text, 1
 
-    def _string(self, token: Token, behind: list[Token]) -> tuple[str, int]:
+    def _string(self, token: Token, following: list[Token]) -> tuple[str, int]:
         value = string_value(token.text)
-        if behind and behind[0].kind == "LANGTAG":
-            return self._placeholder(literal(value, language=behind[0].text[1:])), 2
-        if len(behind) == 2 and behind[0].text == "^^":
-            return self._placeholder(literal(value, datatype=behind[1].text[1:-1])), 3
+        if following and following[0].kind == "LANGTAG":
+            return self._placeholder(literal(value, language=following[0].text[1:])), 2
+        if len(following) == 2 and following[0].text == "^^":
+            return self._placeholder(literal(value, datatype=following[1].text[1:-1])), 3
         return self._placeholder(literal(value)), 1
 
     def _placeholder(self, term: str) -> str:

@@ -11,8 +11,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST_PATTERN = 1_000
-LONGEST_TEXT = 1_000_000
+MAX_PATTERN = 1_000
+MAX_LENGTH = 1_000_000
 
 _SPACE = r"\t-\r\x{85}\pZ"
 _WORD = r"\pL\pM\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}"
@@ -54,8 +54,8 @@ def translate(pattern: str, flags: str = "") -> Pattern:
     >>> translate("a b+", "xi").re2
     '(?i)ab+'
     """
-    if len(pattern) > LONGEST_PATTERN:
-        raise RegexError(f"a regular expression of {len(pattern)} characters; at most {LONGEST_PATTERN} are allowed")
+    if len(pattern) > MAX_PATTERN:
+        raise RegexError(f"a regular expression of {len(pattern)} characters; at most {MAX_PATTERN} are allowed")
     if unknown := set(flags) - set("smixq"):
         raise RegexError(f"the flags {''.join(sorted(unknown))!r} are not known")
     literal = "q" in flags
@@ -207,5 +207,5 @@ def _reference(replacement: str, at: int, groups: int) -> tuple[str, int]:
 
 
 def _check_length(text: str) -> None:
-    if len(text) > LONGEST_TEXT:
-        raise RegexError(f"a text of {len(text)} characters; at most {LONGEST_TEXT} are searched")
+    if len(text) > MAX_LENGTH:
+        raise RegexError(f"a text of {len(text)} characters; at most {MAX_LENGTH} are searched")

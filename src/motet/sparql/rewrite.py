@@ -1,4 +1,4 @@
-"""A SPARQL group as the sequence of its elements: taking it apart and putting it together again.
+"""Splits a SPARQL group into its elements and builds a group from elements.
 
 An element is written as algebra whose left operand is EMPTY: ``OPTIONAL { p }`` is ``LeftJoin(EMPTY, p)``.
 """
@@ -71,23 +71,23 @@ def grouped(elements: Iterable[Algebra]) -> Algebra:
 def required(elements: list[Algebra]) -> tuple[list[Triple], Algebra]:
     """The triples every solution needs, and the rest. Only what is joined before anything else may be moved."""
     triples: list[Triple] = []
-    kept: list[Algebra] = []
+    rest: list[Algebra] = []
     for index, element in enumerate(elements):
         if not isinstance(element, Join):
-            kept += elements[index:]
+            rest += elements[index:]
             break
         if not isinstance(element.right, Bgp):
-            kept.append(element)
+            rest.append(element)
             continue
-        plain = [triple for triple in element.right.triples if isinstance(triple.predicate, str)]
+        simple = [triple for triple in element.right.triples if isinstance(triple.predicate, str)]
         paths = tuple(triple for triple in element.right.triples if not isinstance(triple.predicate, str))
-        triples += plain
-        kept += [Join(EMPTY, Bgp(paths))] if paths else []
-    return triples, grouped(kept)
+        triples += simple
+        rest += [Join(EMPTY, Bgp(paths))] if paths else []
+    return triples, grouped(rest)
 
 
 def peeled(pattern: Algebra) -> tuple[tuple[Expr, ...], Algebra]:
-    """The conjuncts of a group's own FILTERs, and the group without them."""
+    """The conjuncts of a group's FILTERs, and the group without them."""
     if not isinstance(pattern, Filter):
         return (), pattern
     return tuple(_conjuncts(pattern.condition)), pattern.operand
