@@ -213,3 +213,16 @@ def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
     """The error names the valid engines."""
     with pytest.raises(UsageError, match="embedded"):
         motet.open(tmp_path, engine="flink")  # type: ignore[arg-type]
+
+
+def test_a_built_subscription_is_registered_once(tmp_path: Path) -> None:
+    """`subscribe` takes a Subscription; its text in the log is equal to it, so that it can be subscribed again."""
+    received: list[Notification] = []
+    hot = motet.subscription("hot", motet.event("e", None, "?e <urn:celsius> ?c FILTER(?c > 30)"), select=["c"])
+    for number in (1, 2):
+        with motet.open(tmp_path) as cloud:
+            assert cloud.subscribe(hot, received.append) == ("hot",)
+            cloud.publish(reading(number, 35))
+    assert [notification.events for notification in received] == [("urn:e:1",), ("urn:e:2",)]
+    with motet.open(tmp_path) as cloud:
+        assert motet.parse(cloud.lake.snapshot().subscriptions()["hot"].text) == (hot,)

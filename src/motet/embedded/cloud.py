@@ -54,11 +54,12 @@ log = logging.getLogger("motet")
 
 
 class Cloud:
-    """Made by `motet.open()`. Methods may be called from several threads; listeners are called one at a time, in order.
+    """A live event cloud over a lake, made by `motet.open()`.
 
-    On the embedded engine the listeners have been called when `publish` returns. With `threaded=True`, and on Spark, a
-    worker thread computes and delivers notifications, in one step for all that was published meanwhile; `publish` waits
-    when the worker is more than `backlog` records behind, `flush()` until it has caught up.
+    Methods may be called from several threads; listeners are called one at a time, in log order. On the embedded
+    engine they have been called when `publish` returns. With `threaded=True`, and on Spark, a worker thread computes
+    and delivers notifications, in one step for all events published meanwhile; `publish` waits when the worker is more
+    than `backlog` records behind, `flush()` until it has caught up.
     """
 
     def __init__(
@@ -162,12 +163,9 @@ class Cloud:
     def statistics(self) -> dict[str, object]:
         """Counts since the cloud was opened, the offsets it has reached, and its backlog in records."""
         processed_to = self._persisted_to if self._processed_to is None else self._processed_to
-        counts = {"published": self._published, "derived": processed_to, "settled": self._persisted_to}
-        return {
-            **counts,
-            "backlog": max(self.lake.snapshot().next_offset - processed_to, 0),
-            **self._dispatcher.statistics(),
-        }
+        backlog = max(self.lake.snapshot().next_offset - processed_to, 0)
+        offsets = {"derived": processed_to, "settled": self._persisted_to}
+        return {"published": self._published, **offsets, "backlog": backlog, **self._dispatcher.statistics()}
 
     def flush(self) -> None:
         """Return when the notifications of all published events are delivered and stored."""
