@@ -13,7 +13,7 @@ from tests.spark.standalone import LOOPBACK, PATIENCE, standalone
 from motet.lake import Lake
 
 
-def test_a_cluster_says_what_one_process_says(tmp_path: Path) -> None:
+def test_a_cluster_has_the_notifications_of_one_process(tmp_path: Path) -> None:
     """The package is shipped to the workers, and the table equals the embedded engine's, offset by offset."""
     lake = Lake.open(tmp_path / "lake", durable=False)
     doors.fill(lake)

@@ -1,4 +1,4 @@
-"""Everything that runs on Spark runs through a Spark Connect server too: the driver is another process, elsewhere."""
+"""Everything that runs on Spark also runs through a Spark Connect server, whose driver is another process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(found.count())
 """
 
 
-def test_a_connect_server_says_what_one_process_says(tmp_path: Path) -> None:
+def test_a_connect_server_has_the_results_of_one_process(tmp_path: Path) -> None:
     """The pipeline, a replay, the verification, a run over files and patterns of a frame give what they give here."""
     lake = Lake.open(tmp_path / "lake", durable=False)
     doors.fill(lake)
@@ -48,8 +48,8 @@ def test_a_connect_server_says_what_one_process_says(tmp_path: Path) -> None:
         assert _said(["-c", FRAME], tmp_path, remote) == "1\n"
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Whoever names a server that does not answer is told which one, not by a stack."""
+def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    """The error names the server, without a stack trace."""
     Lake.open(tmp_path / "lake", durable=False)
     with pytest.raises(AssertionError, match=r"motet stream: .*sc://127\.0\.0\.1:9"):
         _said(["motet", "stream", "--lake", "lake", "--once"], tmp_path, "sc://127.0.0.1:9")

@@ -1,4 +1,4 @@
-"""Any DataFrame of values into the log."""
+"""DataFrames of values appended to the log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def letters(folder: Path) -> list[tuple[str, str]]:
 
 
 def test_a_batch_is_one_commit_in_the_order_of_time(spark: SparkSession, tmp_path: Path) -> None:
-    """Columns tell format, time and id; partitions are brought into one order; bad values are kept with the reason."""
+    """Columns give format, time and id; partitions are merged by time; rejected values are stored with the reason."""
     values = [
         (quad(1), None, at(5), None),
         ("<> <urn:p> 1 .", TURTLE, at(3), "urn:e:2"),
@@ -84,7 +84,7 @@ def put(folder: Path, number: int, *values: str) -> None:
 
 
 def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """Whether a query goes on from its checkpoint, repeats a batch, or starts anew: every event is there once."""
+    """Whether a query continues, repeats a batch or starts without a checkpoint: every event is stored once."""
     folder, lake, checkpoint = tmp_path / "in", tmp_path / "lake", tmp_path / "checkpoint"
     told: list[BatchIngestResult] = []
 
@@ -116,7 +116,7 @@ def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: P
 
 
 def test_a_frame_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Without values, or with the other function's kind of frame, nothing is begun."""
+    """Without a column of values, or as a stream where a batch is needed, no query starts."""
     numbers = spark.range(1)
     with pytest.raises(UsageError, match="no column value of text or bytes: its columns are id"):
         ingest_batch(numbers, tmp_path / "lake")
@@ -142,7 +142,7 @@ def stage(lake: Path, parts: list[list[int]]) -> list[StagedFiles]:
 
 
 @given(parts=st.lists(st.lists(st.integers(0, 20), max_size=12), max_size=3), commit=st.integers(1, 30))
-def test_staged_events_come_in_the_order_of_time(
+def test_staged_events_are_read_by_time(
     parts: list[list[int]], commit: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever part an event was in, and however many commits it takes, all events come, sorted by their ends."""

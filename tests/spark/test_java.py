@@ -1,4 +1,4 @@
-"""Which Java Spark is given."""
+"""The Java that Spark runs on."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def test_path_is_resolved_to_the_real_java(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "25.0.3", "170", "nonsense"])
-def test_other_versions_are_passed_over(tmp_path: Path, version: str) -> None:
-    """A Java that Spark cannot use is passed over for the next one, and the reason says so."""
+def test_other_versions_are_skipped(tmp_path: Path, version: str) -> None:
+    """A Java that Spark cannot use is skipped for the next one, and the reason is reported."""
     fake_java(tmp_path / "home", version)
     fake_java(tmp_path / "other", "17.0.1")
     java = find_java(environment(tmp_path / "cache", JAVA_HOME=tmp_path / "home", PATH=tmp_path / "other/bin"))
     assert java.reason == f"JAVA_HOME has Java {version}, but Spark needs 17 or 21; from PATH"
 
 
-def test_a_java_that_does_not_start_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_that_does_not_start_is_skipped(tmp_path: Path) -> None:
     """A broken JAVA_HOME and a missing PATH lead to the runtime from PyPI, which starts without the flag."""
     fake_java(tmp_path / "home", "17.0.1", status=1)
     java = find_java(environment(tmp_path / "cache", JAVA_HOME=tmp_path / "home"))
@@ -95,7 +95,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_a_temporary_directory(tmp
 
 
 def test_a_damaged_launcher_is_not_used(tmp_path: Path) -> None:
-    """What stands in the cache is used only if it is what would be written there now."""
+    """A launcher in the cache is used only if it equals the one that would be written."""
     fake_java(tmp_path / "home", "17.0.1")
     surroundings = environment(tmp_path / "cache", JAVA_HOME=tmp_path / "home")
     first = find_java(surroundings)

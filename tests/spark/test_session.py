@@ -1,4 +1,4 @@
-"""How Spark starts."""
+"""Spark sessions."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_given_settings_win_over_our_own(spark: SparkSession) -> None:
         spark.conf.set("spark.sql.shuffle.partitions", "4")
 
 
-def test_what_was_submitted_wins_over_our_own_and_loses_to_the_callers(spark: SparkSession) -> None:
-    """`motet submit` chooses for every session of its process."""
+def test_submitted_settings_are_between_defaults_and_config(spark: SparkSession) -> None:
+    """`motet submit` sets them for every session of its process; `config` takes precedence."""
     name = "spark.sql.shuffle.partitions"
     set_submitted({name: "6"})
     try:
@@ -85,14 +85,14 @@ def test_spark_connect_without_its_packages_is_refused(monkeypatch: pytest.Monke
 
 
 def test_a_remote_that_is_no_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable is read only where nobody has chosen a master."""
+    """The variable is read only if no master is given."""
     monkeypatch.setenv("SPARK_REMOTE", "head")
     assert resolve_master("local[2]") == "local[2]"
     with pytest.raises(UsageError, match="SPARK_REMOTE is 'head'"):
         resolve_master()
 
 
-def test_the_environment_is_as_before(spark: SparkSession) -> None:
+def test_the_environment_is_restored(spark: SparkSession) -> None:
     """Starting Spark changes no environment variable of the caller."""
     before = dict(os.environ)
     session(config={"spark.sql.shuffle.partitions": "4"})
@@ -101,7 +101,7 @@ def test_the_environment_is_as_before(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(("master", "number"), [("local", 1), ("local[3]", 3), ("local[2, 4]", 2), ("yarn", None)])
 def test_cores_of_a_master(master: str, number: int | None) -> None:
-    """A local master says how many tasks run at once; a cluster does not."""
+    """A local master determines how many tasks run at once; a cluster master does not."""
     assert cores(master) == number
 
 

@@ -1,4 +1,4 @@
-"""The examples about what goes into a lake and out of it on Spark run and print what they promise."""
+"""The examples of ingestion and notifications on Spark run and print their documented output."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""What goes along with a command to a cluster."""
+"""Submissions: settings and files of a command on a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_local_master_needs_nothing_shipped() -> None:
 
 
 def test_a_cluster_gets_the_package_and_the_same_python() -> None:
-    """The package is unpacked where executors work; own settings win."""
+    """The package is unpacked in the working directory of executors; given settings take precedence."""
     settings = Submission("spark://head:7077", (), config=(("spark.pyspark.python", "/p"),)).settings(PACKAGE)
     assert settings == {
         "spark.master": "spark://head:7077",
@@ -73,7 +73,7 @@ def test_what_cannot_work_is_refused(submission: Submission, said: str) -> None:
 
 
 def test_the_package_runs_from_its_archive(tmp_path: Path) -> None:
-    """Unpacked as executors do it, it is whole: kernels, grammars and all, and it is the one that is found."""
+    """Unpacked as executors do it, it has kernels and grammars, and it is the one that is imported."""
     folder = tmp_path / "motet-package"
     with zipfile.ZipFile(stage_package(tmp_path)) as archive:
         archive.extractall(folder)

@@ -62,7 +62,7 @@ def test_the_format_and_plain_parquet_agree(spark: SparkSession, lake: Lake) -> 
     assert by_format.rdd.getNumPartitions() > len(lake.snapshot().segments)
 
 
-def test_a_frame_stays_the_same_while_the_lake_goes_on(spark: SparkSession, lake: Lake) -> None:
+def test_a_frame_is_fixed_while_the_lake_changes(spark: SparkSession, lake: Lake) -> None:
     """Appending, compacting and vacuuming change nothing in a frame made before."""
     frame, before = read_lake(spark, lake.store.root), records(lake)
     lake.append(events(500, 510), now=0)
@@ -89,7 +89,7 @@ def test_a_missing_lake_is_named(spark: SparkSession, tmp_path: Path) -> None:
     partition_bytes=st.integers(1, 3000),
 )
 def test_ranges_cover_every_offset_once(lengths: list[int], first: int, stop: int | None, partition_bytes: int) -> None:
-    """However segments are cut, the ranges are the wanted offsets, each once, in order, inside their segments."""
+    """However segments are divided, the ranges have each requested offset once, in order, inside their segments."""
     starts = [sum(lengths[:n]) for n in range(len(lengths) + 1)]
     segments = tuple(
         DataFile(f"segments/{n}", starts[n], starts[n + 1], length, 100 * length) for n, length in enumerate(lengths)
@@ -137,7 +137,7 @@ def rows(frame: DataFrame) -> list[Row]:
 
 
 def test_a_range_of_notifications(spark: SparkSession, notified_lake: Lake) -> None:
-    """A batch holds the notifications of the range, each with its id, whatever comes later."""
+    """A batch holds the notifications of the range, each with its id, whatever is appended later."""
     frame = stored_notifications(spark, notified_lake.store.root)
     notify(notified_lake, 5)
     assert rows(frame) == expected(0, 1, 2, 3, 4)

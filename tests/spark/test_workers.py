@@ -1,4 +1,4 @@
-"""What PySpark's workers print is not heard; everything else is."""
+"""Start messages of PySpark's workers are removed from standard error, nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ child.communicate()
 """
 
 
-def test_only_the_chatter_is_kept_back() -> None:
-    """Lines of a process that was started in the block; what the program itself says afterwards goes past it."""
+def test_only_start_messages_are_removed() -> None:
+    """From the output of a process started in the block; output of the program itself is not filtered."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stderr == "own\none\ntwo\n\nthree\n"

@@ -61,8 +61,8 @@ def outcomes(rows: list[Row], number: int) -> list[tuple[str, list[str]]]:
     return [(row.outcome, [t.object for t in row.triples if t.predicate == "<urn:content>"]) for row in event_rows_]
 
 
-def test_every_part_of_every_file_is_read_once(rows: list[Row], files: list[Path]) -> None:
-    """The rows are the events of the files in order, with the lines they begin on in the file, from many parts."""
+def test_every_split_of_every_file_is_read_once(rows: list[Row], files: list[Path]) -> None:
+    """The rows are the events of the files in order, with the lines they begin on in the file, from many splits."""
     lines = [
         (path, n) for path in files for n, text in enumerate(path.read_text().splitlines(), 1) if RESULT_TIME in text
     ]
@@ -71,7 +71,7 @@ def test_every_part_of_every_file_is_read_once(rows: list[Row], files: list[Path
 
 
 def test_small_files_are_read_whole(spark: SparkSession, files: list[Path]) -> None:
-    """Files below the limit are not cut: the rows are exactly those of decoding the files one after the other."""
+    """Files below the limit are not split: the rows are exactly those of decoding the files one after the other."""
     table = read_events(spark, files, target_bytes=500).orderBy("split", "position").toArrow()
     decoded = [decoded for path in files for decoded in decode_file(str(path))]
     assert list(event_rows(table.filter(pc.field("rejected").is_null()))) == [
@@ -83,22 +83,22 @@ def test_small_files_are_read_whole(spark: SparkSession, files: list[Path]) -> N
 
 
 def test_the_first_of_equal_events_is_accepted(rows: list[Row]) -> None:
-    """What comes back in a later part of the same file belongs to the first; in another file it is a duplicate."""
+    """In a later split of the same file its quads belong to the first; in another file it is a duplicate."""
     assert outcomes(rows, 7) == [("accepted", ['"first"']), ("returned", ['"back"']), ("duplicate", ['"second"'])]
 
 
-def test_a_rejected_event_leaves_its_place_to_another_file(rows: list[Row]) -> None:
-    """An event rejected in one part does not come back in a later part of the file, but may in another file."""
+def test_a_rejected_event_is_accepted_from_another_file(rows: list[Row]) -> None:
+    """An event rejected in one split is not accepted from a later split of the file, but from another file."""
     assert outcomes(rows, 2) == [("rejected", []), ("returned", ['"back"']), ("accepted", ['"second"'])]
 
 
 @pytest.mark.parametrize(
     ("megabytes", "cores", "size"), [(65, 2, 65 * 2**17), (65, 100, MIN_SPLIT_BYTES), (2**20, 2, MAX_SPLIT_BYTES)]
 )
-def test_parts_are_sized_to_the_cores(
+def test_splits_are_sized_to_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, cores: int, size: int
 ) -> None:
-    """Every core gets several parts, none too small to be worth a task or too large to be tried again."""
+    """Every core gets several splits, none too small for a task or too large to be retried."""
     asked = list[int]()
 
     def split(path: str, *, target_bytes: int, limits: Limits) -> list[FileSplit]:

@@ -19,8 +19,8 @@ def job_of(example: str, subscriptions: str) -> BatchJob:
     return load_job([str(home / subscriptions)], [str(home / "events.trig")], ontology=ontology, arrival=0)
 
 
-def test_meaning_is_the_same_on_spark(spark: SparkSession) -> None:
-    """Each example of meaning gives the same bytes on Spark as on the embedded engine."""
+def test_reasoning_gives_the_same_bytes_on_spark(spark: SparkSession) -> None:
+    """Each example with an ontology gives the same bytes on Spark as on the embedded engine."""
     for example, subscriptions in (("video", "video.motet"), ("home-network", "home.motet")):
         job = job_of(example, subscriptions)
         here, there = io.BytesIO(), io.BytesIO()

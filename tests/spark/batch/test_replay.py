@@ -1,4 +1,4 @@
-"""Replays on Spark: what tasks and groups say, without Spark between them and with it."""
+"""Replays on Spark: the notifications of tasks and groups, with and without Spark."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def lines_of(replay: Replay, part: ReplayGroup) -> set[str]:
     return lines.union(*(batch.column("text").to_pylist() for batch in detected))
 
 
-def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
-    """Cut into tasks and groups, with background changes in between, a replay means what it means in one piece."""
+def test_random_replays_equal_the_reference(tmp_path: Path) -> None:
+    """Divided into tasks and groups, with background changes in between, a replay has the same notifications."""
     kinds, changed = Counter[RouteKind](), 0
     for number in range(16):
         asked = nth_replay(1, number)
@@ -61,7 +61,7 @@ def test_random_replays_say_what_the_reference_says(tmp_path: Path) -> None:
 
 
 def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """A day in which an event is retracted and the ontology learns something, for subscriptions of two starts."""
+    """A day with a retraction and a background change, for subscriptions with different SINCE."""
     paths = building.write_events(tmp_path / "events", events=600, files=3)
     with motet.open(tmp_path / "lake", ontology=[building.ontology_path()]) as cloud:
         for path in paths[:2]:
@@ -82,8 +82,8 @@ def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path:
         assert f'"subscription": "{name}"'.encode() in here.getvalue()
 
 
-def test_an_empty_lake_has_nothing_to_say(spark: SparkSession, tmp_path: Path) -> None:
-    """Not even about silence, and nothing to verify."""
+def test_an_empty_lake_has_no_notifications(spark: SparkSession, tmp_path: Path) -> None:
+    """Not even of NO; the verification agrees."""
     lake = Lake.open(tmp_path)
     silent = parse('SUBSCRIPTION s SINCE "2026-11-15T10:00:00Z" EVENT a WHEN NO a FOR 1 s SIGNAL')
     sink = io.BytesIO()

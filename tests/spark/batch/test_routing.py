@@ -43,8 +43,8 @@ def routes(text: str) -> list[tuple[list[str], RouteKind]]:
     return [([one.name for one in group.subscriptions], group.route_kind) for group in planned(text).groups]
 
 
-def test_what_is_spread_by_what() -> None:
-    """A pair by the key it joins on, what every event decides alone by event, and what has neither not at all."""
+def test_route_kinds() -> None:
+    """A pair is routed by the key it joins on, a stateless pattern by event, any other to a single bucket."""
     keyed = f"SUBSCRIPTION keyed {PAIR} "
     alone = "SUBSCRIPTION alone EVENT a : <urn:A> EVENT b : <urn:B> WHEN a OR b "
     whole = "SUBSCRIPTION whole EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s "
@@ -55,8 +55,8 @@ def test_what_is_spread_by_what() -> None:
     ]
 
 
-def test_who_feeds_whom_stays_together() -> None:
-    """A producer, those it feeds and those they feed are one component, subscriptions of a single EVENT included."""
+def test_derivation_linked_subscriptions_are_one_group() -> None:
+    """An upstream subscription and all downstream ones are one group, single-event subscriptions included."""
     producer = f"SUBSCRIPTION producer {PAIR} CONSTRUCT {{ ?this a <urn:D> ; <urn:room> ?room }} "
     single = "SUBSCRIPTION single EVENT d : <urn:D> WHEN d "
     other = "SUBSCRIPTION other EVENT c : <urn:C> WHEN c "
@@ -66,15 +66,15 @@ def test_who_feeds_whom_stays_together() -> None:
     assert routes(producer + other) == [(["producer"], RouteKind.KEY)]
 
 
-def test_circles_are_refused_before_anything_runs() -> None:
+def test_cycles_are_refused_before_a_job_runs() -> None:
     """Two subscriptions that feed each other are an error of the request, not of a task."""
     text = "SUBSCRIPTION {0} EVENT a : <urn:{1}> WHEN a CONSTRUCT {{ ?this a <urn:{2}> }} "
     with pytest.raises(UsageError, match="feed each other in a cycle"):
         planned(text.format("one", "A", "B") + text.format("two", "B", "A"))
 
 
-def test_a_leaf_that_would_be_spread_in_two_ways_is_not() -> None:
-    """Both operands are one leaf, whose variables change places: its occurrences belong to two buckets."""
+def test_a_leaf_with_two_keys_goes_to_a_single_bucket() -> None:
+    """Both operands are one leaf with swapped variables: its occurrences belong to two buckets."""
     leaf = "EVENT {0} {{ ?{0} <urn:p> ?{1} ; <urn:q> ?{2} }} ".format
     text = f"SUBSCRIPTION s {leaf('a', 'x', 'y')} {leaf('b', 'y', 'x')} WHEN a BEFORE b WITHIN 5 s"
     assert routes(text) == [(["s"], RouteKind.SINGLE)]
@@ -142,8 +142,8 @@ def _keyed(event: Event) -> Event:
 
 
 @pytest.mark.parametrize("change", [keyed, lambda case: case], ids=["keyed", "as they come"])
-def test_groups_together_find_what_one_engine_finds(change: Callable[[Case], Case]) -> None:
-    """Over random subscriptions and events, tasks and groups say exactly what the reference engine says."""
+def test_groups_together_have_the_notifications_of_one_engine(change: Callable[[Case], Case]) -> None:
+    """Over random subscriptions and events, tasks and groups have exactly the notifications of the reference engine."""
     kinds = Counter[RouteKind]()
     for number in range(CASES):
         case = change(nth_case(1, number, EngineCapabilities(logs=False)))

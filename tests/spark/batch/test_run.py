@@ -101,7 +101,7 @@ def places(errors: Sequence[DecodeError]) -> list[tuple[str, int, str]]:
     [(Limits(max_document_bytes=1), 40_000, range(6, 100)), (Limits(), None, range(2, 5))],
     ids=["files cut into parts", "whole files, dealt out"],
 )
-def test_tasks_together_do_what_one_reader_does(
+def test_tasks_together_equal_one_reader(
     spark: SparkSession, tmp_path: Path, limits: Limits, target_bytes: int | None, tasks: range
 ) -> None:
     """However files are cut, several tasks write what one loop would, byte for byte, and count and reject the same."""
@@ -135,7 +135,7 @@ def test_events_without_a_time_have_the_time_of_arrival(spark: SparkSession, tmp
     assert sink.getvalue().decode().splitlines() == [notification.to_line() for notification in expected]
 
 
-def test_nothing_in_nothing_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_without_events_has_an_empty_output(spark: SparkSession, tmp_path: Path) -> None:
     """A file without events gives an empty output and zeros."""
     path = tmp_path / "events.nq"
     path.touch()
@@ -145,7 +145,7 @@ def test_nothing_in_nothing_out(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_failure_in_a_task_is_one_error_that_says_why(spark: SparkSession, tmp_path: Path) -> None:
-    """What a task raises reaches the caller in one sentence, and nothing is written."""
+    """The error of a task is raised as one sentence, and no output is written."""
 
     class Failing:
         def match(self, events: pa.RecordBatch) -> RoutedEvents:

@@ -1,4 +1,4 @@
-"""Runs on Spark whose subscriptions combine events, against the embedded engine."""
+"""Runs on Spark with composite subscriptions, against the embedded engine."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SUBSCRIPTION twice
 """
 
 
-def test_combining_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """Keyed, fed and silent components say what the embedded engine says; a repeated event does not take part."""
+def test_composite_subscriptions_give_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    """Groups with a key, with derivation edges and with NO equal the embedded engine; a repeated event is ignored."""
     paths = building.write_events(tmp_path / "events", events=600, files=3)
     again = tmp_path / "again.nq"
     again.write_text(paths[1].read_text().replace("SmokeAlarm", "HeatAlarm") + "".join(_extra()))

@@ -1,4 +1,4 @@
-"""Verification on Spark says what it says in one process."""
+"""Verification on Spark has the result of one process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from motet.model.batches import notification_batch
 from motet.spark.batch.verify import pack_subscriptions, verify_spark
 
 
-def test_packs_together_derive_what_one_kernel_does(tmp_path: Path) -> None:
-    """Over random logs, subscriptions that are derived apart are told the same, with the same records."""
+def test_packs_together_have_the_rows_of_one_processor(tmp_path: Path) -> None:
+    """Over random logs, subscriptions processed in separate packs have the same notifications at the same offsets."""
     several = 0
     for number in range(16):
         lake = write_lake(nth_case(22, number, EngineCapabilities()), tmp_path / str(number))

@@ -1,4 +1,4 @@
-"""Patterns over DataFrames mean what the reference engine says of the same events, in batch and as a stream."""
+"""Patterns over DataFrames have the matches of the reference engine, in batch and as a stream."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_subscriptions_over_columns_find_what_the_reference_finds(spark: SparkSe
     assert matches(found) == wanted
 
 
-def test_conditions_in_spark_and_the_combination_here(spark: SparkSession) -> None:
+def test_a_pattern_over_conditions_of_spark(spark: SparkSession) -> None:
     """A pattern over conditions is the subscription that tests the same: nulls are unbound, as keys nothing."""
     rows = day(70)
     pattern = "(a BEFORE b WITHIN 60 s) FILTER(?a_celsius < ?b_celsius) SELECT ?a ?b ?b_level"
@@ -168,7 +168,7 @@ def test_conditions_in_spark_and_the_combination_here(spark: SparkSession) -> No
 
 
 def test_variables_have_the_types_of_their_columns(spark: SparkSession) -> None:
-    """Every plain type goes in and comes out as it was; equal numbers join whatever their types' precision."""
+    """Every simple type keeps its values; equal numbers join across types of different precision."""
     schema = "id string, t timestamp, b boolean, i tinyint, x float, p decimal(10,2), q decimal(6,1), d date"
     schema += ", z timestamp_ntz"
     values = (True, -3, 1.5, Decimal("2.50"), Decimal("2.5"), date(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5, 600))
@@ -192,7 +192,7 @@ def test_variables_have_the_types_of_their_columns(spark: SparkSession) -> None:
 
 
 def test_a_stream_finds_what_a_batch_finds(spark: SparkSession, tmp_path: Path) -> None:
-    """File by file with a watermark, absence included; the end of a match may come with a batch without rows."""
+    """File by file with a watermark, absence included; a batch without rows can end a match."""
     rows = day(60)
     last = {**rows[-1], "n": 999, "begin": NOON + timedelta(days=1), "finish": None, "kind": "nothing"}
     for number, part in enumerate([rows[:25], rows[25:50], [*rows[50:], last]]):
@@ -234,15 +234,15 @@ def test_a_stream_finds_what_a_batch_finds(spark: SparkSession, tmp_path: Path) 
         ("a", {"events": {"a": "n = 1"}, "by": "a"}, "'a' cannot be a variable"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(spark: SparkSession, pattern: str, asked: dict[str, Any], said: str) -> None:
-    """With the thing that is wrong, before anything runs."""
+def test_an_invalid_query_is_refused(spark: SparkSession, pattern: str, asked: dict[str, Any], said: str) -> None:
+    """The error names what is wrong, before a job runs."""
     df = frame(spark, day(1)).withColumn("list", f.array("room")).withColumn("a", f.col("n"))
     with pytest.raises(UsageError, match=said):
         detect(df, pattern, **{"start": "begin", **asked})
 
 
-def test_a_stream_says_how_late_its_rows_may_be(spark: SparkSession) -> None:
-    """Once: as a lateness, or as a watermark on its time."""
+def test_a_stream_needs_a_lateness_or_a_watermark(spark: SparkSession) -> None:
+    """Exactly one of them: a lateness, or a watermark on its time."""
     stream = spark.readStream.format("rate").load()
     pattern = "EVENT a { ?a :value 1 } WHEN a"
     with pytest.raises(UsageError, match="neither a lateness nor a watermark"):
@@ -253,7 +253,7 @@ def test_a_stream_says_how_late_its_rows_may_be(spark: SparkSession) -> None:
     assert detect(marked, pattern, start="timestamp").isStreaming
 
 
-def test_it_is_found_where_it_is_said_to_be() -> None:
+def test_detect_is_exported_by_the_package() -> None:
     """``motet.spark.detect`` is the function, whatever else was imported."""
     import_module("motet.spark.batch.tasks")
     assert import_module("motet.spark").detect is detect

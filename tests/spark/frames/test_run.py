@@ -1,4 +1,4 @@
-"""The state of a stream's buckets, without Spark: whatever the cuts and restarts, a stream means what a batch means."""
+"""The state of a stream's buckets, without Spark: with any batches and restarts, it has the matches of a batch."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def frames(rows: Rows) -> Iterator[pd.DataFrame]:
 
 
 @pytest.mark.parametrize("restart", [lambda: None, keeping._cache.clear], ids=["going on", "from the state"])
-def test_a_stream_means_what_a_batch_means(restart: Callable[[], None]) -> None:
-    """In whatever order rows come within the lateness, and whether or not a process still has the kernel."""
+def test_a_stream_has_the_matches_of_a_batch(restart: Callable[[], None]) -> None:
+    """In any order of rows within the lateness, with a cached processor and with one restored from the state."""
     wanted = work()
     rows = day(wanted, 70)
     expected = in_batch(wanted, rows)
@@ -141,8 +141,8 @@ def test_a_stream_means_what_a_batch_means(restart: Callable[[], None]) -> None:
     assert keeping.StateHeader(*handle.values["place"].rows[0]).deltas == len(handle.values["deltas"].rows)
 
 
-def test_state_of_another_question_is_refused() -> None:
-    """A checkpoint goes on only with the pattern, columns and buckets it was begun with."""
+def test_state_of_another_query_is_refused() -> None:
+    """A checkpoint is used only with the pattern, columns and buckets of its first start."""
     wanted, handle = work(), Handle()
     as_stream(wanted, day(wanted, 10), handle, lambda: None)
     processor = StreamDetect(wanted, 5)

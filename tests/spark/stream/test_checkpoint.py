@@ -1,4 +1,4 @@
-"""What is fixed with a checkpoint, and how another one is refused."""
+"""The metadata that a checkpoint fixes, and the errors for requests that differ."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _written_by_spark(checkpoint: Path) -> None:
     (checkpoint / "metadata").write_text('{"id":"c8688e5f"}')
 
 
-def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
-    """Buckets that are not asked for are those of the first start."""
+def test_the_first_start_fixes_the_metadata(tmp_path: Path) -> None:
+    """Without --buckets the number is that of the first start."""
     checkpoint = tmp_path / "checkpoint"
     first = open_checkpoint(checkpoint, ["/lake"], 8, "local[2]")
     _written_by_spark(checkpoint)
@@ -51,7 +51,7 @@ def test_the_first_start_fixes_what_later_ones_get(tmp_path: Path) -> None:
         (["/lake"], 0, "--buckets must be at least 1, not 0"),
     ],
 )
-def test_a_start_that_does_not_go_with_the_checkpoint_is_refused(
+def test_a_start_that_differs_from_the_checkpoint_is_refused(
     tmp_path: Path, lakes: list[str], buckets: int | None, said: str
 ) -> None:
     """The refusal says what the checkpoint has."""
@@ -61,8 +61,8 @@ def test_a_start_that_does_not_go_with_the_checkpoint_is_refused(
 
 
 @pytest.mark.parametrize("version", ["state", "format"])
-def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: str) -> None:
-    """After an upgrade that changed the state, the advice is to derive it again from the log."""
+def test_another_version_is_refused_with_advice(tmp_path: Path, version: str) -> None:
+    """After an upgrade that changed the state, the advice is to rebuild it from the log."""
     open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
     note = json.loads((tmp_path / METADATA_FILE).read_text())
     (tmp_path / METADATA_FILE).write_text(json.dumps(note | {version: 99}))
@@ -73,7 +73,7 @@ def test_another_version_is_refused_with_the_way_out(tmp_path: Path, version: st
 
 @pytest.mark.parametrize("file", [METADATA_FILE, "offsets/1", "commits/1", "offsets/0", "metadata"])
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\x00", b'v1\n{"batch'])
-def test_a_file_that_was_cut_is_found_before_spark_starts(tmp_path: Path, file: str, content: bytes) -> None:
+def test_a_truncated_file_is_refused_before_spark_starts(tmp_path: Path, file: str, content: bytes) -> None:
     """The refusal names the checkpoint and the file, and says that nothing is lost."""
     open_checkpoint(tmp_path, ["/lake"], 8, "local[2]")
     _written_by_spark(tmp_path)
@@ -99,8 +99,8 @@ def test_a_checkpoint_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         open_checkpoint(tmp_path / "file" / "checkpoint", ["/lake"], 8, "local[2]")
 
 
-def test_one_lake_has_a_place_for_its_checkpoint_and_several_have_none() -> None:
-    """Which lake would hold the state of all of them?"""
+def test_only_one_lake_has_a_default_checkpoint() -> None:
+    """Several lakes need --checkpoint."""
     assert default_checkpoint(["/lake"]) == Path("/lake/checkpoint")
     with pytest.raises(MotetError, match="several lakes"):
         default_checkpoint(["/one", "/two"])

@@ -1,4 +1,4 @@
-"""One sentence out of the stacks of a JVM and of Python workers."""
+"""One sentence from the stack traces of a JVM and of Python workers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class FailedError(Exception):
         self._stackTrace = stack
 
 
-def test_an_error_of_our_own_is_told_as_it_is() -> None:
-    """With its advice, and without a stack."""
+def test_an_error_of_motet_is_passed_on() -> None:
+    """With its advice, and without a stack trace."""
     own = "motet.model.errors.CorruptLakeError: /lake/segments/7 is cut\n  Bring it back from a backup."
     said = str(describe_failure(FailedError("Job aborted", WORKER.format(own)), CHECKPOINT))
     assert said == "/lake/segments/7 is cut\n  Bring it back from a backup."
@@ -47,7 +47,7 @@ def test_another_error_of_a_worker_is_named() -> None:
 
 
 def test_the_innermost_cause_of_the_jvm_is_named() -> None:
-    """When no worker has said anything."""
+    """If no Python worker reports an error."""
     stack = (
         "org.apache.spark.SparkException: x\n\tat a.b(C.scala:1)\nCaused by: java.net.SocketTimeoutException: Timed out"
     )
@@ -55,8 +55,8 @@ def test_the_innermost_cause_of_the_jvm_is_named() -> None:
     assert said == f"the pipeline stopped: SocketTimeoutException: Timed out\n{AGAIN}"
 
 
-def test_what_comes_through_the_gateway_is_named_too() -> None:
-    """Py4J puts the JVM's words behind its own."""
+def test_an_error_of_the_gateway_is_named() -> None:
+    """Py4J puts the JVM's message after its own."""
     said = "An error occurred while calling o10.start.\n: java.lang.IllegalStateException: it is stopped\n\tat a.b"
     assert str(describe_failure(RuntimeError(said), CHECKPOINT)).startswith(
         "the pipeline stopped: IllegalStateException: it is"
@@ -75,8 +75,8 @@ def test_what_comes_through_the_gateway_is_named_too() -> None:
         ),
     ],
 )
-def test_a_damaged_checkpoint_is_refused_with_the_way_out(stack: str, reason: str) -> None:
-    """Whether Spark finds the damage or a kernel does."""
+def test_a_damaged_checkpoint_is_refused_with_advice(stack: str, reason: str) -> None:
+    """Whether Spark or a processor finds the damage."""
     said = str(describe_failure(FailedError("x", stack), CHECKPOINT))
     assert said.startswith(f"the checkpoint /lake/checkpoint cannot be read: {reason}")
     assert "\n  Nothing is lost" in said
@@ -90,14 +90,14 @@ def test_a_full_disk_is_not_taken_for_damage() -> None:
     )
 
 
-def test_a_second_pipeline_is_told_of_the_first() -> None:
-    """Spark notices when both write the same log."""
+def test_a_second_pipeline_on_a_checkpoint_is_refused() -> None:
+    """Spark detects that both write the same log."""
     said = str(
         describe_failure(FailedError("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", ""), CHECKPOINT)
     )
     assert said.startswith("another pipeline uses the checkpoint /lake/checkpoint\n")
 
 
-def test_an_error_without_words_is_an_error() -> None:
-    """Rather than none."""
+def test_an_error_without_a_message_is_reported() -> None:
+    """The sentence says that Spark gives no reason."""
     assert str(describe_failure(RuntimeError(), CHECKPOINT)) == f"the pipeline stopped: Spark gives no reason\n{AGAIN}"

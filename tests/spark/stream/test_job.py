@@ -1,4 +1,4 @@
-"""`motet stream`: what it derives, how it stops, and how it refuses."""
+"""`motet stream` and the live cloud on Spark: notifications, stopping and refused requests."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def _stop_after_batch(*, as_json: bool) -> Iterator[StopAfterBatch]:
     yield StopAfterBatch()
 
 
-def test_a_pipeline_is_stopped_goes_on_and_refuses_damage(
+def test_a_pipeline_stops_continues_and_refuses_damaged_state(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SIGTERM ends it with status 0; the next start derives the rest; a damaged state is refused with advice."""
+    """SIGTERM ends it with status 0; the next start processes the rest; a damaged state is refused with advice."""
     lake = Lake.open(tmp_path / "lake", durable=False)
     doors.fill(lake)
     call = ["stream", "--lake", str(lake.store.root), "--json", "--max-records", "40"]
@@ -123,7 +123,7 @@ def publish_and_listen(cloud: Cloud) -> list[Notification]:
     return heard
 
 
-def test_spark_and_embedded_tell_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_and_embedded_clouds_deliver_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """The same calls give the same notifications, in the same order, on both hosts."""
     on_spark = publish_and_listen(SparkCloud(Lake.open(tmp_path / "spark"), spark))
     embedded = publish_and_listen(Cloud(Lake.open(tmp_path / "embedded")))

@@ -1,4 +1,4 @@
-"""The facts of a running pipeline, and how Prometheus is told of them."""
+"""The progress of a running pipeline, and its Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ BATCH = BatchProgress(
 )
 
 
-def test_a_batch_is_told_by_spark_and_by_its_tasks() -> None:
-    """A lake that is new to the batch began at offset 0."""
+def test_figures_of_a_batch_are_from_spark_and_from_its_tasks() -> None:
+    """A lake that is new in the batch starts at offset 0."""
     assert parse_progress(PROGRESS) == BATCH
 
 
-def test_a_first_batch_has_no_start_and_a_silent_one_no_counts() -> None:
-    """What is missing is nothing, not an error."""
+def test_missing_offsets_and_sums_are_zero() -> None:
+    """A first batch has no start offset, an empty one no sums."""
     first = {**PROGRESS, "sources": [{"startOffset": None, "endOffset": {"/a": 9}}], "observedMetrics": {}}
     assert (parse_progress(first).records, parse_progress(first).events, parse_progress(first).match_rate) == (
         9,
@@ -64,7 +64,7 @@ def test_rates_and_shares_follow_from_the_counts() -> None:
     assert told["shares"] == {"queryPlanning": 0.125, "addBatch": 0.75}
 
 
-def test_a_lake_stands_where_its_manifest_says(tmp_path: Path) -> None:
+def test_lake_status_is_that_of_the_manifest(tmp_path: Path) -> None:
     """The lag is the newest event less the frontier; behind is the clock less the frontier."""
     lake = Lake.open(tmp_path, lateness=5)
     assert lake_status(lake) == LakeStatus(str(tmp_path), 0, 0, 0, None, None)
@@ -79,7 +79,7 @@ def text(metrics: Metrics) -> str:
     return generate_latest(metrics.registry).decode()
 
 
-def test_metrics_are_sums_and_where_things_stand() -> None:
+def test_metrics_are_totals_and_lake_status() -> None:
     """Every line of the text, of two equal batches and a lake with a name that must be escaped."""
     metrics = Metrics()
     metrics.add_batch(BATCH, [])
