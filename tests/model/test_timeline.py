@@ -12,13 +12,14 @@ from motet.model.timeline import (
     END_FRONTIER,
     NO_FRONTIER,
     FrontierTimeline,
+    assign_frontiers,
+    assign_frontiers_small,
     clamp_frontier,
     frontier_after,
-    stamp_columns,
-    stamp_rows,
 )
 from motet.model.times import END_OF_TIME, START_OF_TIME
-from motet.reference import EventRecord, Record, TickRecord, assign_frontiers
+from motet.reference import EventRecord, Record, TickRecord
+from motet.reference import assign_frontiers as reference_frontiers
 from motet.reference.records import frontier_after as reference_frontier
 
 INSTANTS = st.one_of(
@@ -35,7 +36,7 @@ def by_definition(log: Log, lateness: int | None) -> list[Record]:
     for offset, (kind, end) in enumerate(log):
         event = EventRecord(offset, f"urn:e:{offset}", end, end, frozenset())
         records.append(event if kind == EVENT else TickRecord(offset, end))
-    return assign_frontiers(records, lateness)
+    return reference_frontiers(records, lateness)
 
 
 def frontiers_of(records: list[Record], lateness: int | None) -> list[int | None]:
@@ -53,35 +54,35 @@ def late_flags(records: list[Record]) -> list[bool]:
 
 
 @given(LOGS, LATENESS, st.integers(0, 12))
-def test_stamps_are_those_of_the_reference_engine(log: Log, lateness: int | None, cut: int) -> None:
+def test_frontiers_are_those_of_the_reference_engine(log: Log, lateness: int | None, cut: int) -> None:
     """Frontiers and late flags do not depend on where commits cut the log, and follow the definition."""
     expected = by_definition(log, lateness)
     frontiers = frontiers_of(expected, lateness)
-    stamped: list[tuple[int | None, bool]] = []
+    results: list[tuple[int | None, bool]] = []
     frontier: int | None = None
     for part in (log[:cut], log[cut:]):
         kinds = pa.chunked_array([pa.array([kind for kind, _ in part], pa.string())])
         ends = pa.chunked_array([pa.array([end for _, end in part], pa.int64()).cast(TIME)])
-        stamps = stamp_columns(kinds, ends, frontier, lateness)
-        before = [None if instant == NO_FRONTIER else instant for instant in stamps.frontiers.tolist()]
-        stamped += zip(before, stamps.is_late.tolist(), strict=True)
-        frontier = stamps.frontier
-    assert [before for before, _ in stamped] == [None, *frontiers][: len(log)]
-    assert [late for _, late in stamped] == late_flags(expected)
+        assigned = assign_frontiers(kinds, ends, frontier, lateness)
+        before = [None if instant == NO_FRONTIER else instant for instant in assigned.frontiers.tolist()]
+        results += zip(before, assigned.is_late.tolist(), strict=True)
+        frontier = assigned.frontier
+    assert [before for before, _ in results] == [None, *frontiers][: len(log)]
+    assert [late for _, late in results] == late_flags(expected)
     assert frontier == [None, *frontiers][-1]
 
 
 @given(st.lists(INSTANTS, max_size=8), st.none() | INSTANTS, LATENESS)
-def test_rows_are_stamped_like_columns(ends: list[int], frontier: int | None, lateness: int | None) -> None:
-    """A small batch gets the same stamps without Arrow."""
+def test_small_batches_get_the_same_frontiers(ends: list[int], frontier: int | None, lateness: int | None) -> None:
+    """Rows get the same frontiers and late flags as columns."""
     kinds = pa.chunked_array([pa.array([EVENT] * len(ends), pa.string())])
-    columns = stamp_columns(kinds, pa.chunked_array([pa.array(ends, pa.int64()).cast(TIME)]), frontier, lateness)
+    columns = assign_frontiers(kinds, pa.chunked_array([pa.array(ends, pa.int64()).cast(TIME)]), frontier, lateness)
     before = [None if instant == NO_FRONTIER else instant for instant in columns.frontiers.tolist()]
-    assert stamp_rows(ends, frontier, lateness) == (before, columns.is_late.tolist(), columns.frontier)
+    assert assign_frontiers_small(ends, frontier, lateness) == (before, columns.is_late.tolist(), columns.frontier)
 
 
 @given(LOGS, LATENESS, st.integers(0, 12))
-def test_a_timeline_reads_what_was_stamped(log: Log, lateness: int | None, cut: int) -> None:
+def test_a_timeline_reads_the_assigned_frontiers(log: Log, lateness: int | None, cut: int) -> None:
     """From any offset on, the greatest frontier read so far is the one by definition, clamped at the end of time."""
     expected = by_definition(log, lateness)
     frontiers = [NO_FRONTIER if at is None else clamp_frontier(at) for at in frontiers_of(expected, lateness)]
@@ -103,6 +104,6 @@ def test_a_timeline_reads_what_was_stamped(log: Log, lateness: int | None, cut: 
 
 def test_the_end_of_time_has_passed_every_instant() -> None:
     """An event that ends at the end of time is late after a tick there, and on time before it."""
-    assert stamp_rows([END_OF_TIME], END_OF_TIME - 1, None)[1] == [False]
-    assert stamp_rows([END_OF_TIME], END_OF_TIME, None)[1] == [True]
+    assert assign_frontiers_small([END_OF_TIME], END_OF_TIME - 1, None)[1] == [False]
+    assert assign_frontiers_small([END_OF_TIME], END_OF_TIME, None)[1] == [True]
     assert clamp_frontier(END_OF_TIME) == END_FRONTIER > END_OF_TIME

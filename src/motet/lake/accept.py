@@ -17,7 +17,7 @@ from motet.lake.snapshot import DataFile
 from motet.model.batches import EVENTS, RECORDS, TIME, EventRow, RecordRow, Triple, event_rows, record_batch
 from motet.model.errors import UsageError
 from motet.model.records import EVENT, ControlRecord, Tick
-from motet.model.timeline import NO_FRONTIER, stamp_columns, stamp_rows
+from motet.model.timeline import NO_FRONTIER, assign_frontiers, assign_frontiers_small
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
 _ASSIGNED = ("offset", "frontier", "late")  # columns that a commit fills in
@@ -60,14 +60,14 @@ def assign_offsets(
     >>> records["offset"].to_pylist(), records["frontier"].to_pylist(), after
     ([0], [None], 5)
     """
-    stamps = stamp_columns(uncommitted["kind"], uncommitted["end"], frontier, lateness)
+    frontiers, is_late, after = assign_frontiers(uncommitted["kind"], uncommitted["end"], frontier, lateness)
     assigned = {
         "offset": pa.array(np.arange(first, first + uncommitted.num_rows)),
-        "frontier": pa.array(stamps.frontiers, mask=stamps.frontiers == NO_FRONTIER).cast(TIME),
-        "late": pa.array(stamps.is_late),
+        "frontier": pa.array(frontiers, mask=frontiers == NO_FRONTIER).cast(TIME),
+        "late": pa.array(is_late),
     }
     columns = [assigned[name] if name in assigned else uncommitted[name] for name in RECORDS.names]
-    return pa.table(columns, schema=RECORDS), stamps.frontier
+    return pa.table(columns, schema=RECORDS), after
 
 
 def _check_times(events: pa.Table, start: pa.ChunkedArray, end: pa.ChunkedArray) -> None:
@@ -149,7 +149,7 @@ def _small_rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
 
 def place_small(batch: SmallBatch, first: int, frontier: int | None, lateness: int | None) -> PlacedRecords:
     """The records at offsets from ``first`` on."""
-    frontiers, late, after = stamp_rows(batch.ends, frontier, lateness)
+    frontiers, late, after = assign_frontiers_small(batch.ends, frontier, lateness)
     rows = zip(*batch, frontiers, late, strict=True)
     records = [
         RecordRow(offset, EVENT, id_, start, end, before, is_late, None, triples)

@@ -20,7 +20,7 @@ from motet.lake.snapshot import DataFile, Snapshot, describe_merged, describe_se
 from motet.lake.store import SCRATCH, Store
 from motet.model.batches import NOTIFICATIONS, RECORDS
 from motet.model.errors import CorruptLakeError, LakeError
-from motet.model.timeline import NO_FRONTIER, stamp_columns
+from motet.model.timeline import NO_FRONTIER, assign_frontiers
 
 TARGET_ROWS = 1_000_000
 TARGET_BYTES = 128 << 20
@@ -202,7 +202,7 @@ class _LogCheck:
             return
         if describe_segment(segment.name, segment.size, records) != segment:
             yield f"{segment.name}: the manifest describes it wrongly"
-        before, late, self.frontier = stamp_columns(records["kind"], records["end"], self.frontier, self.lateness)
+        before, late, self.frontier = assign_frontiers(records["kind"], records["end"], self.frontier, self.lateness)
         stored = pc.fill_null(records["frontier"].cast(pa.int64()), NO_FRONTIER).to_numpy()
         yield from _differences(segment.name, "frontier", offsets[stored != before])
         yield from _differences(segment.name, "late flag", offsets[records["late"].to_numpy() != late])

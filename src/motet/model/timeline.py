@@ -34,22 +34,24 @@ def clamp_frontier(frontier: int) -> int:
     return END_FRONTIER if frontier >= END_OF_TIME else frontier
 
 
-# Stamping: what a commit writes into its records.
+# Writing: the frontiers and late flags of the records of a commit.
 
 
-class Stamps(NamedTuple):
-    """What a commit writes into its records, and the frontier after them."""
+class AssignedFrontiers(NamedTuple):
+    """The frontiers and late flags that a commit writes into its records, and the frontier after them."""
 
     frontiers: InstantColumn  # before each record; NO_FRONTIER: none yet
     is_late: FlagColumn
     frontier: int | None  # after the last record
 
 
-def stamp_columns(kinds: pa.ChunkedArray, ends: pa.ChunkedArray, frontier: int | None, lateness: int | None) -> Stamps:
-    """The stamps of records that follow a frontier, from their kinds and ends.
+def assign_frontiers(
+    kinds: pa.ChunkedArray, ends: pa.ChunkedArray, frontier: int | None, lateness: int | None
+) -> AssignedFrontiers:
+    """The frontiers and late flags of records that follow a frontier, from their kinds and ends.
 
     >>> kinds, ends = pa.chunked_array([["tick", "event"]]), pa.chunked_array([[5, 4]])
-    >>> [field.tolist() for field in stamp_columns(kinds, ends, None, None)[:2]]
+    >>> [field.tolist() for field in assign_frontiers(kinds, ends, None, None)[:2]]
     [[-2305843009213693952, 5], [False, True]]
     """
     is_event, is_tick = (pc.equal(kinds, kind).to_numpy() for kind in (EVENT, Tick.kind))
@@ -57,15 +59,15 @@ def stamp_columns(kinds: pa.ChunkedArray, ends: pa.ChunkedArray, frontier: int |
     moves = _moves(is_event, is_tick, instants, lateness)
     frontiers = np.maximum.accumulate(np.concatenate([[NO_FRONTIER if frontier is None else frontier], moves]))
     before, after = frontiers[:-1], int(frontiers[-1])
-    return Stamps(before, is_event & (instants < _clamped(before)), None if after == NO_FRONTIER else after)
+    return AssignedFrontiers(before, is_event & (instants < _clamped(before)), None if after == NO_FRONTIER else after)
 
 
-def stamp_rows(
+def assign_frontiers_small(
     ends: Iterable[int], frontier: int | None, lateness: int | None
 ) -> tuple[list[int | None], list[bool], int | None]:
-    """As `stamp_columns` for a few events, in Python values: frontiers, late flags, and the frontier after them.
+    """As `assign_frontiers` for a few events, in Python values: frontiers, late flags, and the frontier after them.
 
-    >>> stamp_rows([9, 3], frontier=None, lateness=2)
+    >>> assign_frontiers_small([9, 3], frontier=None, lateness=2)
     ([None, 7], [False, True], 7)
     """
     frontiers: list[int | None] = []
@@ -79,7 +81,7 @@ def stamp_rows(
     return frontiers, late, frontier
 
 
-# Reading: what stamped records mean for the frontier.
+# Reading: the frontier after committed records.
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class FrontierTimeline:
 
     @classmethod
     def from_records(cls, records: pa.RecordBatch, lateness: int | None) -> FrontierTimeline:
-        """The timeline of stamped records; only the columns TIMELINE_COLUMNS are read."""
+        """The timeline of committed records; only the columns TIMELINE_COLUMNS are read."""
         is_event = _is_kind(records, EVENT)
         is_tick = ~is_event if is_event.all() else _is_kind(records, Tick.kind)
         late = records.column("late")
@@ -113,7 +115,7 @@ class FrontierTimeline:
 
 
 def frontier_after(events: Iterable[RecordRow], lateness: int | None) -> int:
-    """The frontier after a few stamped events, clamped; NO_FRONTIER if nothing has moved it."""
+    """The frontier after a few committed events, clamped; NO_FRONTIER if nothing has moved it."""
     frontier = NO_FRONTIER
     for event in events:
         if event.frontier is not None:
