@@ -18,13 +18,10 @@ def add_syntax_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ontology_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, which may contain individuals"
-    )
-    parser.add_argument("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
-    parser.add_argument(
-        "--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without"
-    )
+    add = parser.add_argument
+    add("--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, which may contain individuals")
+    add("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
+    add("--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without")
 
 
 def add_arrival_argument(parser: argparse.ArgumentParser) -> None:

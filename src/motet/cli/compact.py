@@ -15,9 +15,10 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake to compact")
-    parser.add_argument("--vacuum", action="store_true", help="delete files replaced or orphaned for over an hour")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add = parser.add_argument
+    add("--lake", metavar="DIR", required=True, help="the lake to compact")
+    add("--vacuum", action="store_true", help="delete files replaced or orphaned for over an hour")
+    add("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

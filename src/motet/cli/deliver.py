@@ -16,18 +16,17 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose notifications are delivered")
-    parser.add_argument("--nats", metavar="URL", required=True, help="the server, such as nats://127.0.0.1:4222")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--lake", metavar="DIR", required=True, help="the lake whose notifications are delivered")
+    add("--nats", metavar="URL", required=True, help="the server, such as nats://127.0.0.1:4222")
+    add(
         "--subject",
         default="motet.{subscription}",
         help="the subject to publish to; {subscription} is replaced by the subscription's name (default: %(default)s)",
     )
-    parser.add_argument("--consumer", metavar="NAME", help="the name of the cursor in the lake (default: nats:SUBJECT)")
-    parser.add_argument(
-        "--once", action="store_true", help="deliver the notifications that the lake holds now, then stop"
-    )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add("--consumer", metavar="NAME", help="the name of the cursor in the lake (default: nats:SUBJECT)")
+    add("--once", action="store_true", help="deliver the notifications that the lake holds now, then stop")
+    add("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

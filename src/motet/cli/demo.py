@@ -31,18 +31,17 @@ TABLE_ROWS = 14
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--events", type=int, default=6000, metavar="N", help="approximate number of events (default: 6000)"
-    )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the random day (default: 1)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--events", type=int, default=6000, metavar="N", help="approximate number of events (default: 6000)")
+    add("--seed", type=int, default=1, help="seed of the random day (default: 1)")
+    add(
         "--directory",
         default="motet-demo",
         metavar="DIR",
         help="created, or replaced if an earlier demo created it (default: motet-demo)",
     )
-    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
-    parser.add_argument("--json", action="store_true", help="print the notifications and a summary as JSON")
+    add("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
+    add("--json", action="store_true", help="print the notifications and a summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,15 +24,14 @@ DEFAULT_LIMIT = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="the subscription file before the edit")
-    parser.add_argument(
-        "new", metavar="NEW", help="the subscription file after the edit; subscriptions are compared by name"
-    )
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose log is replayed")
+    add = parser.add_argument
+    add("old", metavar="OLD", help="the subscription file before the edit")
+    add("new", metavar="NEW", help="the subscription file after the edit; subscriptions are compared by name")
+    add("--lake", metavar="DIR", required=True, help="the lake whose log is replayed")
     arguments.add_replay_range(parser)
     arguments.add_syntax_argument(parser)
-    parser.add_argument("--engine", choices=["embedded", "spark"], default="embedded", help="default: embedded")
-    parser.add_argument(
+    add("--engine", choices=["embedded", "spark"], default="embedded", help="default: embedded")
+    add(
         "--limit",
         type=int,
         default=DEFAULT_LIMIT,
@@ -40,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how many changes to explain (default: {DEFAULT_LIMIT})",
     )
     arguments.add_prefix_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    add("--json", action="store_true", help="print the changes as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

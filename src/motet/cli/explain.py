@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from motet.cli import output
 from motet.cli.arguments import add_syntax_argument
-from motet.model.errors import UsageError
 
 HELP = "show the plan of subscriptions: shared nodes, state, partitioning and index lookups"
 EXAMPLES = """\
@@ -55,16 +53,9 @@ def run(args: argparse.Namespace) -> int:
     elif args.svg is not None:
         from motet.plan.drawing import as_svg
 
-        _write(args.svg, as_svg(plan, reasoner))
+        output.write_svg(args.svg, as_svg(plan, reasoner))
     else:
         from motet.plan.explain import explain_text
 
         print(explain_text(plan, reasoner), end="")
     return 0
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --svg.") from error

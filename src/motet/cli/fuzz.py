@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,18 +25,15 @@ ENGINES = ["embedded", "kernel", "buckets", "spark", "spark-stream", "reference"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=ENGINES, default="embedded", help="default: embedded")
-    parser.add_argument("--runs", type=int, default=1000, metavar="N", help="random cases (default: 1000)")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="the same seed gives the same cases (default: 0)"
-    )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
-    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
-    parser.add_argument("--save", metavar="DIR", help="where to write the smallest case of each difference")
-    parser.add_argument(
-        "--coverage", action="store_true", help="show how often each operator had input on all operands"
-    )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON, with coverage")
+    add = parser.add_argument
+    add("--engine", choices=ENGINES, default="embedded", help="default: embedded")
+    add("--runs", type=int, default=1000, metavar="N", help="random cases (default: 1000)")
+    add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same cases (default: 0)")
+    add("--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
+    add("--keep-going", action="store_true", help="do not stop at the first difference")
+    add("--save", metavar="DIR", help="where to write the smallest case of each difference")
+    add("--coverage", action="store_true", help="show how often each operator had input on all operands")
+    add("--json", action="store_true", help="print the report as JSON, with coverage")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     _check(args)
     engine = find_engine(args.engine)
-    with _progress(args.runs) as advance:
+    with output.record_progress("comparing", args.runs) as advance:
         report = fuzz(engine, args.runs, args.seed, jobs=args.jobs, keep_going=args.keep_going, on_progress=advance)
     smallest = _shrink_all(args.engine, report)
     fields = report.fields() | {"engine": args.engine, "seed": args.seed}
@@ -79,7 +75,7 @@ def _shrink_all(engine: str, report: FuzzReport) -> list[Difference]:
         return []
     output.warn(f"{len(report.differences)} cases differ; shrinking them")
     smallest = []
-    with _progress(len(report.differences)) as advance:
+    with output.record_progress("shrinking", len(report.differences)) as advance:
         for difference in report.differences:
             smallest.append(shrink(find_engine(engine), difference))
             advance(1)
@@ -137,16 +133,3 @@ def _save(folder: Path, difference: Difference) -> None:
         return
     ontology = f" --ontology {folder / 'ontology.ttl'}" if difference.case.ontology else ""
     output.warn(f"motet run --subscriptions {folder / 'subscriptions.motet'} --events {events}{ontology}")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A progress bar on standard error; hidden when that is not a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("fuzz", total=total)
-        yield lambda done: progress.advance(task, done)

@@ -28,33 +28,32 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", metavar="FILE", help="event files, in the order to append")
-    parser.add_argument("--watch", metavar="DIR", help="ingest the files of a directory, and those that appear in it")
-    parser.add_argument("--nats", metavar="URL", help="ingest the messages of a stream of this NATS server")
-    parser.add_argument("--stream", metavar="NAME", help="the JetStream stream (with --nats)")
-    parser.add_argument(
-        "--durable", metavar="NAME", default="motet", help="the durable consumer of the stream (default: %(default)s)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="event files, in the order to append")
+    add("--watch", metavar="DIR", help="ingest the files of a directory, and those that appear in it")
+    add("--nats", metavar="URL", help="ingest the messages of a stream of this NATS server")
+    add("--stream", metavar="NAME", help="the JetStream stream (with --nats)")
+    add("--durable", metavar="NAME", default="motet", help="the durable consumer of the stream (default: %(default)s)")
+    add(
         "--content-type",
         metavar="TYPE",
         default="application/n-quads",
         help="the format of messages without a Content-Type header (default: %(default)s)",
     )
-    parser.add_argument("--once", action="store_true", help="with --watch or --nats: stop when no input is left")
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake, created if there is none")
-    parser.add_argument(
+    add("--once", action="store_true", help="with --watch or --nats: stop when no input is left")
+    add("--lake", metavar="DIR", required=True, help="the lake, created if there is none")
+    add(
         "--lateness",
         metavar="DURATION",
         help="for a new lake: how far an event may end behind the newest one and still be matched, "
         "such as '10 min', or 'unlimited' (default: 1 min)",
     )
-    parser.add_argument(
+    add(
         "--dead-letter",
         metavar="FILE",
         help="where rejected events are written (default: dead-letter/rejected.jsonl in the lake)",
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

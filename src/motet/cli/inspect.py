@@ -20,10 +20,11 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake to show")
-    parser.add_argument("--check", action="store_true", help="read all files and report inconsistencies")
-    parser.add_argument("--records", type=int, metavar="N", help="show the last N records instead of the summary")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add = parser.add_argument
+    add("--lake", metavar="DIR", required=True, help="the lake to show")
+    add("--check", action="store_true", help="read all files and report inconsistencies")
+    add("--records", type=int, metavar="N", help="show the last N records instead of the summary")
+    add("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,11 +24,12 @@ equal subscriptions are always reported, contained ones among up to 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files, compared with each other")
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="subscription files, compared with each other")
+    add(
         "--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files to check the subscriptions against"
     )
-    parser.add_argument("--json", action="store_true", help="print the diagnostics as JSON")
+    add("--json", action="store_true", help="print the diagnostics as JSON")
     add_syntax_argument(parser)
 
 

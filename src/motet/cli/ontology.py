@@ -96,7 +96,7 @@ def _show(args: argparse.Namespace) -> int:
     ontology, hierarchy = _load_classified(args)
     labels = labels_of(ontology.triples, args.labels) if args.labels else None
     if args.svg:
-        _write(args.svg, as_svg(hierarchy, labels))
+        output.write_svg(args.svg, as_svg(hierarchy, labels))
     if args.json:
         output.print_json(_tree(hierarchy))
     elif not args.svg:
@@ -203,10 +203,3 @@ def _names(args: argparse.Namespace, hierarchy: Hierarchy) -> dict[str, str]:
     from motet.ontology.drawing import unique_names
 
     return {name: name[1:-1] for name in hierarchy.node_of} if args.json else unique_names(hierarchy.node_of)
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --svg.") from error

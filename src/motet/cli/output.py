@@ -97,7 +97,7 @@ def byte_progress(*, quiet: bool = False) -> Iterator[Progress]:
 
 @contextmanager
 def record_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; yields a function that takes the number of records just read. Hidden as above."""
+    """A progress bar; yields a function that takes the number of records or cases just done. Hidden as above."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -136,6 +136,14 @@ def open_output(path: str | None) -> Iterator[BinaryIO]:
         raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --output.") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_svg(path: str, drawing: str) -> None:
+    """Write a drawing to the file of --svg."""
+    try:
+        Path(path).write_text(drawing, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --svg.") from error
 
 
 def _cell(value: object) -> str:

@@ -22,13 +22,14 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose log is replayed")
-    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
+    add = parser.add_argument
+    add("--lake", metavar="DIR", required=True, help="the lake whose log is replayed")
+    add("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
     arguments.add_syntax_argument(parser)
     arguments.add_replay_range(parser)
-    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
-    parser.add_argument("--output", metavar="FILE", help="default: standard output")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, on standard error")
+    add("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
+    add("--output", metavar="FILE", help="default: standard output")
+    add("--json", action="store_true", help="print the summary as JSON, on standard error")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,17 +24,16 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
-    parser.add_argument("--events", nargs="+", metavar="FILE", required=True, help="event files, in the order to read")
+    add = parser.add_argument
+    add("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
+    add("--events", nargs="+", metavar="FILE", required=True, help="event files, in the order to read")
     arguments.add_syntax_argument(parser)
     arguments.add_ontology_arguments(parser)
-    parser.add_argument(
-        "--engine", choices=["embedded", "spark", "reference"], default="embedded", help="default: embedded"
-    )
-    parser.add_argument("--output", metavar="FILE", help="default: standard output")
-    parser.add_argument("--dead-letter", metavar="FILE", help="where to write rejected events, as JSON lines")
+    add("--engine", choices=["embedded", "spark", "reference"], default="embedded", help="default: embedded")
+    add("--output", metavar="FILE", help="default: standard output")
+    add("--dead-letter", metavar="FILE", help="where to write rejected events, as JSON lines")
     arguments.add_arrival_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, on standard error")
+    add("--json", action="store_true", help="print the summary as JSON, on standard error")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,32 +21,23 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", action="append", required=True, help="the lake; repeatable")
-    parser.add_argument(
-        "--checkpoint", metavar="DIR", help="the checkpoint directory of the query (default: LAKE/checkpoint)"
-    )
-    parser.add_argument("--once", action="store_true", help="process the records appended so far, then stop")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--lake", metavar="DIR", action="append", required=True, help="the lake; repeatable")
+    add("--checkpoint", metavar="DIR", help="the checkpoint directory of the query (default: LAKE/checkpoint)")
+    add("--once", action="store_true", help="process the records appended so far, then stop")
+    add(
         "--buckets",
         type=int,
         metavar="N",
         help="the number of hash partitions; fixed by the checkpoint (default: 4 per core, 64 on a cluster)",
     )
-    parser.add_argument(
-        "--max-records", type=int, metavar="N", help="the most records of a lake in one batch (default: 200000)"
-    )
-    parser.add_argument("--most", dest="max_records", type=int, help=argparse.SUPPRESS)  # the former name
-    parser.add_argument(
-        "--master", metavar="URL", help="the Spark master (default: local[*], or the master of `motet submit`)"
-    )
+    add("--max-records", type=int, metavar="N", help="the most records of a lake in one batch (default: 200000)")
+    add("--most", dest="max_records", type=int, help=argparse.SUPPRESS)  # the former name
+    add("--master", metavar="URL", help="the Spark master (default: local[*], or the master of `motet submit`)")
     arguments.add_spark_settings(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print each batch as a line of JSON, and the totals at the end"
-    )
-    parser.add_argument(
-        "--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics on this port; 0 chooses a free one"
-    )
-    parser.add_argument(
+    add("--json", action="store_true", help="print each batch as a line of JSON, and the totals at the end")
+    add("--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics on this port; 0 chooses a free one")
+    add(
         "--metrics-host",
         default="127.0.0.1",
         metavar="HOST",

@@ -30,28 +30,27 @@ EMBEDDED_BY_DEFAULT = ("diff", "run")  # use Spark with --engine spark only
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--master",
         metavar="URL",
         required=True,
         help="the Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL",
     )
-    parser.add_argument("--deploy-mode", choices=["client", "cluster"], default="client", help="where the driver runs")
-    parser.add_argument(
+    add("--deploy-mode", choices=["client", "cluster"], default="client", help="where the driver runs")
+    add(
         "--environment",
         metavar="FILE",
         help="a Python environment packed by venv-pack or conda-pack; packed now if the file is missing",
     )
-    parser.add_argument(
+    add(
         "--executor-python",
         metavar="PATH",
         help="a Python with Motet's dependencies that is installed on every machine",
     )
     arguments.add_spark_settings(parser)
-    parser.add_argument("--dry-run", action="store_true", help="print the equivalent call of spark-submit instead")
-    parser.add_argument(
-        "command_line", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=f"one of {', '.join(SPARK_COMMANDS)}"
-    )
+    add("--dry-run", action="store_true", help="print the equivalent call of spark-submit instead")
+    add("command_line", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=f"one of {', '.join(SPARK_COMMANDS)}")
 
 
 def run(args: argparse.Namespace) -> int:

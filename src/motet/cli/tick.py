@@ -17,13 +17,14 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "instant",
         metavar="TIME",
         help="no event that ends before this time is expected: an xsd:dateTime, 'now', or 'end' for the end of time",
     )
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake whose frontier is advanced")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add("--lake", metavar="DIR", required=True, help="the lake whose frontier is advanced")
+    add("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

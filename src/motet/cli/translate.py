@@ -23,12 +23,13 @@ TARGETS = ("motet", "turtle", "ntriples", "rdf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files")
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="subscription files")
+    add(
         "--from", dest="source", choices=SOURCES, default="motet", metavar="SYNTAX",
         help=f"the syntax of the files: {', '.join(SOURCES)} (rdf: any RDF format, by the file name); default: motet",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--to", dest="target", choices=TARGETS, default="motet", metavar="SYNTAX",
         help=f"the syntax to write: {', '.join(TARGETS)} (rdf is turtle); default: motet",
     )  # fmt: skip

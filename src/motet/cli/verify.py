@@ -21,9 +21,10 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake to verify")
-    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add = parser.add_argument
+    add("--lake", metavar="DIR", required=True, help="the lake to verify")
+    add("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
+    add("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -41,14 +41,15 @@ def run(args: argparse.Namespace) -> int:
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     """What to explain: a lake, or files; for `motet why-not`, too."""
-    parser.add_argument("--lake", metavar="DIR", help="the lake to look into; or give files as for `motet run`:")
-    parser.add_argument("--subscriptions", nargs="+", metavar="FILE", default=[], help="subscription files")
-    parser.add_argument("--events", nargs="+", metavar="FILE", default=[], help="event files, in the order to read")
+    add = parser.add_argument
+    add("--lake", metavar="DIR", help="the lake to look into; or give files as for `motet run`:")
+    add("--subscriptions", nargs="+", metavar="FILE", default=[], help="subscription files")
+    add("--events", nargs="+", metavar="FILE", default=[], help="event files, in the order to read")
     arguments.add_syntax_argument(parser)
     arguments.add_ontology_arguments(parser)
     arguments.add_arrival_argument(parser)
     arguments.add_prefix_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    add("--json", action="store_true", help="print the answer as JSON")
 
 
 def check_input_arguments(args: argparse.Namespace) -> None:

@@ -19,9 +19,10 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--subscription", metavar="NAME", required=True, help="the subscription that did not match")
-    parser.add_argument("--event", metavar="IRI", required=True, help="the event that did not contribute")
-    parser.add_argument("--all", action="store_true", help="show every obstacle, nearest first, not only the nearest")
+    add = parser.add_argument
+    add("--subscription", metavar="NAME", required=True, help="the subscription that did not match")
+    add("--event", metavar="IRI", required=True, help="the event that did not contribute")
+    add("--all", action="store_true", help="show every obstacle, nearest first, not only the nearest")
     add_input_arguments(parser)
 
 
