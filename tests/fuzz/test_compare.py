@@ -1,4 +1,4 @@
-"""Comparing engines: agreement, what is reported, and what becomes of a difference."""
+"""Comparison of engines: agreement, reports, and shrinking of differences."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from motet.reference import SubscribeRecord
 
 
 @dataclass(frozen=True)
-class Forgetful(ReferenceEngine):
-    """A mutant: forgets notifications of more than one event that end at an odd second."""
+class DroppingEngine(ReferenceEngine):
+    """A mutant that drops notifications of several events that end at an odd second."""
 
     name: str = "forgetful"
 
@@ -40,8 +40,8 @@ class Forgetful(ReferenceEngine):
 
 
 @dataclass(frozen=True)
-class Failing(ReferenceEngine):
-    """A mutant: cannot do the cases with these seeds."""
+class FailingEngine(ReferenceEngine):
+    """A mutant that raises for cases with these seeds."""
 
     name: str = "failing"
     seeds: tuple[int, ...] = ()
@@ -53,39 +53,39 @@ class Failing(ReferenceEngine):
 
 
 def test_the_embedded_engine_agrees() -> None:
-    """A hundred random subscriptions find nothing: the kernel agrees to the offset, and so do its hosts."""
+    """A hundred random subscriptions show no difference: the processor agrees with offsets, and its hosts agree."""
     report = fuzz(EmbeddedEngine(), 100, seed=20)
     assert report.differences == []
     assert report.runs >= 100 and report.runs_with_notifications > 50
     assert report.capabilities == EngineCapabilities()
 
 
-def test_a_host_that_says_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even when the kernel is right: a host may lose what the kernel has found."""
+def test_a_wrong_host_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that loses notifications is a difference even if the processor is right."""
     cases = [case for case in islice(random_cases(29, EngineCapabilities()), 8) if case.is_run]
     assert not any(compare(EmbeddedEngine(), cases))
     monkeypatch.setattr(engines, "HOST_INTERVAL", 1)
-    monkeypatch.setattr(engines, "embedded_files", Forgetful)
+    monkeypatch.setattr(engines, "embedded_files", DroppingEngine)
     assert any(compare(EmbeddedEngine(), cases))
 
 
-def test_the_reference_does_not_depend_on_order_or_cuts() -> None:
-    """Thirty random patterns say the same in another arrival order and read piece by piece."""
+def test_the_reference_does_not_depend_on_arrival_order_or_batches() -> None:
+    """Thirty random patterns have the same notifications in another arrival order and in batches."""
     report = fuzz(ShuffledReferenceEngine(), 30, seed=21)
     assert report.differences == []
     assert report.capabilities == EngineCapabilities()
 
 
 def test_the_number_of_processes_changes_nothing() -> None:
-    """Two processes try the same cases, count the same and find the same differences."""
+    """Two processes run the same cases, with the same counts and differences."""
     alone = fuzz(ReferenceEngine(), 126, seed=28)
     shared = fuzz(ReferenceEngine(), 126, seed=28, jobs=2)
     assert alone.runs == 126
     assert replace(alone, seconds=0.0) == replace(shared, seconds=0.0)
 
 
-def test_an_operator_counts_when_it_has_inputs() -> None:
-    """An operator below which nothing was found is not exercised, even when the whole pattern tells something."""
+def test_an_operator_with_inputs_is_exercised() -> None:
+    """An operator without occurrences of its operands is not exercised, even if the pattern has notifications."""
     text = "SUBSCRIPTION s EVENT a EVENT b : <urn:None> EVENT c WHEN (a BEFORE b) OR c{2} CONTEXT recent"
     events = [timed_event(f"urn:{n}", n, n, ()) for n in range(2)]
     case = as_run(Case(()).with_records([SubscribeRecord(0, *parse(text)), *events]))
@@ -96,7 +96,7 @@ def test_an_operator_counts_when_it_has_inputs() -> None:
 
 
 def test_the_report_has_every_cell() -> None:
-    """Operator by context by points and intervals, those never reached included; told never exceeds cases."""
+    """The report has every operator, context and kind of events, zeros included; `told` never exceeds `cases`."""
     report = fuzz(ReferenceEngine(), 30, seed=22)
     rows = report.coverage.rows()
     assert len(rows) == len(OPERATORS) * 5 * 2
@@ -106,9 +106,9 @@ def test_the_report_has_every_cell() -> None:
     assert report.fields()["runs"] == 30
 
 
-def test_a_wrong_engine_is_found_and_its_case_shrunk() -> None:
-    """A forgotten notification comes down to one subscription over two events, without ontology or ticks."""
-    engine = Forgetful()
+def test_a_wrong_engine_is_detected_and_its_case_shrunk() -> None:
+    """A missing notification is shrunk to one subscription over two events, without ontology or ticks."""
+    engine = DroppingEngine()
     report = fuzz(engine, 300, seed=23)
     assert len(report.differences) == 1
     small = shrink(engine, report.differences[0])
@@ -121,15 +121,15 @@ def test_a_wrong_engine_is_found_and_its_case_shrunk() -> None:
 
 
 def test_a_failure_is_a_difference_of_one_case() -> None:
-    """An engine that fails on one of several cases is blamed for that case only, in its own words."""
+    """An engine that raises for one of several cases has a difference in that case only, with its message."""
     cases = list(islice(random_cases(24, EngineCapabilities()), 4))
-    found = list(compare(Failing(seeds=(cases[2].seed,)), cases))
+    found = list(compare(FailingEngine(seeds=(cases[2].seed,)), cases))
     assert [difference is not None for difference in found] == [False, False, True, False]
     assert found[2] is not None and found[2].actual == ["EngineError: not this one"]
 
 
-def test_an_engine_is_asked_what_it_can_do() -> None:
-    """Files only, or logs too."""
+def test_engine_capabilities() -> None:
+    """Engines of files accept runs only; others accept logs too."""
     assert engine_capabilities(ReferenceEngine()) == EngineCapabilities()
     assert engine_capabilities(engines.embedded_files()) == EngineCapabilities(logs=False)
     assert engine_capabilities(engines.LiveEngine()) == EngineCapabilities()
@@ -137,8 +137,8 @@ def test_an_engine_is_asked_what_it_can_do() -> None:
         find_engine("flink")
 
 
-def test_shuffling_and_cutting_keep_the_log() -> None:
-    """The same records in other pieces; shuffling moves events only, and makes no other event late."""
+def test_shuffling_and_batching_keep_the_log() -> None:
+    """Batches contain the records of the log; shuffling moves events only, and does not make others late."""
     for case in islice(random_cases(25, EngineCapabilities()), 10):
         assert [record for batch in batches(case) for record in batch] == list(case.records)
         other = shuffled(case)
@@ -146,8 +146,8 @@ def test_shuffling_and_cutting_keep_the_log() -> None:
         assert [type(record) for record in other.records] == [type(record) for record in case.records]
 
 
-def test_packed_cases_come_apart_again() -> None:
-    """Many runs in one: each case's lines are those it has alone."""
+def test_packed_cases_are_split_again() -> None:
+    """The lines of each case of a packed run are those of the case alone."""
     sharing = EngineCapabilities(logs=False, shares_runs=True)
     cases = list(islice(random_cases(26, sharing, 4), 4))
     lines = expected_lines(pack_cases(cases))
@@ -157,8 +157,8 @@ def test_packed_cases_come_apart_again() -> None:
 def test_a_difference_is_printed_and_saved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`motet fuzz` ends with status 1, says how to see it, and leaves the files."""
-    monkeypatch.setitem(engines.ENGINES, "reference", Forgetful)
+    """`motet fuzz` ends with status 1, prints a command that shows the difference, and writes the files."""
+    monkeypatch.setitem(engines.ENGINES, "reference", DroppingEngine)
     arguments = ["fuzz", "--engine", "reference", "--runs", "300", "--seed", "23", "--save", str(tmp_path)]
     assert main(arguments) == 1
     shown = capsys.readouterr()
@@ -169,7 +169,7 @@ def test_a_difference_is_printed_and_saved(
 
 
 def test_agreement_is_reported_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` has the facts, the coverage and no findings; the status is 0."""
+    """`--json` prints the counts, the coverage and no differences; the status is 0."""
     assert main(["fuzz", "--engine", "embedded", "--runs", "12", "--seed", "27", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["runs"], report["differences"], report["found"]) == (12, 0, [])
@@ -177,6 +177,6 @@ def test_agreement_is_reported_as_json(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_no_runs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Asking for nothing is a mistake, not a success."""
+    """Zero runs are a usage error."""
     assert main(["fuzz", "--runs", "0"]) == 2
     assert "--runs must be at least 1" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Giving a kernel a log in pieces: what it is given, and that its state and offsets are judged too."""
+"""The processor engine: its batches, and that errors of state and offsets are detected."""
 
 from __future__ import annotations
 
@@ -35,23 +35,25 @@ from motet.reference import (
 
 
 @dataclass(frozen=True)
-class Slow:
-    """The reference engine as a kernel: it remembers the whole log and works it through each time."""
+class ReferenceProcessor:
+    """The reference engine as a processor: it keeps the whole log and evaluates it at each call."""
 
-    opening: ProcessorSettings
-    seen: list[Record] = field(default_factory=list)
-    late_by: int = 0  # a mutant: says that notifications were final so many records later
+    settings: ProcessorSettings
+    log: list[Record] = field(default_factory=list)
+    late_by: int = 0  # a mutant: emission offsets are too large by this number of records
 
     def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        begin = len(self.seen)
-        self.seen.extend(read(records))
-        emitted = evaluate_emissions(self.seen, ontology=self.opening.background, lateness=self.opening.lateness)
-        last = len(self.seen) - 1
-        return notification_batch((told, min(at + self.late_by, last)) for at, told in emitted if at >= begin)
+        begin = len(self.log)
+        self.log.extend(read(records))
+        emitted = evaluate_emissions(self.log, ontology=self.settings.background, lateness=self.settings.lateness)
+        last = len(self.log) - 1
+        return notification_batch(
+            (notification, min(at + self.late_by, last)) for at, notification in emitted if at >= begin
+        )
 
 
 def read(records: pa.RecordBatch) -> Iterable[Record]:
-    """The records of a batch as the reference engine takes them."""
+    """The records of a batch as records of the reference engine."""
     columns = {name: records.column(name).to_pylist() for name in ("offset", "kind", "id", "text")}
     ends = micros(records.column("end"))
     for row, offset, kind, name, text, end in zip(event_rows(records), *columns.values(), ends, strict=True):
@@ -75,46 +77,50 @@ def read(records: pa.RecordBatch) -> Iterable[Record]:
                 yield RetractRecord(offset, name)
 
 
-def reloaded(detector: RecordProcessor, history: EarlierRecords) -> RecordProcessor:
-    assert isinstance(detector, Slow)
-    return replace(detector, opening=replace(detector.opening, earlier_records=history), seen=list(detector.seen))
+def restore(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:
+    assert isinstance(processor, ReferenceProcessor)
+    return replace(
+        processor,
+        settings=replace(processor.settings, earlier_records=earlier_records),
+        log=list(processor.log),
+    )
 
 
-def forgetful(detector: RecordProcessor, history: EarlierRecords) -> RecordProcessor:
-    """A mutant: loses what was seen before a cut, subscriptions excepted."""
-    assert isinstance(detector, Slow)
-    kept = [record for record in detector.seen if not isinstance(record, EventRecord)]
-    tick = [TickRecord(record.offset, 0) for record in detector.seen if isinstance(record, EventRecord)]
-    return replace(detector, seen=sorted([*kept, *tick], key=lambda record: record.offset))
+def restore_without_events(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:
+    """A mutant that loses the events before a cut."""
+    assert isinstance(processor, ReferenceProcessor)
+    kept = [record for record in processor.log if not isinstance(record, EventRecord)]
+    tick = [TickRecord(record.offset, 0) for record in processor.log if isinstance(record, EventRecord)]
+    return replace(processor, log=sorted([*kept, *tick], key=lambda record: record.offset))
 
 
-SOUND = ProcessorEngine("slow", create=Slow, restore=reloaded)
+CORRECT = ProcessorEngine("slow", create=ReferenceProcessor, restore=restore)
 
 
-def test_a_sound_kernel_agrees_to_the_offset() -> None:
-    """Cut anywhere, reloaded at every cut, with the ontology given beforehand or as a record: nothing differs."""
+def test_a_correct_processor_agrees_with_offsets() -> None:
+    """Any batches, restoring after each, and the ontology as an argument or a record make no difference."""
     cases = list(islice(random_cases(31, EngineCapabilities()), 25))
     assert {bool(case.ontology) for case in cases} == {case.is_run for case in cases} == {True, False}
-    assert list(compare(SOUND, cases)) == [None] * len(cases)
+    assert list(compare(CORRECT, cases)) == [None] * len(cases)
 
 
-def test_a_state_that_forgets_is_found() -> None:
-    """What is lost in a round trip of the state shows in the lines."""
+def test_a_lossy_state_is_detected() -> None:
+    """Events lost in a round trip of the state make the lines differ."""
     cases = list(islice(random_cases(32, EngineCapabilities()), 10))
-    assert any(compare(replace(SOUND, restore=forgetful), cases))
+    assert any(compare(replace(CORRECT, restore=restore_without_events), cases))
 
 
 def test_a_wrong_offset_is_a_difference() -> None:
-    """The same notifications, said to be final one record later: what an unsubscribe cuts off depends on it."""
+    """Equal notifications with a later emission offset are a difference."""
     cases = [case for case in islice(random_cases(33, EngineCapabilities()), 20) if not case.is_run]
-    slow = replace(SOUND, create=lambda opening: Slow(opening, late_by=1))
+    slow = replace(CORRECT, create=lambda settings: ReferenceProcessor(settings, late_by=1))
     found = [difference for difference in compare(slow, cases) if difference is not None]
     assert found
     assert list(compare(replace(slow, has_offsets=False), cases)) == [None] * len(cases)
 
 
-def test_the_log_is_whole_and_cut_everywhere() -> None:
-    """The pieces are the log, a lake's records without repetitions; over some cases every kind begins a piece."""
+def test_batches_contain_the_log_and_start_anywhere() -> None:
+    """The batches are the log without repeated events; over some cases every kind of record starts a batch."""
     begins = set()
     for case in islice(random_cases(34, EngineCapabilities()), 80):
         records, places = log_records(case)

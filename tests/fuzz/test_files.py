@@ -1,4 +1,4 @@
-"""Cases as files: what is written reads back the same, and `motet run` takes it."""
+"""Cases as files: reading gives the written case, and `motet run` accepts a run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import EngineCapabilities
 
 
-def test_a_case_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    """Runs and logs alike say the same after a round trip through files."""
+def test_a_written_case_reads_back_equal(tmp_path: Path) -> None:
+    """Runs and logs have the same notifications after a round trip through files."""
     for number, case in enumerate(islice(random_cases(11, EngineCapabilities()), 8)):
         write_case(tmp_path / str(number), case, {"expected.jsonl": expected_lines(case)})
         again = read_case(tmp_path / str(number))
@@ -27,8 +27,8 @@ def test_a_case_reads_back_as_it_was_written(tmp_path: Path) -> None:
         assert expected_lines(again) == read_lines(tmp_path / str(number) / "expected.jsonl")
 
 
-def test_motet_run_takes_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The files of a run, repeated events included, are those of `motet run`."""
+def test_motet_run_accepts_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The files of a run, repeated events included, give the expected lines in `motet run`."""
     cases = random_cases(12, EngineCapabilities(logs=False))
     case = next(case for case in cases if case.ontology and len({e.id for e in case.events}) < len(case.events))
     write_case(tmp_path, case, {})

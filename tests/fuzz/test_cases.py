@@ -1,4 +1,4 @@
-"""The generator: the same seed gives the same cases, and they are what it promises."""
+"""Random cases: determined by the seed, and of all kinds."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from motet.language.printer import to_text
 from motet.language.syntax import Construct, Context
 
 
-def some(seed: int, abilities: EngineCapabilities, count: int, cases_per_run: int = 1) -> list[Case]:
-    return list(islice(random_cases(seed, abilities, cases_per_run), count))
+def first_cases(seed: int, capabilities: EngineCapabilities, count: int, cases_per_run: int = 1) -> list[Case]:
+    return list(islice(random_cases(seed, capabilities, cases_per_run), count))
 
 
-def test_a_seed_decides_everything() -> None:
-    """The same seed gives the same cases, another seed gives others."""
-    assert some(1, EngineCapabilities(), 5) == some(1, EngineCapabilities(), 5)
-    assert some(1, EngineCapabilities(), 5) != some(2, EngineCapabilities(), 5)
+def test_the_seed_determines_the_cases() -> None:
+    """The same seed gives the same cases, another seed gives other cases."""
+    assert first_cases(1, EngineCapabilities(), 5) == first_cases(1, EngineCapabilities(), 5)
+    assert first_cases(1, EngineCapabilities(), 5) != first_cases(2, EngineCapabilities(), 5)
 
 
-def test_subscriptions_are_the_languages_own() -> None:
-    """Every subscription can be written and read back, so a case can be saved as files."""
-    for case in some(3, EngineCapabilities(), 5):
+def test_subscriptions_can_be_printed_and_parsed() -> None:
+    """Every subscription is equal after printing and parsing, so that a case can be saved as files."""
+    for case in first_cases(3, EngineCapabilities(), 5):
         for subscription in case.subscriptions:
             assert parse(to_text(subscription)) == (subscription,)
 
 
 def test_every_operator_and_context_occurs() -> None:
     """A few hundred subscriptions have every operator, every context, derived events, runs and logs."""
-    cases = some(4, EngineCapabilities(), 150)
+    cases = first_cases(4, EngineCapabilities(), 150)
     subscriptions = [subscription for case in cases for subscription in case.subscriptions]
     assert {name for subscription in subscriptions for name, _ in operators(subscription.pattern)} == set(OPERATORS)
     assert {subscription.context for subscription in subscriptions} == set(Context)
@@ -41,15 +41,15 @@ def test_every_operator_and_context_occurs() -> None:
     assert any(case.ontology for case in cases)
 
 
-def test_an_engine_is_given_what_it_can_do() -> None:
-    """For an engine of files: runs only."""
-    for case in some(5, EngineCapabilities(logs=False), 20):
+def test_cases_respect_the_capabilities() -> None:
+    """Cases for an engine of files are runs."""
+    for case in first_cases(5, EngineCapabilities(logs=False), 20):
         assert case == as_run(case)
 
 
-def test_cases_that_share_a_run_keep_apart() -> None:
-    """They have one ontology, their own names and ids, and a tag in every event and every leaf."""
-    cases = some(6, EngineCapabilities(logs=False, shares_runs=True), 4, cases_per_run=4)
+def test_cases_of_one_run_do_not_mix() -> None:
+    """Cases of one run have one ontology, distinct names and ids, and a scope triple in every event and leaf."""
+    cases = first_cases(6, EngineCapabilities(logs=False, shares_runs=True), 4, cases_per_run=4)
     assert len({case.ontology for case in cases}) == 1
     assert len({subscription.name for case in cases for subscription in case.subscriptions}) == 24
     for number, case in enumerate(cases):
