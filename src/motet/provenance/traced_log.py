@@ -40,7 +40,7 @@ from motet.reference.contexts import (
 )
 from motet.reference.finality import lag
 from motet.reference.leaves import interval_bindings, leaf_solutions
-from motet.reference.log import Emission, Log, Registration, VisibleEvent
+from motet.reference.log import EmittedNotification, Log, Registration, VisibleEvent
 from motet.reference.occurrences import NEVER, Bindings, Occurrence, project, union
 from motet.reference.operators import Evaluator, Scope, is_candidate_pair
 from motet.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, assign_frontiers
@@ -126,7 +126,7 @@ class TracedLog(Log):
             self._derive(producer, (*downstream, registration))
         self.emissions[registration] = self.emissions_of(registration)
 
-    def emissions_by_name(self, name: str | None = None) -> Iterator[Emission]:
+    def emissions_by_name(self, name: str | None = None) -> Iterator[EmittedNotification]:
         """The notifications of this log, of one subscription or of all."""
         self.derive_events()
         for registration in self.registrations:
@@ -172,7 +172,7 @@ class TracedLog(Log):
         )
         return record is not None and any(record.offset < offset < before for offset in retractions)
 
-    def producer(self, event: str) -> tuple[Registration, Emission] | None:
+    def producer(self, event: str) -> tuple[Registration, EmittedNotification] | None:
         """The registration and emission that derived an event."""
         pairs = ((registration, emission) for registration, batch in self.emissions.items() for emission in batch)
         return next((pair for pair in pairs if any(derived.id == event for derived in pair[1].derived)), None)

@@ -69,7 +69,9 @@ class DerivedEvent(VisibleEvent):
 
 
 @dataclass(frozen=True)
-class Emission:
+class EmittedNotification:
+    """A notification with its emission offset and the events its CONSTRUCT clauses derive."""
+
     offset: int
     notification: Notification
     derived: tuple[DerivedEvent, ...]
@@ -84,7 +86,7 @@ class Log:
     entailment: Entailment | None  # None: as the background of the event requires
     lateness: int | None
     observe: Observe = lambda name, pattern, results: None
-    emissions: dict[Registration, list[Emission]] = field(default_factory=dict)
+    emissions: dict[Registration, list[EmittedNotification]] = field(default_factory=dict)
 
     @cached_property
     def registrations(self) -> list[Registration]:
@@ -133,14 +135,14 @@ class Log:
     def background_changes(self) -> list[BackgroundRecord]:
         return [record for record in self.records if isinstance(record, BackgroundRecord)]
 
-    def evaluate(self) -> list[Emission]:
+    def evaluate(self) -> list[EmittedNotification]:
         """The emissions of all registrations, computed upstream first."""
         upstream = {registration: self.upstream(registration) for registration in self.registrations}
         for registration in _topological_order(self.registrations, upstream):
             self.emissions[registration] = self.emissions_of(registration)
         return [emission for registration in self.registrations for emission in self.emissions[registration]]
 
-    def emissions_of(self, registration: Registration) -> list[Emission]:
+    def emissions_of(self, registration: Registration) -> list[EmittedNotification]:
         """“A notification is an occurrence of the whole pattern with its bindings projected to the delivery clause
         […]. The notifications of a subscription are a *set*.”
 
@@ -165,18 +167,18 @@ class Log:
         delivered = final if selects_all else [_project_bindings(o, visibility.delivery_variables()) for o in final]
         return [self._emission(registration, o) for o in distinct(delivered)]
 
-    def _emission(self, registration: Registration, o: Occurrence) -> Emission:
+    def _emission(self, registration: Registration, o: Occurrence) -> EmittedNotification:
         notification = Notification(registration.subscription.name, o.start, o.end, tuple(sorted(o.events)), o.bindings)
         match registration.subscription.delivery:
             case Events():
                 lines = {f"{s} {p} {v} {iri(event)} ." for event in o.events for s, p, v in self._graph(event)}
-                return Emission(o.final_at, replace(notification, graphs=tuple(sorted(lines))), ())
+                return EmittedNotification(o.final_at, replace(notification, graphs=tuple(sorted(lines))), ())
             case Construct():
                 derived = tuple(_instantiate_clauses(registration, registration.subscription.delivery, notification, o))
                 lines = {f"{s} {p} {v} ." for event in derived for s, p, v in event.triples}
-                return Emission(o.final_at, replace(notification, construct=tuple(sorted(lines))), derived)
+                return EmittedNotification(o.final_at, replace(notification, construct=tuple(sorted(lines))), derived)
             case _:
-                return Emission(o.final_at, notification, ())
+                return EmittedNotification(o.final_at, notification, ())
 
     def leaf_occurrences(self, registration: Registration, name: str, visible: Variables) -> list[Occurrence]:
         """“A leaf yields, for each event and each distinct solution projected to its visible variables, one
