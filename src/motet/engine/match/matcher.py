@@ -31,6 +31,7 @@ from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSoluti
 from motet.engine.match.string_column import Ints
 from motet.engine.match.verifier import Verifier
 from motet.model.batches import RecordRow, Triple
+from motet.model.control import entailment_of
 
 _VERIFIERS = 10_000
 
@@ -60,10 +61,10 @@ class Matcher:
         self,
         leaves: tuple[LeafQuery, ...],
         background: frozenset[Triple] = frozenset(),
-        entailment: str = "owl-rl",
+        entailment: str | None = None,
     ) -> None:
         self.background = background
-        self.entailment = entailment
+        self.entailment = entailment_of(background, entailment)
         self.__dict__["leaves"] = leaves
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[object, ...]]:

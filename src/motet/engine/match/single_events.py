@@ -79,7 +79,7 @@ def single_event_leaf(subscription: Subscription) -> LeafQuery:
 
 
 def single_event_matcher(
-    subscriptions: Iterable[Subscription], background: frozenset[Triple] = frozenset(), entailment: str = "owl-rl"
+    subscriptions: Iterable[Subscription], background: frozenset[Triple] = frozenset(), entailment: str | None = None
 ) -> Matcher:
     """The matcher of single-event subscriptions."""
     return Matcher(tuple(map(single_event_leaf, subscriptions)), background, entailment)
