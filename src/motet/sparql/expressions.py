@@ -108,7 +108,7 @@ class _Compiler:
             case And(parts):
                 return _every([self.compile(part) for part in parts])
             case Or(parts):
-                return _some([self.compile(part) for part in parts])
+                return _any_operand([self.compile(part) for part in parts])
             case Not(operand):
                 return _negation(self.compile(operand))
             case Compare(operator, left, right):
@@ -183,7 +183,7 @@ def _every(parts: list[Evaluate]) -> Evaluate:
     return evaluate
 
 
-def _some(parts: list[Evaluate]) -> Evaluate:
+def _any_operand(parts: list[Evaluate]) -> Evaluate:
     def evaluate(bindings: Bindings, graph: Graph) -> Value:
         unknown = False
         for part in parts:
@@ -207,8 +207,8 @@ def _comparison(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
         return lambda bindings, graph: boolean(equal(left(bindings, graph), right(bindings, graph)))
     if operator == "!=":
         return lambda bindings, graph: boolean(not equal(left(bindings, graph), right(bindings, graph)))
-    wanted = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}[operator]
-    return lambda bindings, graph: TRUE if compare(left(bindings, graph), right(bindings, graph)) in wanted else FALSE
+    required = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}[operator]
+    return lambda bindings, graph: TRUE if compare(left(bindings, graph), right(bindings, graph)) in required else FALSE
 
 
 def _arithmetic(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
@@ -217,7 +217,7 @@ def _arithmetic(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
 
 def _membership(operand: Evaluate, choices: list[Evaluate]) -> Evaluate:
     """``x = a || x = b || …``, errors included."""
-    return _some([_comparison("=", operand, choice) for choice in choices])
+    return _any_operand([_comparison("=", operand, choice) for choice in choices])
 
 
 def _choice(condition: Evaluate, then: Evaluate, otherwise: Evaluate) -> Evaluate:

@@ -76,10 +76,10 @@ def _strlang(text: Value, language: Value) -> Value:
 
 
 def _langmatches(tag: Value, tag_range: Value) -> Value:
-    language, wanted = simple_text(tag).lower(), simple_text(tag_range).lower()
-    if wanted == "*":
+    language, range_ = simple_text(tag).lower(), simple_text(tag_range).lower()
+    if range_ == "*":
         return boolean(bool(language))
-    return boolean(language == wanted or language.startswith(wanted + "-"))
+    return boolean(language == range_ or language.startswith(range_ + "-"))
 
 
 def _literal(value: Value) -> None:
@@ -108,29 +108,29 @@ def _compatible(text: Value, part: Value) -> tuple[str, str]:
 
 
 def _strstarts(text: Value, part: Value) -> Value:
-    source, wanted = _compatible(text, part)
-    return boolean(source.startswith(wanted))
+    source, substring = _compatible(text, part)
+    return boolean(source.startswith(substring))
 
 
 def _strends(text: Value, part: Value) -> Value:
-    source, wanted = _compatible(text, part)
-    return boolean(source.endswith(wanted))
+    source, substring = _compatible(text, part)
+    return boolean(source.endswith(substring))
 
 
 def _contains(text: Value, part: Value) -> Value:
-    source, wanted = _compatible(text, part)
-    return boolean(wanted in source)
+    source, substring = _compatible(text, part)
+    return boolean(substring in source)
 
 
 def _strbefore(text: Value, part: Value) -> Value:
-    source, wanted = _compatible(text, part)
-    before, found, _ = source.partition(wanted) if wanted else ("", True, "")
+    source, substring = _compatible(text, part)
+    before, found, _ = source.partition(substring) if substring else ("", True, "")
     return text_like(text, before) if found else string("")
 
 
 def _strafter(text: Value, part: Value) -> Value:
-    source, wanted = _compatible(text, part)
-    _, found, after = source.partition(wanted) if wanted else ("", True, source)
+    source, substring = _compatible(text, part)
+    _, found, after = source.partition(substring) if substring else ("", True, source)
     return text_like(text, after) if found else string("")
 
 

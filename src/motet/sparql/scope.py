@@ -138,15 +138,15 @@ def variables_in_order(*trees: Algebra | Expr | Triple) -> list[str]:
     >>> variables_in_order(Triple("?y", "?p", "<urn:o>"), Variable("x"), Variable("y"))
     ['y', 'p', 'x']
     """
-    seen: dict[str, None] = {}
+    names: dict[str, None] = {}
 
-    def remember(name: str) -> str:
-        seen[name] = None
+    def add(name: str) -> str:
+        names[name] = None
         return name
 
     for tree in trees:
-        renamed(tree, remember)
-    return list(seen)
+        renamed(tree, add)
+    return list(names)
 
 
 class _Renaming:
@@ -159,7 +159,7 @@ class _Renaming:
     def of(self, tree: Any) -> Any:  # noqa: PLR0911  (one return for each kind)
         match tree:
             case Triple(subject, predicate, obj):
-                return Triple(self.place(subject), self.place(predicate), self.place(obj))
+                return Triple(self.triple_term(subject), self.triple_term(predicate), self.triple_term(obj))
             case Variable(name) | Bound(name):
                 return type(tree)(self.variable(name))
             case Constant(term):
@@ -178,11 +178,11 @@ class _Renaming:
                 return tree
         return type(tree)(*(self.of(getattr(tree, name)) for name in tree.__match_args__))
 
-    def place(self, place: Any) -> Any:
-        if not isinstance(place, str):
-            return self.of(place)
-        name = variable_name(place)
-        return self.term(place) if name is None else f"?{self.variable(name)}"
+    def triple_term(self, term: Any) -> Any:
+        if not isinstance(term, str):
+            return self.of(term)
+        name = variable_name(term)
+        return self.term(term) if name is None else f"?{self.variable(name)}"
 
     def _terms(self, terms: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if terms is None else tuple(map(self.term, terms))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 SCALE = 10**18
 _DAY = 86_400 * SCALE
-_ZONE_SPREAD = 14 * 3_600 * SCALE
+_MAX_ZONE_OFFSET = 14 * 3_600 * SCALE
 _DECIMAL = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))")
 _ZONE = r"(?P<zone>Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?"
 _YEAR = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))"
@@ -34,7 +34,7 @@ _DEFAULT_DATE = {"year": "1972", "month": "12", "day": "31"}  # a leap year, as 
 _DURATION = re.compile(
     r"(-?)P(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?"
 )
-_LONGEST_DURATION = 60
+_MAX_DURATION = 60
 
 
 class Moment(NamedTuple):
@@ -149,7 +149,7 @@ def parse_duration(kind: str, text: str) -> Duration:
     True
     """
     found = _DURATION.fullmatch(text)
-    if found is None or len(text) > _LONGEST_DURATION or text.endswith(("P", "T")):
+    if found is None or len(text) > _MAX_DURATION or text.endswith(("P", "T")):
         raise ValueError(f"{text[:80]!r} is not an xsd:{kind}")
     sign, years, months, days, hours, minutes, seconds = found.groups()
     if (kind == "dayTimeDuration" and (years or months)) or (kind == "yearMonthDuration" and ("T" in text or days)):
@@ -182,7 +182,7 @@ def format_duration(kind: str, duration: Duration) -> str:
 def compare_moments(left: Moment, right: Moment) -> int | None:
     """-1, 0 or 1; None when only one has a zone and the other's could decide."""
     difference = left.instant - right.instant
-    if (left.zone is None) != (right.zone is None) and abs(difference) <= _ZONE_SPREAD:
+    if (left.zone is None) != (right.zone is None) and abs(difference) <= _MAX_ZONE_OFFSET:
         return None
     return _sign(difference)
 

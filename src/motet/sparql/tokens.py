@@ -71,7 +71,7 @@ def tokenise(document: Document) -> list[Token]:
     return tokens
 
 
-@cache  # its compilation is slow, and not everyone who imports this module reads text
+@cache  # compiled on first use: not every importer of this module reads text
 def _expression() -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{kind}>{expression})" for kind, expression in _KINDS.items()))
 
@@ -123,15 +123,15 @@ MAX_TEXT = 1 << 20  # characters of a document
 MAX_DEPTH = 200  # levels of a pattern's tree
 MAX_PATTERN_WORDS = 10_000  # words and signs of one pattern
 MAX_EXPRESSION = 1 << 16  # characters of a document of a surface that has its own grammar
-MAX_BRACKETS = 32  # levels of brackets inside one stretch of SPARQL
-MAX_SPARQL_TOKENS = 2_000  # tokens of one stretch of SPARQL
+MAX_BRACKETS = 32  # levels of brackets inside one SPARQL fragment
+MAX_SPARQL_TOKENS = 2_000  # tokens of one SPARQL fragment
 MAX_COUNT = 1_000_000  # members of an iteration
 MAX_DURATION = 36_525 * 86_400_000_000  # a hundred years, in microseconds
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document's text and where it came from."""
+    """The text of a document and its origin."""
 
     text: str
     source: str | None = None

@@ -162,11 +162,11 @@ def _braced(pattern: Algebra) -> str:
 
 def _triple(triple: Triple) -> str:
     predicate = triple.predicate if isinstance(triple.predicate, str) else _path(triple.predicate)
-    return " ".join((_place(triple.subject), _place(predicate), _place(triple.object)))
+    return " ".join((_term(triple.subject), _term(predicate), _term(triple.object)))
 
 
-def _place(place: str) -> str:
-    return variable_text(place[1:]) if place.startswith("?") else place
+def _term(term: str) -> str:
+    return variable_text(term[1:]) if term.startswith("?") else term
 
 
 def variable_text(name: str) -> str:
