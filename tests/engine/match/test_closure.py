@@ -1,4 +1,4 @@
-"""Events are closed only where a leaf could see the difference, and no leaf sees one."""
+"""Closures are computed only for events where a leaf could match otherwise; the result is the same."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ PER_TRIPLE = ("motet.engine.match.closure.INFERRED_PER_TRIPLE", "motet.ontology.
     st.integers(0, 10**9),
     st.sampled_from([5000, 0, 5, 20]),
 )
-def test_no_leaf_sees_what_is_left_out(axioms: list[str], facts: list[str], seed: int, limit: int) -> None:
-    """Random leaves over random ontologies tell the same as when every event is closed, up to any limit."""
+def test_leaves_match_as_if_every_event_were_closed(axioms: list[str], facts: list[str], seed: int, limit: int) -> None:
+    """Random leaves over random ontologies have the same solutions as when every event is closed, up to any limit."""
     random = Random(seed)
     subscriptions = tuple(random_leaf(random, f"s{number}") for number in range(random.randint(1, 5)))
     matcher = Matcher(subscriptions, frozenset(renamed([*axioms, *facts])), "owl-rl")
@@ -90,20 +90,20 @@ CASES: dict[str, tuple[str, str, list[bool]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_only_events_that_set_off_what_is_asked_for_are_closed(name: str) -> None:
-    """An event is closed when one of its triples can lead to what a leaf asks for."""
+def test_only_events_that_can_imply_a_referenced_term_are_closed(name: str) -> None:
+    """An event is closed when a term that a leaf refers to can follow from one of its triples."""
     ontology, leaf, expected = CASES[name]
     assert closed(ontology, leaf, *EVENTS) == expected
 
 
-def test_an_event_that_says_same_as_is_closed() -> None:
-    """Equal individuals can lead to anything, also when a property only implies that they are equal."""
+def test_an_event_with_same_as_is_closed() -> None:
+    """Anything can follow from equal individuals, also when a property only implies that they are equal."""
     ontology = ":alias rdfs:subPropertyOf owl:sameAs ."
     assert closed(ontology, ": <urn:x:A>", ":e owl:sameAs :f .", ":e :alias :f .", ":e a :B .") == [True, True, False]
 
 
-def test_leaves_that_are_gone_ask_for_nothing() -> None:
-    """Only living leaves count, also while the segment still knows the others."""
+def test_removed_leaves_refer_to_no_terms() -> None:
+    """Only live leaves count, also while the segment still holds the others."""
     index = LeafIndex().with_leaves(
         leaves_of("SUBSCRIPTION a EVENT e : <urn:A> WHEN e SUBSCRIPTION b EVENT e : <urn:B> WHEN e")
     )
@@ -112,7 +112,7 @@ def test_leaves_that_are_gone_ask_for_nothing() -> None:
 
 
 def test_an_event_that_may_pass_the_limit_is_closed() -> None:
-    """Even if nobody asks for what follows: an event from which too much follows matches nothing."""
+    """Even if no leaf refers to what follows: an event from which too much follows matches nothing."""
     chain = " . ".join(f":n{n} :near :n{n + 1}" for n in range(150))
     ontology = ":near a owl:TransitiveProperty ."
     assert closed(ontology, ": <urn:x:A>", f":e a :A . {chain} .", ":e a :A ; :near :n1 .") == [True, False]
@@ -122,8 +122,8 @@ def test_an_event_that_may_pass_the_limit_is_closed() -> None:
     assert found.column("events").to_pylist() == [["urn:x:f"]]
 
 
-def test_graphs_are_closed_all_the_same() -> None:
-    """The verifier's graph has what rules derive, whether or not the index asked for it."""
+def test_graphs_for_the_verifier_are_always_closed() -> None:
+    """The verifier's graph has the inferred triples, whether or not the index needs them."""
     background = ClosedBackground(frozenset(triples(INVERSE)), "owl-rl")
     matcher = single_event_matcher(
         tuple(parse("SUBSCRIPTION s EVENT e { ?r <urn:x:holds> ?e } WHEN e SELECT ?r")), frozenset(triples(INVERSE))

@@ -1,4 +1,4 @@
-"""Events become numbers, and numbers say what the terms say."""
+"""Encoded events: their rows, values and hashes agree with the terms."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ typed = st.one_of(
 
 
 @given(st.lists(st.one_of(typed, st.sampled_from(LITERALS)), min_size=1, max_size=20))
-def test_values_are_the_terms_values(terms: list[str]) -> None:
-    """The quick reader agrees with the evaluator about every number and instant it dares to read."""
+def test_values_are_those_of_the_terms(terms: list[str]) -> None:
+    """The kernel agrees with the evaluator on every number and instant that it computes."""
     events = batch_of([(f"urn:{n}", [(f"<urn:{n}>", "<urn:p>", term)]) for n, term in enumerate(terms)])
     found = encode(events, encoding_tables(["<urn:p>"], {"<urn:p>"}, {}, {}))
     kinds = found.row[:, KIND].tolist()
     assert list(zip(found.value.tolist(), kinds, strict=True)) == [tuple(comparable_value(term)) for term in terms]
 
 
-def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
+def test_rows_are_the_closure_of_the_event() -> None:
     """Under any hierarchy the rows are the closure's triples about the event, each once."""
     for seed in range(60):
         random = Random(seed)
@@ -62,8 +62,8 @@ def test_rows_are_what_the_reasoner_says_of_the_event() -> None:
             assert sorted(own) == sorted(expected), seed
 
 
-def test_equal_codes_are_not_equal_terms() -> None:
-    """When another term happens to have the code of a constant, it is still another term."""
+def test_equal_hashes_are_not_equal_terms() -> None:
+    """A term with the hash of a constant does not match it unless the bytes are equal."""
     index = LeafIndex().with_leaves(leaves_of("SUBSCRIPTION s EVENT e { ?e <urn:p> <urn:wanted> } WHEN e"))
     known = encoding_tables(index.predicates, set(), {}, {})
     events = batch_of([(f"urn:{o}", [(f"<urn:{o}>", "<urn:p>", f"<urn:{o}>")]) for o in ("wanted", "others")])

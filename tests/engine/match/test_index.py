@@ -1,4 +1,4 @@
-"""Segments of the index: found again, merged, and few."""
+"""Segments of the index: their tables, their merging and their number."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from motet.engine.match.encode import encode, encoding_tables
 from motet.engine.match.index import LeafIndex, build_arrays
 
 
-def test_a_segment_gives_back_its_tables() -> None:
-    """What a segment is made of can be read from it, and makes the same segment."""
+def test_a_segment_returns_its_tables() -> None:
+    """The tables of a segment can be read from it, and build the same segment."""
     random = Random(1)
     index = LeafIndex().with_leaves([random_leaf(random, f"s{number}") for number in range(60)])
     (group,) = index.segments
@@ -25,7 +25,7 @@ def test_a_segment_gives_back_its_tables() -> None:
 
 
 def test_segments_stay_few() -> None:
-    """One leaf after the other makes no more segments than their number has binary digits."""
+    """Adding leaves one by one makes no more segments than their number has binary digits."""
     random = Random(2)
     leaves = [random_leaf(random, f"s{number}") for number in range(50)]
     index = LeafIndex()
@@ -35,8 +35,8 @@ def test_segments_stay_few() -> None:
         assert len(index.segments) <= count.bit_length()
 
 
-def test_what_is_gone_is_forgotten() -> None:
-    """Leaves that are gone are left out when their segment is merged, and an empty segment is dropped."""
+def test_removed_leaves_are_dropped_by_merging() -> None:
+    """Removed leaves are left out when their segment is merged, and an empty segment is dropped."""
     random = Random(3)
     leaves = [random_leaf(random, f"s{number}") for number in range(10)]
     index = LeafIndex().with_leaves(leaves[:8]).without({f"s{number}" for number in range(7)}).with_leaves(leaves)
@@ -45,8 +45,8 @@ def test_what_is_gone_is_forgotten() -> None:
     assert LeafIndex().with_leaves(leaves).without({f"s{number}" for number in range(10)}).segments == ()
 
 
-def test_hits_are_in_order_however_many() -> None:
-    """More hits than there was room for, found in another order, are told by event and leaf."""
+def test_hits_are_sorted_however_many() -> None:
+    """More hits than the first array holds are sorted by event and leaf."""
     leaves = [
         leaves_of(f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:{'pq'[n % 2]}> ?x FILTER(?x > {-n}) }} WHEN e")[0]
         for n in range(300)

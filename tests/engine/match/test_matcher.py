@@ -62,15 +62,15 @@ def random_case(seed: int) -> tuple[Matcher, pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("first", range(0, 100, 5))
-def test_it_tells_what_the_verifier_tells(first: int) -> None:
+def test_the_matcher_agrees_with_the_verifier(first: int) -> None:
     """Random leaves, events and ontologies give the same notifications."""
     for seed in range(first, first + 5):
         matcher, events = random_case(seed)
         assert ordered(list(notification_rows(notify(matcher, events)))) == plainly(matcher, events), seed
 
 
-def test_comparisons_are_sparqls() -> None:
-    """Every kind of number and dateTime against every constant, where float64 cannot tell them apart too."""
+def test_comparisons_are_those_of_sparql() -> None:
+    """Every kind of number and dateTime against every constant, also where they are equal as float64."""
     operators = ("<", "<=", "=", ">=", ">")
     tests = [f"?x {operator} {constant}" for operator in operators for constant in CONSTANTS]
     texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x FILTER({test}) }} WHEN e" for n, test in enumerate(tests))
@@ -80,8 +80,8 @@ def test_comparisons_are_sparqls() -> None:
     assert ordered(list(notification_rows(notify(matcher, batch)))) == plainly(matcher, batch)
 
 
-def test_many_values_are_found_from_either_side() -> None:
-    """An event with more values than there are constants, and the other way round."""
+def test_many_values_are_searched_from_either_side() -> None:
+    """An event with more values than there are constants, and vice versa."""
     subscriptions = tuple(
         subscription
         for n in range(3)
@@ -94,15 +94,15 @@ def test_many_values_are_found_from_either_side() -> None:
     assert [notification.subscription for notification, _ in found] == ["s1", "s2"]
 
 
-def test_a_part_of_a_batch_is_a_batch() -> None:
+def test_a_slice_of_a_batch_is_a_batch() -> None:
     """A slice gives the notifications of its own events."""
     matcher, events = random_case(4)
     whole = [(found, offset - 2) for found, offset in notification_rows(notify(matcher, events)) if 2 <= offset < 5]
     assert ordered(list(notification_rows(notify(matcher, events.slice(2, 3))))) == ordered(whole)
 
 
-def test_subscriptions_come_and_go() -> None:
-    """However the set of subscriptions came about, the matcher is as good as new."""
+def test_a_changed_matcher_is_equal_to_a_new_one() -> None:
+    """Whatever leaves were added and removed, it matches like one built for the remaining leaves."""
     random = Random(7)
     pool = [random_leaf(random, f"s{number}") for number in range(40)]
     matcher = Matcher((), random_background(random))

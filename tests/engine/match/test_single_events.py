@@ -1,4 +1,4 @@
-"""What a subscription of a single EVENT means, rule by rule."""
+"""The notifications of single-event subscriptions, rule by rule."""
 
 import pickle
 
@@ -52,8 +52,8 @@ def test_subclasses_need_the_ontology() -> None:
     assert match(body, background=frozenset({SUBCLASS}), entailment="none") == []
 
 
-def test_what_the_background_says_by_itself_is_no_event() -> None:
-    """A solution that also arises from the background alone does not count."""
+def test_a_solution_of_the_background_alone_does_not_count() -> None:
+    """A solution needs at least one triple of the event."""
     fact = ("<urn:r>", RDF_TYPE, "<urn:Room>")
     assert match("e { ?r a <urn:Room> } WHEN e", background=frozenset({fact})) == []
     joined = match("e { ?r a <urn:Room> . ?e <urn:p> ?x } WHEN e SELECT ?r", background=frozenset({fact}))
@@ -86,7 +86,7 @@ def test_events_delivery_shows_the_graph() -> None:
 
 
 def test_an_event_that_entails_too_much_matches_no_pattern() -> None:
-    """The limit on derivation protects the stream; the event itself is still an event."""
+    """The limit on inferred triples protects the stream; a leaf without a body still matches the event."""
     background = frozenset(
         {("<urn:same>", RDF_TYPE, "<http://www.w3.org/2002/07/owl#TransitiveProperty>")}
         | {("<urn:link>", "<http://www.w3.org/2000/01/rdf-schema#subPropertyOf>", "<urn:same>")}
@@ -100,13 +100,13 @@ def test_an_event_that_entails_too_much_matches_no_pattern() -> None:
 @pytest.mark.parametrize(
     "rest", ["EVENT a EVENT b WHEN a BEFORE b", "EVENT a WHEN a{2}", "EVENT a WHEN a CONSTRUCT { ?a <urn:p> 1 }"]
 )
-def test_what_combines_or_derives_is_refused(rest: str) -> None:
+def test_composite_and_construct_subscriptions_are_refused(rest: str) -> None:
     """The error names the subscription and says what to do."""
     with pytest.raises(EngineError, match=r"'s'.*\n.*a kernel"):
         single_event_matcher(parse(f"SUBSCRIPTION s {rest}"))
 
 
-def test_workers_get_the_same_matcher() -> None:
+def test_a_pickled_matcher_matches_the_same() -> None:
     """Pickled and back, it gives the same notifications for a batch."""
     matcher = single_event_matcher(parse("SUBSCRIPTION s EVENT e : <urn:B> WHEN e SIGNAL"), frozenset({SUBCLASS}))
     found = told(pickle.loads(pickle.dumps(matcher)))  # noqa: S301  (our own)
@@ -124,7 +124,7 @@ def test_values_combine_as_in_sparql() -> None:
 
 
 def test_only_the_values_that_pass_are_bound() -> None:
-    """A comparison or an IN chooses among the values of one property."""
+    """A comparison or an IN selects among the values of one property."""
     number = "^^<http://www.w3.org/2001/XMLSchema#integer>"
     triples = tuple(("<urn:e:1>", "<urn:p>", f'"{value}"{number}') for value in range(6))
     event = EventRow(
@@ -150,7 +150,7 @@ def test_only_the_values_that_pass_are_bound() -> None:
     ],
 )
 def test_prefixes(test: str, expected: list[str]) -> None:
-    """Of strings alone or, through STR, of every value; what a term has behind its text is no part of it."""
+    """Of strings alone or, through STR, of every value; language tags and datatypes do not count."""
     terms = ('"ab"', '"abc"@en', '"abcd"^^<urn:t>', "<ab:x>", r'"a\"b"', '"éa"', '"b"', '""')
     event = EventRow("urn:e:1", 0, 0, tuple(("<urn:e:1>", "<urn:p>", term) for term in terms))
     found = match(f"e {{ ?e <urn:p> ?x FILTER({test}) }} WHEN e SELECT ?x", event)

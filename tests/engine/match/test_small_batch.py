@@ -1,4 +1,4 @@
-"""A few events in Python values are told of as columns would be."""
+"""Small batches in Python values have the solutions that columns have."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def plain(matcher: Matcher, rows: list[RecordRow]) -> Told | None:
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
-def test_both_ways_tell_the_same(first: int) -> None:
-    """Random leaves, events and ontologies, in one go and one event at a time."""
+def test_small_batches_agree_with_columns(first: int) -> None:
+    """Random leaves, events and ontologies, in one batch and one event at a time."""
     for seed in range(first, first + 20):
         random = Random(seed)
         background = random_background(random) if random.random() < 0.3 else frozenset()
@@ -51,7 +51,7 @@ def test_both_ways_tell_the_same(first: int) -> None:
         assert by_event([told for row in rows for told in notify_small(matcher, [row])]) == expected, seed
 
 
-def test_plain_leaves_take_the_short_way() -> None:
+def test_index_decided_leaves_need_no_columns() -> None:
     """Constants, ranges, reads and times are decided without columns, also from several segments, in order."""
     texts = [
         "SUBSCRIPTION a EVENT e { ?e <urn:k> <urn:1> ; <urn:v> ?v FILTER(?v > 3) } WHEN e SELECT ?e ?v",
@@ -72,8 +72,8 @@ def test_plain_leaves_take_the_short_way() -> None:
     assert by_event(found) == by_event(list(notification_rows(notify(matcher, record_batch(rows)))))
 
 
-def test_many_hits_go_through_columns() -> None:
-    """An event that many wait for is left to the way for many."""
+def test_many_hits_need_columns() -> None:
+    """An event with more hits than the limit is declined."""
     texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MAX_HITS + 1))
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)), entailment="none")
     row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
@@ -81,27 +81,27 @@ def test_many_hits_go_through_columns() -> None:
     assert len(notify_small(matcher, [row])) == MAX_HITS + 1
 
 
-def test_the_kernel_goes_on_from_either() -> None:
-    """What a kernel has told in Python values leaves it as what it has told in columns; late events are not seen."""
+def test_the_processor_continues_after_either() -> None:
+    """A processor has the same state after a small batch as after columns; late events are not matched."""
     text = "SUBSCRIPTION s EVENT e { ?e <urn:p> ?x } WHEN e"
     rows = [
         RecordRow(n, "event", f"urn:{n}", n, n, 10, n < 10, None, ((f"<urn:{n}>", "<urn:p>", '"1"'),))
         for n in (8, 12, 15)
     ]
     first, second = (Processor(lateness=3) for _ in range(2))
-    for kernel in (first, second):
-        kernel.activate(parse(text))
-        kernel.snapshot()  # puts the subscription to work
+    for processor in (first, second):
+        processor.activate(parse(text))
+        processor.snapshot()  # puts the subscription to work
     assert first.advance_small(rows) == list(notification_rows(second.advance(record_batch(rows))))
     assert first.dump() == second.dump()
 
 
-def test_a_kernel_that_combines_events_declines() -> None:
-    """Control records, and events that somebody combines, are left to columns, and nothing has happened."""
+def test_a_processor_with_composite_subscriptions_declines() -> None:
+    """Control records and events for composite subscriptions are declined, and nothing is done."""
     combining, matching = Processor(lateness=0), Processor(lateness=0)
     combining.activate(parse("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"))
-    for kernel in (combining, matching):
-        kernel.snapshot()
+    for processor in (combining, matching):
+        processor.snapshot()
     before = combining.dump()
     event = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, ())
     assert combining.advance_small([event]) is None

@@ -92,85 +92,96 @@ class LeafMatcher:
                 columns.replace(leaf)
 
     def occurrences(
-        self, events: pa.RecordBatch, names: Dictionary, only: Collection[int] | None = None
+        self, events: pa.RecordBatch, dictionary: Dictionary, only: Collection[int] | None = None
     ) -> dict[int, Occurrences]:
         """The occurrences of each leaf in some event records, by node; their events are added to the dictionary."""
         if not self._leaves or not len(events):
             return {}
-        found: dict[int, Occurrences] = {}
+        occurrences: dict[int, Occurrences] = {}
         for matches in self._registry.matcher.solve(events):
-            for leaf, table in self._tables(matches, names):
+            for leaf, table in self._tables(matches, dictionary):
                 if only is None or leaf.node.id in only:
-                    found[leaf.node.id] = _merge(found[leaf.node.id], table) if leaf.node.id in found else table
-        _add_events(events, found.values(), names)
-        return found
+                    occurrences[leaf.node.id] = (
+                        _merge(occurrences[leaf.node.id], table) if leaf.node.id in occurrences else table
+                    )
+        _add_events(events, occurrences.values(), dictionary)
+        return occurrences
 
-    def _tables(self, matches: SegmentMatches, names: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
+    def _tables(self, matches: SegmentMatches, dictionary: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         if matches.decided is not None:
-            yield from self._columns_of(matches.segment, matches.decided).tables(matches.decided, names)
+            yield from self._columns_of(matches.segment, matches.decided).tables(matches.decided, dictionary)
         if matches.verified is not None:
             for index in np.unique(matches.verified.leaf).tolist():
                 leaf = self._leaves[matches.segment.leaves.name(index)]
                 rows = np.flatnonzero(matches.verified.leaf == index)
-                yield leaf, _table(leaf, matches.verified, rows, matches.batch, names)
+                yield leaf, _table(leaf, matches.verified, rows, matches.batch, dictionary)
 
-    def _columns_of(self, segment: index.IndexSegment, found: Solutions) -> _LeafColumns:
+    def _columns_of(self, segment: index.IndexSegment, solutions: Solutions) -> _LeafColumns:
         leaves = segment.leaves
-        known = self._columns.get(id(leaves))
-        if known is None:
-            named = zip(leaves.names.to_pylist(), segment.live, strict=True)
-            own = [self._leaves[name] if is_alive else None for name, is_alive in named]
-            known = self._columns[id(leaves)] = leaves, _LeafColumns(own, leaves, found.projections)
-        return known[1]
+        cached = self._columns.get(id(leaves))
+        if cached is None:
+            is_live = zip(leaves.names.to_pylist(), segment.live, strict=True)
+            plan_leaves = [self._leaves[name] if live else None for name, live in is_live]
+            cached = self._columns[id(leaves)] = leaves, _LeafColumns(plan_leaves, leaves, solutions.projections)
+        return cached[1]
 
 
 class _LeafColumns:
     """Maps the bindings of a segment's leaves to columns of tables; removed leaves have none."""
 
-    def __init__(self, own: Sequence[PlanLeaf | None], leaves: index.SegmentLeaves, sources: ProjectionArrays) -> None:
-        self._own = list(own)
-        self._numbers = {leaf.node.id: number for number, leaf in enumerate(own) if leaf}
-        self._width = np.array([len(leaf.node.variables) if leaf else 0 for leaf in own], np.int64)
-        labels = sources.names.to_pylist()
-        self._first = np.zeros(len(own) + 1, np.int64)  # of each leaf: where its columns begin
+    def __init__(
+        self, plan_leaves: Sequence[PlanLeaf | None], leaves: index.SegmentLeaves, projections: ProjectionArrays
+    ) -> None:
+        self._leaves = list(plan_leaves)
+        self._index_by_node = {leaf.node.id: position for position, leaf in enumerate(plan_leaves) if leaf}
+        self._width = np.array([len(leaf.node.variables) if leaf else 0 for leaf in plan_leaves], np.int64)
+        variables = projections.names.to_pylist()
+        self._first = np.zeros(len(plan_leaves) + 1, np.int64)  # of each leaf: the start of its columns
         columns: list[int] = []  # of each binding of each leaf
-        for number, leaf in enumerate(own):
-            form = leaves.projection_ids[number]
-            if leaf is not None and form != index.VERIFIED:
-                places = {leaf.names[name]: place for place, name in enumerate(leaf.node.variables)}
-                columns += (places[label] for label in labels[sources.starts[form] : sources.starts[form + 1]])
-            self._first[number + 1] = len(columns)
+        for position, leaf in enumerate(plan_leaves):
+            projection = leaves.projection_ids[position]
+            if leaf is not None and projection != index.VERIFIED:
+                columns_by_name = {leaf.names[name]: column for column, name in enumerate(leaf.node.variables)}
+                columns += (
+                    columns_by_name[name]
+                    for name in variables[projections.starts[projection] : projections.starts[projection + 1]]
+                )
+            self._first[position + 1] = len(columns)
         self._columns = np.array(columns, np.int64)
-        self._event = np.array([_event_column(leaf) for leaf in own], np.int64)
+        self._event = np.array([_event_column(leaf) for leaf in plan_leaves], np.int64)
 
     def replace(self, leaf: PlanLeaf) -> None:
         """Use a leaf that differs only in what its event is compared with."""
-        number = self._numbers.get(leaf.node.id)
-        if number is not None:
-            self._own[number] = leaf
-            self._event[number] = _event_column(leaf)
+        position = self._index_by_node.get(leaf.node.id)
+        if position is not None:
+            self._leaves[position] = leaf
+            self._event[position] = _event_column(leaf)
 
-    def tables(self, found: Solutions, names: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
-        """By leaf."""
+    def tables(self, solutions: Solutions, dictionary: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
+        """The occurrences of each leaf."""
         columns = self._first, self._columns, self._event
-        terms = plain_terms(found.leaf, found.starts, found.term, *columns)
-        numbers = names.terms.ids(found.terms(terms), terms)
-        times = (frozen(np.asarray(column.cast(pa.int64()))) for column in _times(found.batch))
-        small = found.leaf.astype(np.int16) if len(self._own) < 2**15 else found.leaf  # sorted several times faster
-        order = np.argsort(small, kind="stable")
-        columns = leaf_columns(order, found.event, found.leaf, found.starts, numbers, *times, self._width, *columns)
-        return self._cut(columns, found.leaf[order])
+        terms = plain_terms(solutions.leaf, solutions.starts, solutions.term, *columns)
+        term_ids = dictionary.terms.ids(solutions.terms(terms), terms)
+        times = (frozen(np.asarray(column.cast(pa.int64()))) for column in _times(solutions.batch))
+        is_small = len(self._leaves) < 2**15  # integers of 16 bits are sorted several times faster
+        order = np.argsort(solutions.leaf.astype(np.int16) if is_small else solutions.leaf, kind="stable")
+        columns = leaf_columns(
+            order, solutions.event, solutions.leaf, solutions.starts, term_ids, *times, self._width, *columns
+        )
+        return self._cut(columns, solutions.leaf[order])
 
     def _cut(self, columns: Ints, leaf: Ints) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
         begin = 0
         for first, last in pairwise(cuts):
-            own, width = self._own[leaf[first]], VALUES + int(self._width[leaf[first]])
+            plan_leaf, width = self._leaves[leaf[first]], VALUES + int(self._width[leaf[first]])
             end = begin + (last - first) * width
-            if own is not None:
-                part = columns[begin:end].reshape(width, -1).copy()  # else a row that stays would keep all of them
-                members = member_array([_member(own, row) for row in part.T]) if own.node.with_members else None
-                yield own, Occurrences(part, np.arange(last - first + 1), part[FIRST_OFFSET].copy(), members)
+            if plan_leaf is not None:
+                rows = columns[begin:end].reshape(width, -1).copy()  # else a retained row would retain all of them
+                members = (
+                    member_array([_member(plan_leaf, row) for row in rows.T]) if plan_leaf.node.with_members else None
+                )
+                yield plan_leaf, Occurrences(rows, np.arange(last - first + 1), rows[FIRST_OFFSET].copy(), members)
             begin = end
 
 
@@ -178,18 +189,18 @@ def _times(batch: EncodedBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
     return batch.offsets, batch.events.column("start"), batch.events.column("end")
 
 
-def _add_events(events: pa.RecordBatch, found: Collection[Occurrences], names: Dictionary) -> None:
-    """Adds the events of occurrences to the dictionary."""
+def _add_events(events: pa.RecordBatch, tables: Collection[Occurrences], dictionary: Dictionary) -> None:
+    """Add the events of occurrences to the dictionary."""
     offsets = np.asarray(events.column("offset"), np.int64)
-    is_found = np.zeros(len(offsets), np.bool_)
+    is_used = np.zeros(len(offsets), np.bool_)
     is_dense = len(offsets) > 0 and offsets[-1] - offsets[0] == len(offsets) - 1
-    for table in found:
-        is_found[table.events - offsets[0] if is_dense else np.searchsorted(offsets, table.events)] = True
-    ids, triples = events.column("id"), events.column("triples") if names.events.with_triples else None
-    if not is_found.all():
-        places = pa.array(np.flatnonzero(is_found))
-        ids, triples = ids.take(places), None if triples is None else triples.take(places)
-    names.events.add(offsets[is_found], ids, triples)
+    for table in tables:
+        is_used[table.events - offsets[0] if is_dense else np.searchsorted(offsets, table.events)] = True
+    iris, triples = events.column("id"), events.column("triples") if dictionary.events.with_triples else None
+    if not is_used.all():
+        rows = pa.array(np.flatnonzero(is_used))
+        iris, triples = iris.take(rows), None if triples is None else triples.take(rows)
+    dictionary.events.add(offsets[is_used], iris, triples)
 
 
 def _event_column(leaf: PlanLeaf | None) -> int:
@@ -199,16 +210,16 @@ def _event_column(leaf: PlanLeaf | None) -> int:
     return leaf.node.variables.index(EVENT_VARIABLE)
 
 
-def _merge(one: Occurrences, other: Occurrences) -> Occurrences:
-    """In the order of the events."""
-    table = concatenate([one, other])
+def _merge(first: Occurrences, second: Occurrences) -> Occurrences:
+    """The rows of two tables, in the order of their events."""
+    table = concatenate([first, second])
     return table.take(np.argsort(table.columns[FIRST_OFFSET], kind="stable"))
 
 
-def _plan_leaf(node: PlanNode, builder: PlanBuilder, is_plain: bool) -> PlanLeaf:
+def _plan_leaf(node: PlanNode, builder: PlanBuilder, compares_terms: bool) -> PlanLeaf:
     assert node.operator.leaf_id is not None, "it is a leaf"
     leaf = builder.leaves[node.operator.leaf_id]
-    return PlanLeaf(node, leaf.event, leaf.variable_names, builder.variable_names[node.id], is_plain)
+    return PlanLeaf(node, leaf.event, leaf.variable_names, builder.variable_names[node.id], compares_terms)
 
 
 def _query(leaf: PlanLeaf) -> LeafQuery:
@@ -217,7 +228,7 @@ def _query(leaf: PlanLeaf) -> LeafQuery:
 
 
 def _table(
-    leaf: PlanLeaf, solutions: VerifiedSolutions, rows: Ints, batch: EncodedBatch, names: Dictionary
+    leaf: PlanLeaf, solutions: VerifiedSolutions, rows: Ints, batch: EncodedBatch, dictionary: Dictionary
 ) -> Occurrences:
     """The occurrences of one leaf, from its rows among the verified solutions."""
     count, variables = len(rows), leaf.node.variables
@@ -227,48 +238,48 @@ def _table(
     columns[START], columns[END] = start, end
     columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = offsets
     bindings = [dict(solutions.bindings[row]) for row in rows.tolist()]
-    for place, canonical in enumerate(variables):
+    for column, canonical in enumerate(variables):
         if canonical == EVENT_VARIABLE and not leaf.compares_terms:
-            columns[VALUES + place] = offsets | EVENT_BIT
+            columns[VALUES + column] = offsets | EVENT_BIT
         else:
-            columns[VALUES + place] = _term_ids(leaf.names[canonical], bindings, names)
+            columns[VALUES + column] = _term_ids(leaf.names[canonical], bindings, dictionary)
     members = member_array([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
     return Occurrences(columns, np.arange(count + 1), offsets, members)
 
 
-def _term_ids(name: str, bindings: Sequence[Mapping[str, str]], names: Dictionary) -> Ints:
+def _term_ids(name: str, bindings: Sequence[Mapping[str, str]], dictionary: Dictionary) -> Ints:
     """The terms of a variable by row; UNBOUND where it has none."""
     is_bound = np.array([name in row for row in bindings], np.bool_)
     ids = np.full(len(bindings), UNBOUND, np.int64)
-    ids[is_bound] = names.terms.ids(pa.array([row[name] for row in bindings if name in row], pa.string()))
+    ids[is_bound] = dictionary.terms.ids(pa.array([row[name] for row in bindings if name in row], pa.string()))
     return ids
 
 
 def _member(leaf: PlanLeaf, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:
     """One solution as a member, with the event's variable even where it is not projected."""
-    shown = {leaf.member_names[name]: int(row[VALUES + place]) for place, name in enumerate(leaf.node.variables)}
-    shown.setdefault(leaf.member_names[EVENT_VARIABLE], int(row[FIRST_OFFSET]) | EVENT_BIT)
-    return frozenset({tuple(sorted((name, value) for name, value in shown.items() if value != UNBOUND))})
+    bindings = {leaf.member_names[name]: int(row[VALUES + column]) for column, name in enumerate(leaf.node.variables)}
+    bindings.setdefault(leaf.member_names[EVENT_VARIABLE], int(row[FIRST_OFFSET]) | EVENT_BIT)
+    return frozenset({tuple(sorted((name, value) for name, value in bindings.items() if value != UNBOUND))})
 
 
 def _compared_with_terms(node: PlanNode, nodes: Mapping[int, PlanNode]) -> set[int]:
-    """The leaves whose event meets, in a variable of a node, what is not an event of a leaf."""
+    """The leaves whose event is compared, in a variable of a node, with what is not an event of a leaf."""
     if node.kind is Kind.LEAF:
         return set()
-    return {leaf for leaves, others in _sources(node, nodes).values() if others for leaf in leaves}
+    return {leaf for leaves, may_be_term in _event_origins(node, nodes).values() if may_be_term for leaf in leaves}
 
 
-def _sources(node: PlanNode, nodes: Mapping[int, PlanNode]) -> dict[str, tuple[frozenset[int], bool]]:
-    """By variable: the leaves whose event it is, and whether it may be something else."""
+def _event_origins(node: PlanNode, nodes: Mapping[int, PlanNode]) -> dict[str, tuple[frozenset[int], bool]]:
+    """By variable: the leaves whose event it is, and whether it may be another term."""
     if node.kind is Kind.LEAF:
         return {
             name: (frozenset({node.id}), False) if name == EVENT_VARIABLE else (frozenset(), True)
             for name in node.variables
         }
-    found: dict[str, tuple[frozenset[int], bool]] = {}
+    origins: dict[str, tuple[frozenset[int], bool]] = {}
     for edge in node.children:
-        below = _sources(nodes[edge.child], nodes)
+        operand_origins = _event_origins(nodes[edge.child], nodes)
         for child, parent in edge.renaming:
-            (leaves, others), known = below[child], found.get(parent, (frozenset(), False))
-            found[parent] = (known[0] | leaves, known[1] or others)
-    return found
+            (leaves, may_be_term), existing = operand_origins[child], origins.get(parent, (frozenset(), False))
+            origins[parent] = (existing[0] | leaves, existing[1] or may_be_term)
+    return origins

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
-from motet.engine.match.string_column import Hashes, Numbers, equal_bytes, string_hash
+from motet.engine.match.string_column import Hashes, Int32s, equal_bytes, string_hash
 from motet.jit.compiled import allocating, compiled, inlined
 
 UInts = npt.NDArray[np.uint32]
@@ -309,8 +309,8 @@ def _copy(data: _Bytes, start: int, end: int, target: _Bytes, at: int) -> int:
 
 @compiled
 def assign_term_ids(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    offsets: Numbers, data: _Bytes, requested: Ints, ids: Ints, begin: int,
-    size: int, term_offsets: Ints, term_data: _Bytes, hashes: Hashes, slots: Numbers,
+    offsets: Int32s, data: _Bytes, requested: Ints, ids: Ints, begin: int,
+    size: int, term_offsets: Ints, term_data: _Bytes, hashes: Hashes, slots: Int32s,
 ) -> tuple[int, int]:  # fmt: skip
     """Write the term ids of the requested strings from ``begin`` on, while the arrays of the terms have room.
 
@@ -342,7 +342,7 @@ def assign_term_ids(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep 
 
 @compiled
 def concatenate_terms(
-    indexes: Ints, offsets: Ints, data: _Bytes, iri_offsets: Numbers, iris: _Bytes
+    indexes: Ints, offsets: Ints, data: _Bytes, iri_offsets: Int32s, iris: _Bytes
 ) -> tuple[Ints, _Bytes]:
     """The terms at the given indexes in one array of bytes, with their offsets; ``~i`` stands for event IRI ``i``."""
     result_offsets = np.zeros(indexes.size + 1, np.int64)

@@ -92,8 +92,8 @@ def _class_columns(table: LeafTable) -> Iterator[pa.Array]:
 
 
 def _reads_classes(shape: LeafShape) -> bool:
-    others = (predicate for predicate in shape.constants if predicate != RDF_TYPE)
-    tested = (*shape.reads, *(name for name, _ in shape.ranges), *others)
+    constants = (predicate for predicate in shape.constants if predicate != RDF_TYPE)
+    tested = (*shape.reads, *(name for name, _ in shape.ranges), *constants)
     return any(_property(name) == RDF_TYPE for name in tested)
 
 
@@ -134,9 +134,9 @@ class _Triples:
         self._names: list[str] = encoded.dictionary.to_pylist()
         self._consequence_id = np.array(encoded.indices, np.int64)
         consequences = [*self._of_predicates(), *self._of_classes()]
-        self._is_referenced = np.array([one.may_merge or referenced.includes(one) for one in consequences], np.bool_)
-        self._affects_others = np.array([one.affects_others for one in consequences], np.bool_)
-        self._excess = np.array([max(one.size - 1 - INFERRED_PER_TRIPLE, 0) for one in consequences], np.int64)
+        self._is_referenced = np.array([each.may_merge or referenced.includes(each) for each in consequences], np.bool_)
+        self._affects_others = np.array([each.affects_others for each in consequences], np.bool_)
+        self._excess = np.array([max(each.size - 1 - INFERRED_PER_TRIPLE, 0) for each in consequences], np.int64)
 
     def needing(self, limit: int) -> Flags:
         """The events from which a referenced term can follow, or more triples than the limit allows."""
@@ -154,7 +154,7 @@ class _Triples:
         return int(self._lengths.max(initial=0)) * int(self._excess.max(initial=0))
 
     def _elsewhere(self, limit: int) -> Ints:
-        """How many triples about other subjects can follow from each event, at most one more than the limit."""
+        """The number of triples about other subjects that can follow from each event, capped above the limit."""
         lengths, index = np.unique(self._lengths, return_inverse=True)
         counts = [min(self._bound.max_elsewhere(length), limit + 1) for length in lengths.tolist()]
         return np.array(counts, np.int64)[index]

@@ -18,8 +18,8 @@ from motet.engine.match.leaf import PrefixKey, comparable_value, prefix_key_name
 from motet.engine.match.search_kernels import KIND, REF, EncodedRows
 from motet.engine.match.string_column import (
     Hashes,
+    Int32s,
     Ints,
-    Numbers,
     StringColumn,
     frozen,
     hash_slots,
@@ -36,7 +36,7 @@ class EncodedEvents(NamedTuple):
     """The rows of event ``i`` are ``starts[i]`` to ``starts[i + 1]``, sorted by predicate, then code, each once."""
 
     starts: Ints
-    row: Numbers  # predicate, reference to the object among the terms, kind of its value
+    row: Int32s  # predicate, reference to the object among the terms, kind of its value
     code: Hashes
     value: npt.NDArray[np.float64]
     terms: pa.Array  # of a few events, a list
@@ -68,7 +68,7 @@ def encode(events: pa.RecordBatch, tables: EncodingTables) -> EncodedEvents:
     return EncodedEvents(starts, row, code, value, terms, string_column(terms))
 
 
-def fill_slow_values(row: Numbers, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:
+def fill_slow_values(row: Int32s, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:
     """Fill in the values that the kernel does not compute."""
     for at in (row[:, KIND] == SLOW).nonzero()[0]:
         value[at], row[at, KIND] = comparable_value(term(int(row[at, REF])))
@@ -95,40 +95,42 @@ def encoding_tables(
 ) -> EncodingTables:
     """The encoding tables of leaves with these predicates under a hierarchy."""
     requested = list(dict.fromkeys([RDF_TYPE, *predicates]))
-    prefix_keys = {name: found for name in requested if (found := prefix_key_named(name)) is not None}
-    required = {*requested, *(found.predicate for found in prefix_keys.values())}
+    prefix_keys = {name: prefix_key for name in requested if (prefix_key := prefix_key_named(name)) is not None}
+    required = {*requested, *(prefix_key.predicate for prefix_key in prefix_keys.values())}
     above = {p: [q for q in qs if q in required] for p, (qs, _, _) in properties.items()}
     implying = [p for p, (_, d, r) in properties.items() if (above[p] or d or r) and p not in required]
     names = list(dict.fromkeys([*requested, *sorted(required), *implying]))
     classes = list(dict.fromkeys(_classes(superclasses, properties)))
-    number, class_number = _numbers(names), _numbers(classes)
-    prefixes = _prefix_lists(prefix_keys, number)
-    listed = [_listed(_plain(superclasses.get(name, ())), class_number) for name in classes]
+    predicate_ids, class_ids = _ids(names), _ids(classes)
+    prefixes = _prefix_lists(prefix_keys, predicate_ids)
+    listed = [_id_list(_without_blank_nodes(superclasses.get(name, ())), class_ids) for name in classes]
     flags = []
     for name in names:
         _, subjects, objects = properties.get(name, ((), (), ()))
-        implied = [above.get(name, []), _plain(subjects), _plain(objects)]
+        implied = [above.get(name, []), _without_blank_nodes(subjects), _without_blank_nodes(objects)]
         follows = any(implied) or (name == RDF_TYPE and len(classes) > 0)
         flags.append(COMPARED * (name in compared) | IMPLIES * follows)
-        listed += (_listed(part, of) for part, of in zip(implied, (number, class_number, class_number), strict=True))
+        listed += (
+            _id_list(terms, ids) for terms, ids in zip(implied, (predicate_ids, class_ids, class_ids), strict=True)
+        )
         listed.append(prefixes.get(name, []))
     return EncodingTables(*_tables(names, classes), frozen(np.array(flags, np.uint8)), *int_lists(listed))
 
 
-def _tables(names: list[str], classes: list[str]) -> tuple[Numbers, npt.NDArray[np.uint8], Hashes, Numbers, Numbers]:
+def _tables(names: list[str], classes: list[str]) -> tuple[Int32s, npt.NDArray[np.uint8], Hashes, Int32s, Int32s]:
     strings = string_column(pa.array([*names, *classes], pa.string()))
     keys = string_hashes(strings)
-    predicate, class_ = (hash_slots(part, 2 * len(part)) for part in (keys[: len(names)], keys[len(names) :]))
+    predicate, class_ = (hash_slots(keys_, 2 * len(keys_)) for keys_ in (keys[: len(names)], keys[len(names) :]))
     class_[class_ >= 0] += len(names)
     return *strings, frozen(keys), frozen(predicate), frozen(class_)
 
 
-def _prefix_lists(prefix_keys: Mapping[str, PrefixKey], number: Mapping[str, int]) -> Mapping[str, list[int]]:
+def _prefix_lists(prefix_keys: Mapping[str, PrefixKey], predicate_ids: Mapping[str, int]) -> Mapping[str, list[int]]:
     """By predicate: id, length and flag of each prefix key."""
-    found: dict[str, list[int]] = {}
+    lists: dict[str, list[int]] = {}
     for name, (predicate, length, through_str) in prefix_keys.items():
-        found.setdefault(predicate, []).extend((number[name], length, int(through_str)))
-    return found
+        lists.setdefault(predicate, []).extend((predicate_ids[name], length, int(through_str)))
+    return lists
 
 
 def class_names(tables: EncodingTables) -> pa.Array:
@@ -139,26 +141,26 @@ def class_names(tables: EncodingTables) -> pa.Array:
 
 def _classes(superclasses: Ancestors, properties: PropertyTable) -> Iterable[str]:
     for name, above in superclasses.items():
-        yield from _plain((name, *above))
+        yield from _without_blank_nodes((name, *above))
     for _, subjects, objects in properties.values():
-        yield from _plain((*subjects, *objects))
+        yield from _without_blank_nodes((*subjects, *objects))
 
 
-def _plain(terms: Iterable[str]) -> list[str]:
+def _without_blank_nodes(terms: Iterable[str]) -> list[str]:
     """Without the blank nodes of class expressions."""
     return [term for term in terms if not term.startswith("_")]
 
 
-def _numbers(names: list[str]) -> Mapping[str, int]:
-    return {name: number for number, name in enumerate(names)}
+def _ids(names: list[str]) -> Mapping[str, int]:
+    return {name: index for index, name in enumerate(names)}
 
 
-def _listed(names: Iterable[str], number: Mapping[str, int]) -> list[int]:
-    return [number[name] for name in names]
+def _id_list(names: Iterable[str], ids: Mapping[str, int]) -> list[int]:
+    return [ids[name] for name in names]
 
 
-def int_lists(parts: Sequence[Sequence[int]]) -> IntLists:
-    starts = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=starts[1:])
-    values = np.array([value for part in parts for value in part], np.int64)
+def int_lists(lists: Sequence[Sequence[int]]) -> IntLists:
+    starts = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(list_) for list_ in lists], out=starts[1:])
+    values = np.array([value for list_ in lists for value in list_], np.int64)
     return IntLists(frozen(starts), frozen(values))

@@ -1,4 +1,4 @@
-"""The machine-code half of the encoder: string buffers in, arrays of numbers out."""
+"""Compiled functions of the encoder: string buffers in, arrays of integers and values out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from motet.engine.match.string_column import (
     Hashes,
+    Int32s,
     Ints,
-    Numbers,
     StringColumn,
-    Table,
+    StringTable,
     byte_range,
     equal_bytes,
     lookup,
@@ -23,7 +23,7 @@ from motet.jit.compiled import allocating, compiled, inlined
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
-COMPARED, IMPLIES = np.uint8(1), np.uint8(2)  # traits of predicates
+COMPARED, IMPLIES = np.uint8(1), np.uint8(2)  # flags of predicates
 SUPERPROPERTIES, DOMAINS, RANGES, PREFIXES = range(4)  # lists of predicates
 
 _TYPE, _LISTS = 0, 4
@@ -42,22 +42,22 @@ _MONTHS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 
 
 class EncodingTables(NamedTuple):
-    """The names a set of leaves can see; predicate 0 is rdf:type. All in few arrays: calls with few are quick."""
+    """The names of predicates and classes that leaves use, in few arrays: calls are fast. Predicate 0 is rdf:type."""
 
-    offsets: Numbers  # of the names of predicates, then of classes
+    offsets: Int32s  # of the names of predicates, then of classes
     data: Bytes
     hashes: Hashes  # of the names
-    predicates: Numbers  # slots to find names in, as in a `Table`
-    classes: Numbers
+    predicates: Int32s  # slots to find names in, as in a `Table`
+    classes: Int32s
     flags: Bytes  # by predicate: whether its values are compared as numbers or instants, and whether it implies rows
-    starts: Ints  # of lists: by class the classes above it, then by predicate properties above it, classes of its
-    values: Ints  # subjects and objects, and in threes the numbers of beginnings, their lengths, whether of all values
+    starts: Ints  # of lists: by class its superclasses; then by predicate its superproperties, domains and ranges, and
+    values: Ints  # for each prefix key its id, its length, and whether it applies to all terms
 
 
 class Triples(NamedTuple):
-    """Of some events."""
+    """The triples of a batch of events."""
 
-    events: Ints  # where their triples begin
+    events: Ints  # the start of each event's triples
     ids: StringColumn
     subjects: StringColumn
     predicates: StringColumn
@@ -77,23 +77,23 @@ def _is_event(ids: StringColumn, event: int, terms: StringColumn, row: int) -> b
 
 
 @allocating
-def _grown(row: Numbers, codes: Hashes, size: int) -> tuple[Numbers, Hashes]:
-    """The first rows, with room for more."""
-    room = 2 * codes.size + 64
-    rows, more = np.empty((room, 3), np.int32), np.empty(room, np.uint64)
+def _enlarge(row: Int32s, hashes: Hashes, size: int) -> tuple[Int32s, Hashes]:
+    """The first rows in larger arrays."""
+    capacity = 2 * hashes.size + 64
+    larger, larger_hashes = np.empty((capacity, 3), np.int32), np.empty(capacity, np.uint64)
     for at in range(size):
-        _move(row, codes, at, rows, more, at)
-    return rows, more
+        _move(row, hashes, at, larger, larger_hashes, at)
+    return larger, larger_hashes
 
 
 @inlined
-def _move(row: Numbers, codes: Hashes, at: int, rows: Numbers, more: Hashes, to: int) -> None:
-    _put(rows, more, to, row[at, _PREDICATE], codes[at], row[at, _REF])
+def _move(row: Int32s, hashes: Hashes, at: int, target: Int32s, target_hashes: Hashes, target_at: int) -> None:
+    _put(target, target_hashes, target_at, row[at, _PREDICATE], hashes[at], row[at, _REF])
 
 
 @inlined
-def _rise(row: Numbers, begin: int, end: int) -> bool:
-    """Whether each of an event's rows has a later predicate than the one before: then they are in order, each once."""
+def _ascends(row: Int32s, begin: int, end: int) -> bool:
+    """Whether the predicates of an event's rows ascend: then the rows are sorted, each once."""
     at = begin + 1
     while at < end and row[np.uint64(at - 1), _PREDICATE] < row[np.uint64(at), _PREDICATE]:
         at += 1
@@ -101,163 +101,182 @@ def _rise(row: Numbers, begin: int, end: int) -> bool:
 
 
 @inlined
-def _order(row: Numbers, codes: Hashes, begin: int, end: int) -> None:
-    """Sort an event's rows by predicate, then code: by insertion, in ever smaller steps (Shell's sort)."""
+def _sort(row: Int32s, hashes: Hashes, begin: int, end: int) -> None:
+    """Sort an event's rows by predicate, then hash (Shell sort)."""
     step = 1
     while step < (end - begin) // 3:
         step = 3 * step + 1
     while step:
-        for place in range(begin + step, end):
-            predicate, ref, own = row[place, _PREDICATE], row[place, _REF], codes[place]
-            at = place
+        for index in range(begin + step, end):
+            predicate, ref, hash_ = row[index, _PREDICATE], row[index, _REF], hashes[index]
+            at = index
             while at >= begin + step and (
                 row[at - step, _PREDICATE] > predicate
-                or (row[at - step, _PREDICATE] == predicate and codes[at - step] > own)
+                or (row[at - step, _PREDICATE] == predicate and hashes[at - step] > hash_)
             ):
-                _move(row, codes, at - step, row, codes, at)
+                _move(row, hashes, at - step, row, hashes, at)
                 at -= step
-            row[at, _PREDICATE], row[at, _REF], codes[at] = predicate, ref, own
+            row[at, _PREDICATE], row[at, _REF], hashes[at] = predicate, ref, hash_
         step //= 3
 
 
 @inlined
-def _equal_terms(objects: StringColumn, known: EncodingTables, left: int, right: int) -> bool:
-    """Whether two references are to the same term; those behind the objects are to classes."""
-    count, names = objects.offsets.size - 1, StringColumn(known.offsets, known.data)
-    shift = known.flags.size - count
-    one, other = (objects if left < count else names), (objects if right < count else names)
-    i, j = (left if left < count else left + shift), (right if right < count else right + shift)
-    return equal_bytes(one.data, *byte_range(one, i), other.data, *byte_range(other, j))
+def _equal_terms(objects: StringColumn, encoding: EncodingTables, left: int, right: int) -> bool:
+    """Whether two references are to the same term; those after the objects are to classes."""
+    count, names = objects.offsets.size - 1, StringColumn(encoding.offsets, encoding.data)
+    shift = encoding.flags.size - count
+    left_terms, right_terms = (objects if left < count else names), (objects if right < count else names)
+    left_index, right_index = (left if left < count else left + shift), (right if right < count else right + shift)
+    return equal_bytes(
+        left_terms.data, *byte_range(left_terms, left_index), right_terms.data, *byte_range(right_terms, right_index)
+    )
 
 
 @inlined
-def _distinct(row: Numbers, codes: Hashes, begin: int, end: int, objects: StringColumn, known: EncodingTables) -> int:
-    """Keep each sorted row of an event once; where they end now."""
-    kept = begin
-    for place in range(begin, end):
-        at, is_known = kept, False
+def _distinct(
+    row: Int32s, hashes: Hashes, begin: int, end: int, objects: StringColumn, encoding: EncodingTables
+) -> int:
+    """Remove repeated rows from the sorted rows of an event; returns their new end."""
+    size = begin
+    for index in range(begin, end):
+        at, is_repeated = size, False
         while (
-            not is_known
+            not is_repeated
             and at > begin
-            and codes[at - 1] == codes[place]
-            and row[at - 1, _PREDICATE] == row[place, _PREDICATE]
+            and hashes[at - 1] == hashes[index]
+            and row[at - 1, _PREDICATE] == row[index, _PREDICATE]
         ):
             at -= 1
-            is_known = _equal_terms(objects, known, row[at, _REF], row[place, _REF])
-        if not is_known:
-            _move(row, codes, place, row, codes, kept)
-            kept += 1
-    return kept
+            is_repeated = _equal_terms(objects, encoding, row[at, _REF], row[index, _REF])
+        if not is_repeated:
+            _move(row, hashes, index, row, hashes, size)
+            size += 1
+    return size
 
 
 @inlined
-def _put(row: Numbers, codes: Hashes, size: int, predicate: int, code_: np.uint64, ref: int) -> int:
+def _put(row: Int32s, hashes: Hashes, size: int, predicate: int, hash_: np.uint64, ref: int) -> int:
     at = np.uint64(size)
-    row[at, _PREDICATE], row[at, _REF], codes[at] = predicate, ref, code_
+    row[at, _PREDICATE], row[at, _REF], hashes[at] = predicate, ref, hash_
     return size + 1
 
 
 @inlined
-def _listed(known: EncodingTables, number: int, kind: int) -> tuple[int, int]:
-    """Where a list of a predicate begins and ends."""
-    at = known.hashes.size - known.flags.size + _LISTS * number + kind
-    return known.starts[np.uint64(at)], known.starts[np.uint64(at + 1)]
+def _list_range(encoding: EncodingTables, predicate_id: int, kind: int) -> tuple[int, int]:
+    """The start and the end of a list of a predicate."""
+    at = encoding.hashes.size - encoding.flags.size + _LISTS * predicate_id + kind
+    return encoding.starts[np.uint64(at)], encoding.starts[np.uint64(at + 1)]
 
 
 @inlined
 def _put_classes(
-    row: Numbers, codes: Hashes, size: int, first: int, last: int, known: EncodingTables, triples: Triples
+    row: Int32s, hashes: Hashes, size: int, first: int, last: int, encoding: EncodingTables, triples: Triples
 ) -> int:
-    """An event is a member of some classes; references to them follow those to the objects. -1 without room."""
-    if size + last - first > codes.size:
+    """Add the rows of an event's classes, to which references follow those to the objects; -1 without room."""
+    if size + last - first > hashes.size:
         return -1
-    for place in range(first, last):
-        class_, count = known.values[place], triples.objects.offsets.size - 1
-        size = _put(row, codes, size, _TYPE, known.hashes[known.flags.size + class_], count + class_)
+    for index in range(first, last):
+        class_, count = encoding.values[index], triples.objects.offsets.size - 1
+        size = _put(row, hashes, size, _TYPE, encoding.hashes[encoding.flags.size + class_], count + class_)
     return size
 
 
 @inlined
 def _put_implied(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    row: Numbers, codes: Hashes, size: int, event: int, triple: int, number: int, about: bool,
-    own: np.uint64, triples: Triples, known: EncodingTables,
+    row: Int32s, hashes: Hashes, size: int, event: int, triple: int, predicate_id: int, is_about: bool,
+    hash_: np.uint64, triples: Triples, encoding: EncodingTables,
 ) -> int:  # fmt: skip
-    """What the hierarchy says because of a triple; -1 when there is no room for it."""
-    if about:
-        first, last = _listed(known, number, SUPERPROPERTIES)
-        if size + last - first > codes.size:
+    """Add the rows that the hierarchy infers from a triple; -1 without room."""
+    if is_about:
+        first, last = _list_range(encoding, predicate_id, SUPERPROPERTIES)
+        if size + last - first > hashes.size:
             return -1
-        for place in range(first, last):
-            size = _put(row, codes, size, known.values[place], own, triple)
-        size = _put_classes(row, codes, size, *_listed(known, number, DOMAINS), known, triples)
-    if size >= 0 and about and number == _TYPE:
-        names = Table(StringColumn(known.offsets, known.data), known.hashes, known.classes)
-        class_ = lookup(names, own, triples.objects.data, *byte_range(triples.objects, triple)) - known.flags.size
+        for index in range(first, last):
+            size = _put(row, hashes, size, encoding.values[index], hash_, triple)
+        size = _put_classes(row, hashes, size, *_list_range(encoding, predicate_id, DOMAINS), encoding, triples)
+    if size >= 0 and is_about and predicate_id == _TYPE:
+        names = StringTable(StringColumn(encoding.offsets, encoding.data), encoding.hashes, encoding.classes)
+        class_ = lookup(names, hash_, triples.objects.data, *byte_range(triples.objects, triple)) - encoding.flags.size
         if class_ >= 0:
-            size = _put_classes(row, codes, size, known.starts[class_], known.starts[class_ + 1], known, triples)
-    first, last = _listed(known, number, RANGES)
+            size = _put_classes(
+                row, hashes, size, encoding.starts[class_], encoding.starts[class_ + 1], encoding, triples
+            )
+    first, last = _list_range(encoding, predicate_id, RANGES)
     if size >= 0 and first < last and _is_event(triples.ids, event, triples.objects, triple):
-        size = _put_classes(row, codes, size, first, last, known, triples)
+        size = _put_classes(row, hashes, size, first, last, encoding, triples)
     return size
 
 
 @inlined
 def _put_prefixes(
-    row: Numbers, codes: Hashes, begin: int, end: int, objects: StringColumn, known: EncodingTables
+    row: Int32s, hashes: Hashes, begin: int, end: int, objects: StringColumn, encoding: EncodingTables
 ) -> int:
-    """The first bytes of an event's values that are tested for prefixes; -1 when there is no room for them."""
+    """Add rows for the first bytes of values that leaves test for a prefix; -1 without room."""
     size, count = end, objects.offsets.size - 1
     for at in range(begin, end):
         ref = row[at, _REF]
-        terms = objects if ref < count else StringColumn(known.offsets, known.data)
-        first, last = byte_range(terms, ref if ref < count else ref - count + known.flags.size)
-        specs, stop = _listed(known, row[at, _PREDICATE], PREFIXES)
-        if size + stop - specs > codes.size:
+        terms = objects if ref < count else StringColumn(encoding.offsets, encoding.data)
+        first, last = byte_range(terms, ref if ref < count else ref - count + encoding.flags.size)
+        specs, stop = _list_range(encoding, row[at, _PREDICATE], PREFIXES)
+        if size + stop - specs > hashes.size:
             return -1
         for spec in range(specs, stop, 3):
-            length = known.values[spec + 1]
+            length = encoding.values[spec + 1]
             is_string = terms.data[first] == _QUOTE and terms.data[last - 1] != _MORE
-            if first + 1 + length < last and (is_string or known.values[spec + 2]):
+            if first + 1 + length < last and (is_string or encoding.values[spec + 2]):
                 size = _put(
-                    row, codes, size, known.values[spec], string_hash(terms.data, first + 1, first + 1 + length), ref
+                    row,
+                    hashes,
+                    size,
+                    encoding.values[spec],
+                    string_hash(terms.data, first + 1, first + 1 + length),
+                    ref,
                 )
     return size
 
 
 @inlined
-def _predicate(predicates: StringColumn, triple: int, before: int, numbers: Numbers, known: EncodingTables) -> int:
-    """The number of a triple's predicate, or -1; most likely it is that of the same place in the event before."""
+def _predicate(
+    predicates: StringColumn, triple: int, before: int, predicate_ids: Int32s, encoding: EncodingTables
+) -> int:
+    """The id of a triple's predicate, or -1; most likely it is that of the same triple of the event before."""
     start, end = byte_range(predicates, triple)
     if before >= 0 and equal_bytes(predicates.data, start, end, predicates.data, *byte_range(predicates, before)):
-        return numbers[np.uint64(before)]
-    names = Table(StringColumn(known.offsets, known.data), known.hashes, known.predicates)
+        return predicate_ids[np.uint64(before)]
+    names = StringTable(StringColumn(encoding.offsets, encoding.data), encoding.hashes, encoding.predicates)
     return lookup(names, string_hash(predicates.data, start, end), predicates.data, start, end)
 
 
 @inlined
 def _put_event(
-    row: Numbers, codes: Hashes, begin: int, event: int, triples: Triples, numbers: Numbers, known: EncodingTables
+    row: Int32s,
+    hashes: Hashes,
+    begin: int,
+    event: int,
+    triples: Triples,
+    predicate_ids: Int32s,
+    encoding: EncodingTables,
 ) -> int:
-    """Where the rows of an event end; -1 when there is no room for them."""
+    """Add the rows of an event; returns their end, or -1 without room."""
     size, first = begin, triples.events[event]
     shift = first - triples.events[event - 1] if event else 0
     for triple in range(first, triples.events[event + 1]):
         before = triple - shift if triple - shift < first else -1
-        number = _predicate(triples.predicates, triple, before, numbers, known)
-        numbers[np.uint64(triple)] = number
-        if number < 0:
+        predicate_id = _predicate(triples.predicates, triple, before, predicate_ids, encoding)
+        predicate_ids[np.uint64(triple)] = predicate_id
+        if predicate_id < 0:
             continue
-        about = _is_event(triples.ids, event, triples.subjects, triple)
-        implies = known.flags[np.uint64(number)] & IMPLIES != 0
-        if not about and not implies:
+        is_about = _is_event(triples.ids, event, triples.subjects, triple)
+        implies = encoding.flags[np.uint64(predicate_id)] & IMPLIES != 0
+        if not is_about and not implies:
             continue
-        own = string_hash(triples.objects.data, *byte_range(triples.objects, triple))
-        if size == codes.size:
+        hash_ = string_hash(triples.objects.data, *byte_range(triples.objects, triple))
+        if size == hashes.size:
             return -1
-        if about:
-            size = _put(row, codes, size, number, own, triple)
+        if is_about:
+            size = _put(row, hashes, size, predicate_id, hash_, triple)
         if implies:
-            size = _put_implied(row, codes, size, event, triple, number, about, own, triples, known)
+            size = _put_implied(row, hashes, size, event, triple, predicate_id, is_about, hash_, triples, encoding)
             if size < 0:
                 return -1
     return size
@@ -265,74 +284,80 @@ def _put_event(
 
 @inlined
 def _put_events(
-    row: Numbers, codes: Hashes, starts: Ints, event: int, triples: Triples, numbers: Numbers, known: EncodingTables
+    row: Int32s,
+    hashes: Hashes,
+    starts: Ints,
+    event: int,
+    triples: Triples,
+    predicate_ids: Int32s,
+    encoding: EncodingTables,
 ) -> int:
-    """Encode the events from one on while there is room for their rows; the first one without."""
-    has_beginnings = _has_prefixes(known)
+    """Encode the events from one on while there is room for their rows; returns the first one without."""
+    has_prefixes = _has_prefixes(encoding)
     while event < starts.size - 1:
         begin = starts[event]
-        size = _put_event(row, codes, begin, event, triples, numbers, known)
-        if size >= 0 and has_beginnings:
-            size = _put_prefixes(row, codes, begin, size, triples.objects, known)
+        size = _put_event(row, hashes, begin, event, triples, predicate_ids, encoding)
+        if size >= 0 and has_prefixes:
+            size = _put_prefixes(row, hashes, begin, size, triples.objects, encoding)
         if size < 0:
             return event
-        if not _rise(row, begin, size):
-            _order(row, codes, begin, size)
-            size = _distinct(row, codes, begin, size, triples.objects, known)
+        if not _ascends(row, begin, size):
+            _sort(row, hashes, begin, size)
+            size = _distinct(row, hashes, begin, size, triples.objects, encoding)
         event += 1
         starts[event] = size
     return event
 
 
 @inlined
-def _has_prefixes(known: EncodingTables) -> bool:
-    for number in range(known.flags.size):
-        first, last = _listed(known, number, PREFIXES)
+def _has_prefixes(encoding: EncodingTables) -> bool:
+    for predicate_id in range(encoding.flags.size):
+        first, last = _list_range(encoding, predicate_id, PREFIXES)
         if first < last:
             return True
     return False
 
 
 @compiled
-def encode_rows(events: Ints, *tables: npt.NDArray[Any]) -> tuple[Ints, Numbers, Hashes, Floats]:
-    """The triples about each event that somebody may ask for, with what the hierarchy says, sorted, each once.
+def encode_rows(events: Ints, *tables: npt.NDArray[Any]) -> tuple[Ints, Int32s, Hashes, Floats]:
+    """The rows of each event for the predicates of leaves, with those that the hierarchy infers, sorted, each once.
 
-    Returns where each event's rows start, and by row the predicate with a reference to the object and the kind of its
-    value, the object's code, and its value; the kind ``255`` asks for a slower look. The tables are those of ids,
-    subjects, predicates and objects, and of the vocabulary, one by one: Numba takes long to look at tuples.
+    Returns the start of each event's rows, and by row the predicate, a reference to the object and its value's kind;
+    the object's hash; and its value. The kind ``255`` marks a value that Python has to compute. The tables are those of
+    ids, subjects, predicates and objects, and the encoding tables, one by one: Numba is slow at unpacking tuples.
     """
     ids, subjects = StringColumn(tables[0], tables[1]), StringColumn(tables[2], tables[3])
     predicates, objects = StringColumn(tables[4], tables[5]), StringColumn(tables[6], tables[7])
     triples = Triples(events, ids, subjects, predicates, objects)
-    known = EncodingTables(
+    encoding = EncodingTables(
         tables[8], tables[9], tables[10], tables[11], tables[12], tables[13], tables[14], tables[15]
     )  # fmt: skip
     count = objects.offsets.size - 1
-    starts, numbers = np.zeros(events.size, np.int64), np.empty(count, np.int32)  # numbers of the predicates
-    row, codes = np.empty((count + 64, 3), np.int32), np.empty(count + 64, np.uint64)
-    done = _put_events(row, codes, starts, 0, triples, numbers, known)
+    starts, predicate_ids = np.zeros(events.size, np.int64), np.empty(count, np.int32)  # of the predicates
+    row, hashes = np.empty((count + 64, 3), np.int32), np.empty(count + 64, np.uint64)
+    done = _put_events(row, hashes, starts, 0, triples, predicate_ids, encoding)
     while done < events.size - 1:
-        row, codes = _grown(row, codes, starts[done])
-        done = _put_events(row, codes, starts, done, triples, numbers, known)
-    row, codes = row[: starts[-1]], codes[: starts[-1]]
-    return starts, row, codes, _values(row, objects, known.flags)
+        row, hashes = _enlarge(row, hashes, starts[done])
+        done = _put_events(row, hashes, starts, done, triples, predicate_ids, encoding)
+    row, hashes = row[: starts[-1]], hashes[: starts[-1]]
+    return starts, row, hashes, _values(row, objects, encoding.flags)
 
 
 @allocating
-def _values(row: Numbers, objects: StringColumn, traits: Bytes) -> Floats:
-    """What the objects of compared predicates are worth; their kinds go into the rows."""
+def _values(row: Int32s, objects: StringColumn, flags: Bytes) -> Floats:
+    """The values of the objects of compared predicates; their kinds are written to the rows."""
     values = np.zeros(row.shape[0], np.float64)
     for at in range(row.shape[0]):
         ref = row[at, _REF]
         row[at, _KIND] = 0
-        if traits[np.uint64(row[at, _PREDICATE])] & COMPARED and ref < objects.offsets.size - 1:
+        if flags[np.uint64(row[at, _PREDICATE])] & COMPARED and ref < objects.offsets.size - 1:
             values[at], row[at, _KIND] = value_of(objects.data, *byte_range(objects, ref))
     return values
 
 
 @inlined
 def value_of(data: Bytes, start: int, end: int) -> tuple[float, np.uint8]:
-    """The value of a term and its kind; the kind ``255`` asks for a slower look."""
+    """The value of a term and its kind; the kind ``255`` marks one that Python has to compute."""
     if data[np.uint64(start)] != _QUOTE or data[np.uint64(end - 1)] != _MORE:
         return 0.0, _NONE
     if _has_type(data, start, end, _INTEGER):
@@ -348,7 +373,7 @@ def value_of(data: Bytes, start: int, end: int) -> tuple[float, np.uint8]:
 
 @inlined
 def _has_type(data: Bytes, start: int, end: int, ending: Bytes) -> bool:
-    """Whether a literal ends so."""
+    """Whether a literal ends with a datatype."""
     return end - start > ending.size and equal_bytes(data, end - ending.size, end, ending, 0, ending.size)
 
 
@@ -365,8 +390,8 @@ def _is_schema_typed(data: Bytes, start: int, end: int) -> bool:
 def _digits(data: Bytes, at: int, count: int) -> np.int64:
     """A number of so many digits, or -1."""
     value = np.int64(0)
-    for place in range(at, at + count):
-        digit = np.int64(data[np.uint64(place)]) - 48
+    for index in range(at, at + count):
+        digit = np.int64(data[np.uint64(index)]) - 48
         if digit < 0 or digit > 9:
             return np.int64(-1)
         value = value * 10 + digit

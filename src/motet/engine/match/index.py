@@ -135,7 +135,7 @@ class LeafIndex:
 def _leaves(leaves: Sequence[LeafQuery], entries: Sequence[LeafEntry]) -> SegmentLeaves:
     ids: dict[LeafProjection, int] = {}
     projections = (entry.projection for entry in entries)
-    projection_ids = [VERIFIED if one is None else ids.setdefault(one, len(ids)) for one in projections]
+    projection_ids = [VERIFIED if each is None else ids.setdefault(each, len(ids)) for each in projections]
     max_length = [ANY_LENGTH if leaf.max_length is None else leaf.max_length for leaf in leaves]
     return SegmentLeaves(
         pa.array([leaf.name for leaf in leaves], pa.string()),

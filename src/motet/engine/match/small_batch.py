@@ -32,11 +32,11 @@ class SmallMatches(NamedTuple):
     solutions: SolutionArrays
     objects: Sequence[str]
 
-    def term(self, number: int, records: Sequence[RecordRow]) -> str:
-        """Terms are numbered: objects, then events, starts and ends."""
-        if number < len(self.objects):
-            return self.objects[number]
-        column, event = divmod(number - len(self.objects), len(records))
+    def term(self, index: int, records: Sequence[RecordRow]) -> str:
+        """The term of an index, which counts objects, then events, starts and ends."""
+        if index < len(self.objects):
+            return self.objects[index]
+        column, event = divmod(index - len(self.objects), len(records))
         record = records[event]
         return iri(record.id or "") if column == 0 else instant((record.start if column == 1 else record.end) or 0)
 
@@ -72,13 +72,13 @@ def encode_small(records: Sequence[RecordRow], tables: EncodingTables) -> Encode
     strings = [*subjects, *predicates, *objects, *[record.id or "" for record in records]]
     text = "".join(strings)
     sizes = map(len, strings) if text.isascii() else [len(string.encode()) for string in strings]
-    places = np.array([0, *accumulate(sizes)], np.int32)
+    offsets = np.array([0, *accumulate(sizes)], np.int32)
     starts = np.array([0, *accumulate([len(record.triples) for record in records])], np.int64)
-    places.setflags(write=False)
+    offsets.setflags(write=False)
     starts.setflags(write=False)
     data = np.frombuffer(text.encode(), np.uint8)
-    values = StringColumn(places[2 * count : 3 * count + 1], data)
-    columns = (places[3 * count :], data, places[: count + 1], data, places[count : 2 * count + 1], data, *values)
+    values = StringColumn(offsets[2 * count : 3 * count + 1], data)
+    columns = (offsets[3 * count :], data, offsets[: count + 1], data, offsets[count : 2 * count + 1], data, *values)
     begins, row, code, value = encode_rows(starts, *columns, *tables)
     if SLOW in row[:, KIND].tolist():
         fill_slow_values(row, value, objects.__getitem__)

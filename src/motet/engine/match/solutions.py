@@ -1,4 +1,4 @@
-"""From hits to solutions, column by column: the bindings of leaves that the index decides."""
+"""Turns the hits of the index into solutions, column by column, for leaves that the index decides."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class EncodedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Solutions:
-    """Solution ``i`` has an event, a leaf, and bindings from ``starts[i]`` on: places among the forms', and terms."""
+    """Solution ``i`` has an event, a leaf, and bindings from ``starts[i]`` on: indexes in projections, and terms."""
 
     event: Ints
     leaf: Ints
     starts: Ints
     binding: Ints
-    term: Ints  # numbers objects, then events, starts and ends
+    term: Ints  # index among objects, then events, starts and ends
     projections: ProjectionArrays
     batch: EncodedBatch
 
-    def terms(self, wanted: Ints) -> pa.Array:
-        """The terms by number, at least as far as some are wanted."""
+    def terms(self, indexes: Ints) -> pa.Array:
+        """The terms by index, at least up to the greatest of the given ones."""
         objects = self.batch.encoded.terms
-        is_enough = wanted.max(initial=0) < len(objects)
+        is_enough = indexes.max(initial=0) < len(objects)
         return string_array(objects) if is_enough else _terms(self.batch, self.projections)
 
 
@@ -71,83 +71,85 @@ class SolutionArrays(NamedTuple):
 def solutions(
     batch: EncodedBatch,
     hits: IndexHits,
-    forms: Sequence[LeafProjection],
-    form: npt.NDArray[np.int32],
+    projections: Sequence[LeafProjection],
+    projection_ids: npt.NDArray[np.int32],
     predicates: Mapping[str, int],
 ) -> Solutions:
-    """The solutions of hits that are decided; ``form`` belongs to the leaves."""
-    return Solutions(*solution_arrays(batch.encoded, hits, forms, form, predicates), batch)
+    """The solutions of decided hits; ``projection_ids`` are those of the leaves."""
+    return Solutions(*solution_arrays(batch.encoded, hits, projections, projection_ids, predicates), batch)
 
 
 def solution_arrays(
     encoded: EncodedEvents,
     hits: IndexHits,
-    forms: Sequence[LeafProjection],
-    form: npt.NDArray[np.int32],
+    projections: Sequence[LeafProjection],
+    projection_ids: npt.NDArray[np.int32],
     predicates: Mapping[str, int],
 ) -> SolutionArrays:
-    sources = _sources(forms, predicates)
+    arrays = _projection_arrays(projections, predicates)
     event, leaf, starts, binding, term = fill_solutions(
-        hits.table, form, sources.starts, sources.kind, sources.number,
+        hits.table, projection_ids, arrays.starts, arrays.kind, arrays.value_index,
         encoded.starts, encoded.row, len(encoded.terms),
     )  # fmt: skip
-    kept = _distinct(event, leaf, starts, term)
-    if kept is not None:
-        event, leaf = event[kept], leaf[kept]
-        rows_kept = _within(starts, kept)
-        starts = np.concatenate([[0], np.cumsum(np.diff(starts)[kept])])
-        binding, term = binding[rows_kept], term[rows_kept]
-    return SolutionArrays(event, leaf, starts, binding, term, sources)
+    retained = _distinct(event, leaf, starts, term)
+    if retained is not None:
+        event, leaf = event[retained], leaf[retained]
+        bindings = _list_elements(starts, retained)
+        starts = np.concatenate([[0], np.cumsum(np.diff(starts)[retained])])
+        binding, term = binding[bindings], term[bindings]
+    return SolutionArrays(event, leaf, starts, binding, term, arrays)
 
 
 def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
-    """The values of some rows; a few, as of a single event, are cut out, which is several times faster."""
+    """The values of some rows; a few, as of a single event, are sliced, which is several times faster."""
     if len(rows) == 1:
         return column.slice(int(rows[0]), 1)
-    if 1 < len(rows) <= _FEW:
+    if 1 < len(rows) <= _MAX_SLICES:
         return pa.concat_arrays([column.slice(row, 1) for row in rows.tolist()])
     return column.take(pa.array(rows))
 
 
-_FEW = 4
-_known: dict[tuple[int, int], tuple[Sequence[LeafProjection], Mapping[str, int], ProjectionArrays]] = {}
-_KNOWN = 64
+_MAX_SLICES = 4
+_cache: dict[tuple[int, int], tuple[Sequence[LeafProjection], Mapping[str, int], ProjectionArrays]] = {}
+_MAX_CACHED = 64
 
 
-def _sources(forms: Sequence[LeafProjection], predicates: Mapping[str, int]) -> ProjectionArrays:
-    """The sources of forms, known by identity: to compare forms would mean to read them all."""
-    key = id(forms), id(predicates)
-    known = _known.get(key)
-    if known is None or known[0] is not forms or known[1] is not predicates:
-        if len(_known) >= _KNOWN:
-            _known.clear()
-        known = _known[key] = forms, predicates, ProjectionArrays(forms, predicates)
-    return known[2]
+def _projection_arrays(projections: Sequence[LeafProjection], predicates: Mapping[str, int]) -> ProjectionArrays:
+    """The arrays of projections, cached by identity: comparing projections would read all of them."""
+    key = id(projections), id(predicates)
+    cached = _cache.get(key)
+    if cached is None or cached[0] is not projections or cached[1] is not predicates:
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        cached = _cache[key] = projections, predicates, ProjectionArrays(projections, predicates)
+    return cached[2]
 
 
 class ProjectionArrays:
-    """The forms' bindings as arrays: form ``i`` has those from ``starts[i]``."""
+    """The bindings of projections as arrays: projection ``i`` has those from ``starts[i]``."""
 
-    def __init__(self, forms: Sequence[LeafProjection], predicates: Mapping[str, int]) -> None:
-        found = [one for form in forms for one in form.bindings]
-        self.starts = np.cumsum([0, *(len(form.bindings) for form in forms)], dtype=np.int64)
-        self.labels = [name for name, _ in found]
+    def __init__(self, projections: Sequence[LeafProjection], predicates: Mapping[str, int]) -> None:
+        bindings = [binding for projection in projections for binding in projection.bindings]
+        self.starts = np.cumsum([0, *(len(projection.bindings) for projection in projections)], dtype=np.int64)
+        self.labels = [name for name, _ in bindings]
         self.names = pa.array(self.labels, pa.string())
-        self.kind = np.array([source.kind for _, source in found], np.int64)
-        numbers = (predicates[s.predicate] if s.kind == READ_VALUE else s.row_index for _, s in found)
-        self.number = np.fromiter(numbers, np.int64)
+        self.kind = np.array([source.kind for _, source in bindings], np.int64)
+        indexes = (
+            predicates[source.predicate] if source.kind == READ_VALUE else source.row_index for _, source in bindings
+        )
+        self.value_index = np.fromiter(indexes, np.int64)
         self.has_times = bool(np.isin(self.kind, (EVENT_START, EVENT_END)).any())
 
 
-def _terms(batch: EncodedBatch, sources: ProjectionArrays) -> pa.Array:
-    """All terms that can be bound: objects, events, and starts and ends where somebody wants them."""
+def _terms(batch: EncodedBatch, arrays: ProjectionArrays) -> pa.Array:
+    """All terms that can be bound: objects, events, and starts and ends where a projection has them."""
     events = pc.binary_join_element_wise("<", string_array(batch.events.column("id")), ">", "")
-    parts = [string_array(batch.encoded.terms), events]
-    if sources.has_times:
+    columns = [string_array(batch.encoded.terms), events]
+    if arrays.has_times:
         for name in ("start", "end"):
-            found = (None if time is None else instant(time) for time in micros(batch.events.column(name)))
-            parts.append(pa.array(found, pa.string()))
-    return pa.concat_arrays(parts)
+            instants = (None if time is None else instant(time) for time in micros(batch.events.column(name)))
+            columns.append(pa.array(instants, pa.string()))
+    return pa.concat_arrays(columns)
 
 
 def string_array(column: pa.Array) -> pa.Array:
@@ -155,7 +157,7 @@ def string_array(column: pa.Array) -> pa.Array:
 
 
 def _distinct(event: Ints, leaf: Ints, starts: Ints, term: Ints) -> Ints | None:
-    """Which solutions to keep; None when all differ. Two of one event and leaf have the same variables."""
+    """The distinct solutions; None when all differ. Two of one event and leaf have the same variables."""
     if len(event) < 2:
         return None
     again = (event[1:] == event[:-1]) & (leaf[1:] == leaf[:-1])
@@ -173,8 +175,8 @@ def _distinct(event: Ints, leaf: Ints, starts: Ints, term: Ints) -> Ints | None:
     return np.sort(np.concatenate([np.flatnonzero(~repeated), several[first]]))
 
 
-def _within(starts: Ints, kept: Ints) -> Ints:
-    """The places of the kept lists' elements."""
-    sizes = np.diff(starts)[kept]
-    first = np.repeat(starts[kept] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+def _list_elements(starts: Ints, retained: Ints) -> Ints:
+    """The indexes of the elements of the retained lists."""
+    sizes = np.diff(starts)[retained]
+    first = np.repeat(starts[retained] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
     return first + np.arange(len(first))

@@ -1,6 +1,6 @@
-"""Columns of strings as plain arrays, with a 64-bit code for each string.
+"""Columns of strings as plain arrays, with a 64-bit hash for each string.
 
-Codes are a quick way to find equal strings and never the proof: whoever finds equal codes compares the bytes.
+Equal hashes are a hint that strings are equal, never the proof: the bytes are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from motet.jit.compiled import compiled, inlined
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.int32]
+Int32s = npt.NDArray[np.int32]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -27,7 +27,7 @@ _S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(shift) for shift in range(8
 class StringColumn(NamedTuple):
     """String ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
 
-    offsets: Numbers
+    offsets: Int32s
     data: npt.NDArray[np.uint8]
 
 
@@ -37,14 +37,14 @@ def string_column(strings: pa.Array) -> StringColumn:
     _, offsets, data = strings.buffers()
     if len(strings) == 0 or offsets is None:
         return StringColumn(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
-    places = np.frombuffer(offsets, np.int32, len(strings) + 1, strings.offset * 4)
+    starts = np.frombuffer(offsets, np.int32, len(strings) + 1, strings.offset * 4)
     bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    places.flags.writeable = bytes_.flags.writeable = False
-    return StringColumn(places, bytes_)
+    starts.flags.writeable = bytes_.flags.writeable = False
+    return StringColumn(starts, bytes_)
 
 
 def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """The array, not to be written: so all arrays have one type for the compiler."""
+    """A read-only view of the array: kernels are compiled for one array type."""
     array = np.ascontiguousarray(array).view()
     array.flags.writeable = False
     return array
@@ -52,13 +52,13 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 @inlined
 def byte_range(strings: StringColumn, at: int) -> tuple[int, int]:
-    """Where a string begins and ends. Of a place without a sign nobody asks whether it counts from the end."""
+    """The start and the end of a string. The index is unsigned: there is no code for one that counts from the end."""
     return strings.offsets[np.uint64(at)], strings.offsets[np.uint64(at + 1)]
 
 
 @inlined
 def _word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
-    """Eight bytes as one number; the compiler makes one load of it."""
+    """Eight bytes as one integer; the compiler makes one load of it."""
     return (
         np.uint64(data[np.uint64(at)])
         | np.uint64(data[np.uint64(at + 1)]) << _S8
@@ -73,92 +73,92 @@ def _word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
 
 @inlined
 def _rest(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """Up to eight bytes as one number: after the first eight, together with bytes before them, which is quicker."""
+    """The last eight bytes as one integer, or all if there are fewer; reading bytes twice is faster than a loop."""
     if end - start >= 8:
         return _word(data, end - 8)
-    found = np.uint64(0)
+    word = np.uint64(0)
     for at in range(start, end):
-        found = found << _S8 | np.uint64(data[np.uint64(at)])
-    return found
+        word = word << _S8 | np.uint64(data[np.uint64(at)])
+    return word
 
 
 @inlined
 def string_hash(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """The code of the bytes from start to end."""
-    found = _SEED ^ np.uint64(end - start)
+    """The hash of the bytes from start to end."""
+    hash_ = _SEED ^ np.uint64(end - start)
     at = start
     while at + 8 < end:
-        found = (found ^ _word(data, at)) * _STEP
-        found ^= found >> _HALF
+        hash_ = (hash_ ^ _word(data, at)) * _STEP
+        hash_ ^= hash_ >> _HALF
         at += 8
-    found = (found ^ _rest(data, start, end)) * _LAST
-    return found ^ found >> _TURN
+    hash_ = (hash_ ^ _rest(data, start, end)) * _LAST
+    return hash_ ^ hash_ >> _TURN
 
 
 @inlined
 def combine_hashes(left: np.uint64, right: np.uint64) -> np.uint64:
-    """One code of two, in this order."""
-    found = (left ^ right >> _TURN ^ right) * _STEP
-    return (found ^ found >> _HALF) * _LAST ^ found >> _TURN
+    """One hash of two, in this order."""
+    mixed = (left ^ right >> _TURN ^ right) * _STEP
+    return (mixed ^ mixed >> _HALF) * _LAST ^ mixed >> _TURN
 
 
 @inlined
 def equal_bytes(
-    data: npt.NDArray[np.uint8], start: int, end: int, other: npt.NDArray[np.uint8], begin: int, stop: int
+    data: npt.NDArray[np.uint8], start: int, end: int, other_data: npt.NDArray[np.uint8], begin: int, stop: int
 ) -> bool:
-    """Whether two stretches of bytes are equal."""
+    """Whether two byte ranges are equal."""
     if end - start != stop - begin:
         return False
-    at, place = start, begin
+    at, other_at = start, begin
     while at + 8 < end:
-        if _word(data, at) != _word(other, place):
+        if _word(data, at) != _word(other_data, other_at):
             return False
         at += 8
-        place += 8
-    return bool(_rest(data, start, end) == _rest(other, begin, stop))
+        other_at += 8
+    return bool(_rest(data, start, end) == _rest(other_data, begin, stop))
 
 
 @compiled
 def string_hashes(strings: StringColumn) -> Hashes:
-    """The code of each string."""
-    found = np.empty(strings.offsets.size - 1, np.uint64)
-    for place in range(found.size):
-        found[place] = string_hash(strings.data, strings.offsets[place], strings.offsets[place + 1])
-    return found
+    """The hash of each string."""
+    hashes = np.empty(strings.offsets.size - 1, np.uint64)
+    for index in range(hashes.size):
+        hashes[index] = string_hash(strings.data, strings.offsets[index], strings.offsets[index + 1])
+    return hashes
 
 
-class Table(NamedTuple):
-    """A hash table from strings to their numbers."""
+class StringTable(NamedTuple):
+    """A hash table from strings to their indexes."""
 
     strings: StringColumn
-    codes: Hashes
-    slots: Numbers  # a power of two of them; -1 is free
+    hashes: Hashes
+    slots: Int32s  # a power of two; -1 is free
 
 
 @compiled
-def hash_slots(keys: Hashes, room: int) -> Numbers:
-    """Open addressing: where to look for each key, in at least so many slots."""
+def hash_slots(keys: Hashes, min_size: int) -> Int32s:
+    """The slots of a hash table with open addressing, at least so many: the index of a key, or -1."""
     size = 4
-    while size < room:
+    while size < min_size:
         size *= 2
-    found = np.full(size, -1, np.int32)
-    for number in range(keys.size):
-        at = np.int64(keys[number] & np.uint64(size - 1))
-        while found[at] >= 0:
+    slots = np.full(size, -1, np.int32)
+    for index in range(keys.size):
+        at = np.int64(keys[index] & np.uint64(size - 1))
+        while slots[at] >= 0:
             at = (at + 1) & (size - 1)
-        found[at] = number
-    return found
+        slots[at] = index
+    return slots
 
 
 @inlined
-def lookup(known: Table, key: np.uint64, data: npt.NDArray[np.uint8], start: int, end: int) -> int:
-    """The number of a string, or -1."""
-    mask = np.uint64(known.slots.size - 1)
-    at = key & mask
-    while known.slots[at] >= 0:
-        number = known.slots[at]
-        begin, stop = byte_range(known.strings, number)
-        if known.codes[np.uint64(number)] == key and equal_bytes(data, start, end, known.strings.data, begin, stop):
-            return number
+def lookup(table: StringTable, hash_: np.uint64, data: npt.NDArray[np.uint8], start: int, end: int) -> int:
+    """The index of a string in the table, or -1."""
+    mask = np.uint64(table.slots.size - 1)
+    at = hash_ & mask
+    while table.slots[at] >= 0:
+        index = table.slots[at]
+        begin, stop = byte_range(table.strings, index)
+        if table.hashes[np.uint64(index)] == hash_ and equal_bytes(data, start, end, table.strings.data, begin, stop):
+            return index
         at = (at + _ONE) & mask
     return -1

@@ -38,7 +38,7 @@ class Verifier:
             return []
         times = _interval_bindings(self._leaf.event, row)
         solutions = ({**solution, **times} for solution in self._of_event(iri(row.id), graph, background))
-        return list(dict.fromkeys(self._project(one) for one in solutions if self._is_accepted(one)))
+        return list(dict.fromkeys(self._project(solution) for solution in solutions if self._is_accepted(solution)))
 
     def _of_event(self, event: str, graph: Graph | None, background: Graph) -> list[dict[str, str]]:
         """The solutions that the background alone does not have."""

@@ -1,4 +1,4 @@
-"""Who is matched, as they come and go."""
+"""The matcher registry as leaves are added and removed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def on(class_iri: str, name: str) -> LeafQuery:
     return found
 
 
-def test_who_comes_again_is_another_one() -> None:
-    """A name that is gone can be taken at once."""
+def test_a_name_can_be_used_again() -> None:
+    """The name of a removed leaf can be used at once."""
     registered = MatcherRegistry(NOTHING, "none")
     registered.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
     registered.change([on("B", "one")], {"one"}, NOTHING, "none")
     assert (len(registered), registered.matcher.leaves) == (2, (on("A", "two"), on("B", "one")))
 
 
-def test_what_is_borrowed_is_for_those_who_come() -> None:
-    """Of another one's matcher remains what is asked for here, and the other one keeps all."""
+def test_a_reused_index_serves_the_added_leaves_only() -> None:
+    """Of a reused index only the leaves added here are matched; the other registry is not changed."""
     other, registered = MatcherRegistry(NOTHING, "none"), MatcherRegistry(NOTHING, "none")
     other.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
     registered.reuse(other)
@@ -34,8 +34,8 @@ def test_what_is_borrowed_is_for_those_who_come() -> None:
     assert other.matcher.leaves == (on("A", "one"), on("A", "two"))
 
 
-def test_another_background_is_for_all() -> None:
-    """All who are there are matched over the graph in force."""
+def test_a_new_background_applies_to_all_leaves() -> None:
+    """All leaves are matched over the current graph."""
     registered, background = MatcherRegistry(NOTHING, "none"), frozenset({("<urn:s>", "<urn:p>", "<urn:o>")})
     registered.change([on("A", "one")], (), NOTHING, "none")
     registered.change([on("B", "two")], (), background, "owl-rl")
