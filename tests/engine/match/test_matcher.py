@@ -1,4 +1,4 @@
-"""The matcher agrees with the verifier alone, which is the definition."""
+"""The matcher agrees with the verifier, which is the definition; its registry follows the leaves."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.engine.match.random_leaves import (
 
 from motet.engine.match.closure import ClosedBackground
 from motet.engine.match.leaf import Bindings, LeafQuery
-from motet.engine.match.matcher import Matcher
+from motet.engine.match.matcher import Matcher, MatcherRegistry
 from motet.engine.match.single_events import notify, single_event_matcher
 from motet.engine.match.verifier import Verifier
 from motet.language.parse import parse
-from motet.model.batches import EventRow, event_rows, notification_rows
+from motet.model.batches import EventRow, Triple, event_rows, notification_rows
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 
-Told = list[tuple[Notification, int]]
+Emitted = list[tuple[Notification, int]]
 
 
-def plainly(matcher: Matcher, events: pa.RecordBatch) -> Told:
+def plainly(matcher: Matcher, events: pa.RecordBatch) -> Emitted:
     """Every subscription on every event."""
     background = ClosedBackground(matcher.background, matcher.entailment)
     verifiers = [(leaf, Verifier(leaf)) for leaf in matcher.leaves]
@@ -49,7 +49,7 @@ def notification(leaf: LeafQuery, row: EventRow, bindings: Bindings) -> Notifica
     return Notification(leaf.name, row.start, row.end, (row.id,), bindings, shown)
 
 
-def ordered(found: Told) -> Told:
+def ordered(found: Emitted) -> Emitted:
     return sorted(found, key=lambda pair: (pair[1], pair[0].sort_key))
 
 
@@ -114,3 +114,38 @@ def test_a_changed_matcher_is_equal_to_a_new_one() -> None:
         assert ordered(list(notification_rows(notify(matcher, events)))) == ordered(
             list(notification_rows(notify(fresh, events)))
         )
+
+
+NOTHING: frozenset[Triple] = frozenset()
+
+
+def on(class_iri: str, name: str) -> LeafQuery:
+    (found,) = leaves_of(f"SUBSCRIPTION {name} EVENT e : <urn:{class_iri}> WHEN e")
+    return found
+
+
+def test_a_name_can_be_used_again() -> None:
+    """The name of a removed leaf can be used at once."""
+    registered = MatcherRegistry(NOTHING, "none")
+    registered.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
+    registered.change([on("B", "one")], {"one"}, NOTHING, "none")
+    assert (len(registered), registered.matcher.leaves) == (2, (on("A", "two"), on("B", "one")))
+
+
+def test_a_reused_index_serves_the_added_leaves_only() -> None:
+    """Of a reused index only the leaves added here are matched; the other registry is not changed."""
+    other, registered = MatcherRegistry(NOTHING, "none"), MatcherRegistry(NOTHING, "none")
+    other.change([on("A", "one"), on("A", "two")], (), NOTHING, "none")
+    registered.reuse(other)
+    registered.change([on("A", "two"), on("B", "three")], (), NOTHING, "none")
+    assert registered.matcher.leaves == (on("A", "two"), on("B", "three"))
+    assert other.matcher.leaves == (on("A", "one"), on("A", "two"))
+
+
+def test_a_new_background_applies_to_all_leaves() -> None:
+    """All leaves are matched over the current graph."""
+    registered, background = MatcherRegistry(NOTHING, "none"), frozenset({("<urn:s>", "<urn:p>", "<urn:o>")})
+    registered.change([on("A", "one")], (), NOTHING, "none")
+    registered.change([on("B", "two")], (), background, "owl-rl")
+    matcher = registered.matcher
+    assert (matcher.leaves, matcher.background) == ((on("A", "one"), on("B", "two")), background)
