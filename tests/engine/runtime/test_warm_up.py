@@ -16,13 +16,13 @@ from itertools import islice
 from motet.jit import compiled
 from motet.engine.runtime.warm_up import warm_up
 from motet.fuzz.cases import random_cases
-from motet.fuzz.processor_engines import KernelEngine
-from motet.fuzz.subscriptions import Abilities
+from motet.fuzz.processor_engines import ProcessorEngine
+from motet.fuzz.subscriptions import EngineCapabilities
 
 warm_up()
-print([one.__name__ for one in compiled._CACHED if len(one.signatures) != 1])
-KernelEngine().run(list(islice(random_cases(5, Abilities()), 40)))
-print([one.__name__ for one in compiled._CACHED if len(one.signatures) != 1])
+print([kernel.__name__ for kernel in compiled._CACHED if len(kernel.signatures) != 1])
+ProcessorEngine().run(list(islice(random_cases(5, EngineCapabilities()), 40)))
+print([kernel.__name__ for kernel in compiled._CACHED if len(kernel.signatures) != 1])
 """
 
 
