@@ -13,35 +13,10 @@ from random import Random
 
 from motet.fuzz.case import BEGIN, LAST_START, SCOPE_PROPERTY, SECOND, scope_iri
 from motet.fuzz.files import EX
+from motet.language import syntax
 from motet.language.check import check
 from motet.language.parse import parse
 from motet.language.scope import iterated_names, leaf_variables
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Construct,
-    Context,
-    Delivery,
-    Event,
-    Events,
-    Expression,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Select,
-    Signal,
-    Subscription,
-    Template,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 
@@ -83,7 +58,7 @@ CONDITIONS = ("?k > 1", "?k < 3 || BOUND(?room)", "?room != <http://example.org/
 
 
 SIDES = ("left", "right")
-PAIRINGS = (And, Alongside, Relation.BEFORE, *Relation)
+PAIRINGS = (syntax.And, syntax.Alongside, Relation.BEFORE, *Relation)
 # Relations that never hold between points, with the sides that must be intervals.
 INTERVAL_SIDES = {
     Relation.MEETS: SIDES,
@@ -117,12 +92,12 @@ class SubscriptionGenerator:
     derived_class: str  # class of the events this subscription derives; empty if none
     upstream_classes: tuple[str, ...]  # classes of the events that other subscriptions derive
     intervals: bool = True  # events may be intervals
-    events: list[Event] = field(default_factory=list)
+    events: list[syntax.Event] = field(default_factory=list)
 
-    def pattern(self, depth: int) -> Pattern:
+    def pattern(self, depth: int) -> syntax.Pattern:
         if depth == 0 or self.random.random() < (0.55 if self.events else 0.08):
             return self.leaf()
-        kinds: list[Callable[[int], Pattern]] = [
+        kinds: list[Callable[[int], syntax.Pattern]] = [
             *[self.pair] * 10,
             self.either,
             self.exclusive,
@@ -139,74 +114,74 @@ class SubscriptionGenerator:
         ]
         return self.random.choice(kinds)(depth - 1)
 
-    def leaf(self) -> Leaf:
+    def leaf(self) -> syntax.Leaf:
         name = f"e{len(self.events) + 1}"
         self.events.append(self._event(name))
-        return Leaf(name)
+        return syntax.Leaf(name)
 
-    def pair(self, depth: int) -> Pattern:
+    def pair(self, depth: int) -> syntax.Pattern:
         kind = self.random.choice(PAIRINGS)
         interval_sides = () if self.intervals or not isinstance(kind, Relation) else INTERVAL_SIDES.get(kind, ())
         left, right = (self.interval_pattern() if side in interval_sides else self.pattern(depth) for side in SIDES)
-        return Timed(kind, left, right) if isinstance(kind, Relation) else kind(left, right)
+        return syntax.Timed(kind, left, right) if isinstance(kind, Relation) else kind(left, right)
 
-    def interval_pattern(self) -> Pattern:
+    def interval_pattern(self) -> syntax.Pattern:
         """A pattern whose occurrences are intervals, over events that may be points."""
         kind = self.random.randrange(8)
         if kind == 0:
-            return No(self.leaf(), self._short())
+            return syntax.No(self.leaf(), self._short())
         if kind == 1:
-            return Run(self.leaf(), self._short())
+            return syntax.Run(self.leaf(), self._short())
         if kind == 2:
-            return Times(self.leaf(), self.random.choice((2, 3, 4)))
+            return syntax.Times(self.leaf(), self.random.choice((2, 3, 4)))
         left, right = self.leaf(), self.leaf()
-        return And(left, right) if kind < 6 else Timed(Relation.BEFORE, left, right)
+        return syntax.And(left, right) if kind < 6 else syntax.Timed(Relation.BEFORE, left, right)
 
-    def either(self, depth: int) -> Pattern:
+    def either(self, depth: int) -> syntax.Pattern:
         left = self.pattern(depth)
-        return Or(left, left if self.random.random() < 0.1 else self.pattern(depth))
+        return syntax.Or(left, left if self.random.random() < 0.1 else self.pattern(depth))
 
-    def exclusive(self, depth: int) -> Pattern:
-        return Xor(self.pattern(depth), self.pattern(depth), self._short())
+    def exclusive(self, depth: int) -> syntax.Pattern:
+        return syntax.Xor(self.pattern(depth), self.pattern(depth), self._short())
 
-    def bounded(self, depth: int) -> Pattern:
-        return Within(self.pair(depth), self._long())
+    def bounded(self, depth: int) -> syntax.Pattern:
+        return syntax.Within(self.pair(depth), self._long())
 
-    def unless(self, depth: int) -> Pattern:
-        return Unless(self.pattern(depth), self.pattern(depth), self._short())
+    def unless(self, depth: int) -> syntax.Pattern:
+        return syntax.Unless(self.pattern(depth), self.pattern(depth), self._short())
 
-    def without(self, depth: int) -> Pattern:
+    def without(self, depth: int) -> syntax.Pattern:
         """WITHOUT over a pairing, as the language requires, sometimes with WITHIN, UNLESS or FILTER between them."""
         operand = self.pair(depth)
         for _ in range(self.random.choice((0, 0, 1))):
             operand = self.random.choice((self._within, self._unless, self._condition))(operand)
-        return Without(operand, self.pattern(depth))
+        return syntax.Without(operand, self.pattern(depth))
 
-    def filtered(self, depth: int) -> Pattern:
+    def filtered(self, depth: int) -> syntax.Pattern:
         return self._condition(self.random.choice((self.pair, self.pattern))(depth))
 
-    def absence(self, depth: int) -> Pattern:
-        return No(self.pattern(depth), self._duration())
+    def absence(self, depth: int) -> syntax.Pattern:
+        return syntax.No(self.pattern(depth), self._duration())
 
-    def times(self, depth: int) -> Pattern:
+    def times(self, depth: int) -> syntax.Pattern:
         gap = self._duration() if self.random.random() < 0.5 else None
-        iteration = Times(self.pattern(depth), self.random.choice((1, 2, 2, 2, 3, 3, 5)), gap)
+        iteration = syntax.Times(self.pattern(depth), self.random.choice((1, 2, 2, 2, 3, 3, 5)), gap)
         return self._within(iteration) if self.random.random() < 0.3 else iteration
 
-    def run(self, depth: int) -> Pattern:
-        iteration = Run(self.pattern(depth), self._duration())
+    def run(self, depth: int) -> syntax.Pattern:
+        iteration = syntax.Run(self.pattern(depth), self._duration())
         return self._within(iteration) if self.random.random() < 0.6 else iteration
 
-    def delivery(self, pattern: Pattern) -> Delivery:
+    def delivery(self, pattern: syntax.Pattern) -> syntax.Delivery:
         variables = set().union(*map(leaf_variables, self.events)) - iterated_names(pattern)
         if self.derived_class:
-            return Construct(tuple(self._template(variables) for _ in range(self.random.choice((1, 1, 2)))))
+            return syntax.Construct(tuple(self._template(variables) for _ in range(self.random.choice((1, 1, 2)))))
         projected = self.random.sample(sorted(variables), min(len(variables), self.random.randint(1, 2)))
-        choices: list[Delivery] = [Select(), Select(), Signal(), Events()]
-        choices += [Select(tuple(projected))] if projected else []
+        choices: list[syntax.Delivery] = [syntax.Select(), syntax.Select(), syntax.Signal(), syntax.Events()]
+        choices += [syntax.Select(tuple(projected))] if projected else []
         return self.random.choice(choices)
 
-    def _event(self, name: str) -> Event:
+    def _event(self, name: str) -> syntax.Event:
         class_ = self.random.choice((*CLASSES * 2, *self.upstream_classes))
         typed = f": ex:{class_}" if self.derived_class or self.random.random() < 0.85 else ""
         times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
@@ -214,24 +189,24 @@ class SubscriptionGenerator:
         scope = f"?{name} <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}> . " if self.capabilities.shares_runs else ""
         return parse_event(f"EVENT {name} {typed}{times} {{ {scope}{body} }}", name)
 
-    def _template(self, variables: set[str]) -> Template:
+    def _template(self, variables: set[str]) -> syntax.Template:
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
         scope = f"; <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}>" if self.capabilities.shares_runs else ""
         return parse_template(f"?this a ex:{self.derived_class} {room} {scope}", frozenset(variables))
 
-    def _within(self, pattern: Pattern) -> Pattern:
-        return Within(pattern, self._duration())
+    def _within(self, pattern: syntax.Pattern) -> syntax.Pattern:
+        return syntax.Within(pattern, self._duration())
 
-    def _unless(self, pattern: Pattern) -> Pattern:
-        return Unless(pattern, self.leaf(), self._duration())
+    def _unless(self, pattern: syntax.Pattern) -> syntax.Pattern:
+        return syntax.Unless(pattern, self.leaf(), self._duration())
 
-    def _condition(self, pattern: Pattern) -> Pattern:
+    def _condition(self, pattern: syntax.Pattern) -> syntax.Pattern:
         """The pattern with a condition on variables of the events so far, or unchanged if there is none."""
         bound = set().union(*map(leaf_variables, self.events))
         private = sorted(name for name in bound if name.startswith("v_"))
         texts = [*CONDITIONS, *(f"?{name} > 1" for name in private), *(f"?k < ?{name}" for name in private)]
         conditions = [condition for text in texts if (condition := parse_condition(text)).variables <= bound]
-        return Filter(pattern, self.random.choice(conditions)) if conditions else pattern
+        return syntax.Filter(pattern, self.random.choice(conditions)) if conditions else pattern
 
     def _duration(self) -> int:
         return self.random.randint(1, 8) * SECOND if self.random.random() < 0.98 else 1
@@ -246,12 +221,12 @@ class SubscriptionGenerator:
 
 def random_subscriptions(
     random: Random, scope: str, capabilities: EngineCapabilities, count: int, *, intervals: bool = True
-) -> list[Subscription]:
+) -> list[syntax.Subscription]:
     """Subscriptions for one log; sometimes the first derives events for the others, and the second derives from those;
     sometimes two differ only in their names.
     """
     derived_classes = DERIVED[: random.choice((1, 1, 2))] if random.random() < 0.3 else ()
-    subscriptions: list[Subscription] = []
+    subscriptions: list[syntax.Subscription] = []
     for number in range(1, count + 1):
         name = f"{scope}-{number}"
         generator = SubscriptionGenerator(
@@ -267,7 +242,7 @@ def random_subscriptions(
     return subscriptions
 
 
-def random_subscription(generator: SubscriptionGenerator, name: str) -> Subscription:
+def random_subscription(generator: SubscriptionGenerator, name: str) -> syntax.Subscription:
     """A subscription that the language accepts; with UNBOUNDED only if it is required."""
     random = generator.random
     depths = (
@@ -275,13 +250,15 @@ def random_subscription(generator: SubscriptionGenerator, name: str) -> Subscrip
     )  # upstream subscriptions should have occurrences
     pattern = generator.pattern(random.choice(depths))
     if random.random() < 0.3:
-        pattern = Within(pattern, random.randint(6, 20) * SECOND)
+        pattern = syntax.Within(pattern, random.randint(6, 20) * SECOND)
     since = BEGIN + random.randint(0, LAST_START // 2) * SECOND if random.random() < 0.15 else None
-    delivery, context = generator.delivery(pattern), random.choice(tuple(Context))
-    return _checked(Subscription(name, tuple(generator.events), pattern, context, delivery=delivery, since=since))
+    delivery, context = generator.delivery(pattern), random.choice(tuple(syntax.Context))
+    return _checked(
+        syntax.Subscription(name, tuple(generator.events), pattern, context, delivery=delivery, since=since)
+    )
 
 
-def _checked(subscription: Subscription) -> Subscription:
+def _checked(subscription: syntax.Subscription) -> syntax.Subscription:
     try:
         check(subscription, "")
     except SubscriptionError:
@@ -291,23 +268,23 @@ def _checked(subscription: Subscription) -> Subscription:
 
 
 @lru_cache(maxsize=65536)
-def parse_event(text: str, name: str) -> Event:
+def parse_event(text: str, name: str) -> syntax.Event:
     [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {text} WHEN {name}")
     return subscription.events[0]
 
 
 @lru_cache(maxsize=1024)
-def parse_condition(text: str) -> Expression:
+def parse_condition(text: str) -> syntax.Expression:
     variables = " ".join(f"?e <urn:p> {word} ." for word in text.split() if word.startswith("?"))
     text_ = f"SUBSCRIPTION s EVENT e {{ ?e <urn:p> ?room , ?k . {variables} }} WHEN e FILTER({text})"
     [subscription] = parse(text_)
-    assert isinstance(subscription.pattern, Filter)
+    assert isinstance(subscription.pattern, syntax.Filter)
     return subscription.pattern.condition
 
 
 @lru_cache(maxsize=1024)
-def parse_template(text: str, variables: frozenset[str]) -> Template:
+def parse_template(text: str, variables: frozenset[str]) -> syntax.Template:
     bound = "?e <urn:p> ?room" if "room" in variables else ""
     [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT e {{ {bound} }} WHEN e CONSTRUCT {{ {text} }}")
-    assert isinstance(subscription.delivery, Construct)
+    assert isinstance(subscription.delivery, syntax.Construct)
     return subscription.delivery.templates[0]

@@ -14,6 +14,7 @@ from typing import Any
 
 from lark import Token, Transformer_NonRecursive, v_args
 
+from motet.language import syntax
 from motet.language.surface_shared import (
     ClassLeaves,
     is_unbounded,
@@ -21,20 +22,6 @@ from motet.language.surface_shared import (
     read_instant,
     read_xsd_duration,
     transform,
-)
-from motet.language.syntax import (
-    And,
-    Expression,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Select,
-    Subscription,
-    Timed,
-    Within,
-    Xor,
 )
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
@@ -49,11 +36,13 @@ _FAULT = (
 )
 
 
-def parse_cecube(document: Document, name: str) -> tuple[Subscription, ...]:
+def parse_cecube(document: Document, name: str) -> tuple[syntax.Subscription, ...]:
     """The subscriptions of a document; one without a SUBSCRIPTION header is called ``name``."""
     prologue, text = read_prologue(document)
     _refuse_depth(document, text)
-    subscriptions: tuple[Subscription, ...] = transform("cecube.lark", document, text, _Builder(prologue, name), _FAULT)
+    subscriptions: tuple[syntax.Subscription, ...] = transform(
+        "cecube.lark", document, text, _Builder(prologue, name), _FAULT
+    )
     return subscriptions
 
 
@@ -74,12 +63,12 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         self._prologue = prologue
         self._name = name
 
-    def document(self, *parts: Any) -> tuple[Subscription, ...]:
-        if isinstance(parts[0], Subscription):
+    def document(self, *parts: Any) -> tuple[syntax.Subscription, ...]:
+        if isinstance(parts[0], syntax.Subscription):
             return parts
         return (compile_composite(self._prologue, self._name, 0, parts[0]),)
 
-    def named(self, _keyword: Token, name: Token, composite: Composite) -> Subscription:
+    def named(self, _keyword: Token, name: Token, composite: Composite) -> syntax.Subscription:
         return compile_composite(self._prologue, str(name), _position(name), composite)
 
     def composite(self, operator: Token, *rest: Any) -> Composite:
@@ -167,14 +156,16 @@ class Composite:
 CompositePart = Primitive | Composite
 
 
-def compile_composite(prologue: Prologue, name: str, position: int, composite: Composite) -> Subscription:
+def compile_composite(prologue: Prologue, name: str, position: int, composite: Composite) -> syntax.Subscription:
     """The subscription of one composite event."""
     compiler = _Compiler(prologue)
     pattern = compiler.compile(composite, TimeSpan(START_OF_TIME, END_OF_TIME, position)).pattern
     events = compiler.leaves.events
     hides_times = any(event.times for event in events)
-    delivery = Select(tuple(event.name for event in events), position) if hides_times else Select()
-    return Subscription(name, events, pattern, unbounded=is_unbounded(pattern), delivery=delivery, position=position)
+    delivery = syntax.Select(tuple(event.name for event in events), position) if hides_times else syntax.Select()
+    return syntax.Subscription(
+        name, events, pattern, unbounded=is_unbounded(pattern), delivery=delivery, position=position
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +173,13 @@ class _NamedLeaf:
     """A leaf with a named time; ``certain`` unless an or or xor may leave it out."""
 
     moment: str
-    leaf: Leaf
+    leaf: syntax.Leaf
     certain: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    pattern: Pattern
+    pattern: syntax.Pattern
     named: tuple[_NamedLeaf, ...] = ()
 
 
@@ -218,11 +209,13 @@ class _Compiler:
 
     def _primitive(self, element: Primitive, span: TimeSpan) -> _Compiled:
         leaf = self.leaves.declare(element.written, element.position)
-        pattern: Pattern = leaf
+        pattern: syntax.Pattern = leaf
         if (span.first, span.last) != (START_OF_TIME, END_OF_TIME):
-            pattern = Filter(pattern, _inside(*self.leaves.bind_times(leaf), span, element.position), element.position)
+            pattern = syntax.Filter(
+                pattern, _inside(*self.leaves.bind_times(leaf), span, element.position), element.position
+            )
         if isinstance(element.time, Length):
-            pattern = Within(pattern, element.time.micros, element.time.position)
+            pattern = syntax.Within(pattern, element.time.micros, element.time.position)
         if isinstance(element.time, NamedTime):
             return _Compiled(pattern, (_NamedLeaf(element.time.name, leaf, certain=True),))
         return _Compiled(pattern)
@@ -236,14 +229,14 @@ class _Compiler:
         if (span.first, span.last) != (START_OF_TIME, END_OF_TIME):
             raise self._refusal("an absence has no event that a time could limit", span.position, "limit other parts")
         timed = absent if element.time else _without_time(absent)
-        return _Compiled(No(self.compile(timed, span).pattern, length.micros, element.position))
+        return _Compiled(syntax.No(self.compile(timed, span).pattern, length.micros, element.position))
 
     def _exclusive(self, element: Composite, span: TimeSpan) -> _Compiled:
         self._expect(element, 2)
         if not isinstance(element.time, Length):
             raise self._refusal("'xor' needs a duration", element.position, "write [xor(E1, E2)]/5 min")
         left, right = (self.compile(inner, span) for inner in element.parts)
-        pattern = Xor(left.pattern, right.pattern, element.time.micros, element.position)
+        pattern = syntax.Xor(left.pattern, right.pattern, element.time.micros, element.position)
         return _Compiled(pattern, _uncertain(left.named + right.named))
 
     def _combined(self, element: Composite, span: TimeSpan) -> _Compiled:
@@ -254,23 +247,23 @@ class _Compiler:
         for operand in operands:
             result = self._combine(operator, result, operand, element.position)
         if isinstance(element.time, Length):
-            return _Compiled(Within(result.pattern, element.time.micros, element.time.position), result.named)
+            return _Compiled(syntax.Within(result.pattern, element.time.micros, element.time.position), result.named)
         return result
 
     def _combine(self, operator: str, left: _Compiled, right: _Compiled, position: int) -> _Compiled:
         named = left.named + right.named
         if operator == "OR":
-            return _Compiled(Or(left.pattern, right.pattern, position), _uncertain(named))
-        pattern: Pattern
+            return _Compiled(syntax.Or(left.pattern, right.pattern, position), _uncertain(named))
+        pattern: syntax.Pattern
         if operator == "AND":
-            pattern = And(left.pattern, right.pattern, position)
+            pattern = syntax.And(left.pattern, right.pattern, position)
         else:
-            pattern = Timed(Relation(operator), left.pattern, right.pattern, position)
+            pattern = syntax.Timed(Relation(operator), left.pattern, right.pattern, position)
         meetings = [self._meeting(x, y) for x, y in product(left.named, right.named) if x.moment == y.moment]
         if meetings:  # on a line, intervals that meet two by two have one instant in common
             variables = frozenset(name for _, names in meetings for name in names)
-            condition = Expression(" && ".join(text for text, _ in meetings), variables, position)
-            pattern = Filter(pattern, condition, position)
+            condition = syntax.Expression(" && ".join(text for text, _ in meetings), variables, position)
+            pattern = syntax.Filter(pattern, condition, position)
         return _Compiled(pattern, named)
 
     def _meeting(self, x: _NamedLeaf, y: _NamedLeaf) -> tuple[str, tuple[str, ...]]:
@@ -290,9 +283,9 @@ class _Compiler:
         return self._document.refusal(message, position, advice)
 
 
-def _inside(start: str, end: str, span: TimeSpan, position: int) -> Expression:
+def _inside(start: str, end: str, span: TimeSpan, position: int) -> syntax.Expression:
     first, last = (literal(format_datetime(t), datatype=XSD + "dateTime") for t in (span.first, span.last))
-    return Expression(f"?{start} >= {first} && ?{end} <= {last}", frozenset({start, end}), position)
+    return syntax.Expression(f"?{start} >= {first} && ?{end} <= {last}", frozenset({start, end}), position)
 
 
 def _uncertain(named: tuple[_NamedLeaf, ...]) -> tuple[_NamedLeaf, ...]:

@@ -5,29 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from motet.language import syntax
 from motet.language.motet_lexer import is_subscription_name
 from motet.language.scope import PAIRING, Bounded, bounds, children, iterated_names, leaf_variables, leaves, nodes
-from motet.language.syntax import (
-    Construct,
-    Context,
-    Event,
-    Filter,
-    Or,
-    Pattern,
-    Run,
-    Select,
-    Subscription,
-    Timed,
-    Unless,
-    Within,
-    Without,
-)
 from motet.sparql.tokens import MAX_DEPTH, Document
 
 DERIVED_EVENT = "this"  # in a CONSTRUCT template: the new event itself
 
 
-def check(subscription: Subscription, text: str, source: str | None = None) -> None:
+def check(subscription: syntax.Subscription, text: str, source: str | None = None) -> None:
     """Raise a SubscriptionError unless the subscription may be registered; ``text`` is what its positions refer to."""
     document = Document(text, source)
     check_depth(subscription.pattern, document)
@@ -37,7 +23,7 @@ def check(subscription: Subscription, text: str, source: str | None = None) -> N
     _check_bounds(subscription, document)
 
 
-def check_names(subscriptions: Iterable[Subscription], text: str, source: str | None = None) -> None:
+def check_names(subscriptions: Iterable[syntax.Subscription], text: str, source: str | None = None) -> None:
     """Raise a SubscriptionError when two subscriptions of one document have the same name."""
     names: set[str] = set()
     for subscription in subscriptions:
@@ -47,7 +33,7 @@ def check_names(subscriptions: Iterable[Subscription], text: str, source: str | 
         names.add(subscription.name)
 
 
-def check_depth(pattern: Pattern, document: Document) -> None:
+def check_depth(pattern: syntax.Pattern, document: Document) -> None:
     """Raise a SubscriptionError for a pattern that other functions cannot walk safely."""
     for node, depth in nodes(pattern):
         if depth > MAX_DEPTH:
@@ -55,7 +41,7 @@ def check_depth(pattern: Pattern, document: Document) -> None:
             raise document.refusal(message, node.position, "split it into several subscriptions")
 
 
-def _check_names(subscription: Subscription, document: Document) -> None:
+def _check_names(subscription: syntax.Subscription, document: Document) -> None:
     if not is_subscription_name(subscription.name):  # a surface may have other keywords than the language
         message = f"'{subscription.name}' cannot be a subscription's name"
         raise document.refusal(message, subscription.position, "use letters, digits, _ and -, and no keyword")
@@ -75,7 +61,7 @@ def _check_names(subscription: Subscription, document: Document) -> None:
             raise document.refusal(message, event.position, "use it in WHEN or remove its declaration")
 
 
-def _check_times(event: Event, document: Document) -> None:
+def _check_times(event: syntax.Event, document: Document) -> None:
     if event.times is None:
         return
     body = event.body.text if event.body else ""
@@ -86,13 +72,13 @@ def _check_times(event: Event, document: Document) -> None:
             raise document.refusal(message, variable_position, "take a variable that the event does not use")
 
 
-def _check_operands(pattern: Pattern, document: Document) -> None:
+def _check_operands(pattern: syntax.Pattern, document: Document) -> None:
     for node, _ in nodes(pattern):
-        if isinstance(node, Without) and not isinstance(_without_filters(node.operand), PAIRING):
+        if isinstance(node, syntax.Without) and not isinstance(_without_filters(node.operand), PAIRING):
             message = "WITHOUT needs a pair to its left: AND, ALONGSIDE or a time relation"
             raise document.refusal(message, node.position, "write (a BEFORE b) WITHOUT c")
         below = children(node)
-        if isinstance(node, Or) or len(below) < 2:
+        if isinstance(node, syntax.Or) or len(below) < 2:
             continue
         both = {leaf.name for leaf in leaves(below[0])} & {leaf.name for leaf in leaves(below[1])}
         if both:
@@ -101,25 +87,25 @@ def _check_operands(pattern: Pattern, document: Document) -> None:
             raise document.refusal(message, node.position, advice)
 
 
-def _without_filters(node: Pattern) -> Pattern:
-    while isinstance(node, Unless | Without | Within) or (
-        isinstance(node, Filter) and isinstance(node.operand, PAIRING)
+def _without_filters(node: syntax.Pattern) -> syntax.Pattern:
+    while isinstance(node, syntax.Unless | syntax.Without | syntax.Within) or (
+        isinstance(node, syntax.Filter) and isinstance(node.operand, PAIRING)
     ):
         node = node.operand
     return node
 
 
-def _check_variables(subscription: Subscription, document: Document) -> None:
+def _check_variables(subscription: syntax.Subscription, document: Document) -> None:
     bound = frozenset(name for event in subscription.events for name in leaf_variables(event))
     for node, _ in nodes(subscription.pattern):
-        if isinstance(node, Filter):
+        if isinstance(node, syntax.Filter):
             _refuse_unbound(node.condition.variables, bound, node.condition.position, "FILTER", document)
     delivery = subscription.delivery
-    if isinstance(delivery, Construct):
+    if isinstance(delivery, syntax.Construct):
         for template in delivery.templates:
             variables = template.variables - {DERIVED_EVENT}
             _refuse_unbound(variables, bound, template.position, "CONSTRUCT", document)
-    elif isinstance(delivery, Select):
+    elif isinstance(delivery, syntax.Select):
         _refuse_unbound(delivery.variables or (), bound, delivery.position, "SELECT", document)
         _refuse_iterated(delivery, iterated_names(subscription.pattern), document)
 
@@ -135,7 +121,7 @@ def _refuse_unbound(
         )
 
 
-def _refuse_iterated(select: Select, iterated: frozenset[str], document: Document) -> None:
+def _refuse_iterated(select: syntax.Select, iterated: frozenset[str], document: Document) -> None:
     for name in select.variables or ():
         if name in iterated:
             message = f"?{name} is repeated, so it names no single event and cannot be selected"
@@ -152,7 +138,7 @@ def _variable(name: str) -> re.Pattern[str]:
     return re.compile(rf"[?$]{re.escape(name)}(?!\w)")
 
 
-def _check_bounds(subscription: Subscription, document: Document) -> None:
+def _check_bounds(subscription: syntax.Subscription, document: Document) -> None:
     if subscription.unbounded:
         return
     stack = [bounds(subscription.pattern)]
@@ -162,13 +148,13 @@ def _check_bounds(subscription: Subscription, document: Document) -> None:
         stack.extend(reversed(bounded.children))
 
 
-def _refuse_unbounded(bounded: Bounded, context: Context, document: Document) -> None:
+def _refuse_unbounded(bounded: Bounded, context: syntax.Context, document: Document) -> None:
     node = bounded.node
     if bounded.bound is not None:
         return
-    if isinstance(node, Run):
+    if isinstance(node, syntax.Run):
         message = f"{operator_text(node)} has no bound, so a run may never end"
-    elif isinstance(node, PAIRING) and context is not Context.RECENT:
+    elif isinstance(node, PAIRING) and context is not syntax.Context.RECENT:
         message = f"{operator_text(node)} has no bound in the {context.value} context"
     else:
         return
@@ -176,13 +162,13 @@ def _refuse_unbounded(bounded: Bounded, context: Context, document: Document) ->
     raise document.refusal(message, node.position, advice)
 
 
-def operator_text(node: Pattern) -> str:
+def operator_text(node: syntax.Pattern) -> str:
     """The operator as written in a subscription.
 
     >>> from motet.language.syntax import Leaf, And
     >>> operator_text(And(Leaf("a"), Leaf("b")))
     'AND'
     """
-    if isinstance(node, Timed):
+    if isinstance(node, syntax.Timed):
         return node.relation.value
-    return "the iteration '+'" if isinstance(node, Run) else type(node).__name__.upper()
+    return "the iteration '+'" if isinstance(node, syntax.Run) else type(node).__name__.upper()

@@ -11,6 +11,7 @@ from typing import Any
 
 from lark import Token, Transformer_NonRecursive, v_args
 
+from motet.language import syntax
 from motet.language.check import check_depth
 from motet.language.surface_shared import (
     ClassLeaves,
@@ -20,26 +21,12 @@ from motet.language.surface_shared import (
     read_xsd_duration,
     transform,
 )
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Context,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Subscription,
-    Timed,
-    Times,
-    Unless,
-    Within,
-)
 from motet.model.intervals import Relation
 from motet.sparql.prologue import Prologue, read_prologue
 from motet.sparql.tokens import Document
 
 # A pattern that still waits for the T of the parentheses around it; None says that there is none.
-_Open = Callable[[int | None], Pattern]
+_Open = Callable[[int | None], syntax.Pattern]
 
 
 _FAULT = (
@@ -48,10 +35,12 @@ _FAULT = (
 )
 
 
-def parse_jtang(document: Document, name: str) -> tuple[Subscription, ...]:
+def parse_jtang(document: Document, name: str) -> tuple[syntax.Subscription, ...]:
     """The subscriptions of a document; one without a SUBSCRIPTION header is called ``name``."""
     prologue, text = read_prologue(document)
-    subscriptions: tuple[Subscription, ...] = transform("jtang.lark", document, text, _Builder(prologue, name), _FAULT)
+    subscriptions: tuple[syntax.Subscription, ...] = transform(
+        "jtang.lark", document, text, _Builder(prologue, name), _FAULT
+    )
     return subscriptions
 
 
@@ -65,51 +54,55 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         self._name = name
         self._leaves = ClassLeaves(prologue)
 
-    def document(self, *parts: Any) -> tuple[Subscription, ...]:
-        if isinstance(parts[0], Subscription):
+    def document(self, *parts: Any) -> tuple[syntax.Subscription, ...]:
+        if isinstance(parts[0], syntax.Subscription):
             return parts
         return (self._subscription(self._name, 0, parts[0]),)
 
-    def named(self, _keyword: Token, name: Token, expression: _Open) -> Subscription:
+    def named(self, _keyword: Token, name: Token, expression: _Open) -> syntax.Subscription:
         return self._subscription(str(name), _position(name), expression)
 
-    def _subscription(self, name: str, position: int, expression: _Open) -> Subscription:
+    def _subscription(self, name: str, position: int, expression: _Open) -> syntax.Subscription:
         pattern, events = expression(None), self._leaves.events
         self._leaves = ClassLeaves(self._prologue)
         check_depth(pattern, self._prologue.document)
-        return Subscription(name, events, pattern, Context.CHRONICLE, is_unbounded(pattern), position=position)
+        return syntax.Subscription(
+            name, events, pattern, syntax.Context.CHRONICLE, is_unbounded(pattern), position=position
+        )
 
     def limited(self, expression: _Open, duration: int) -> _Open:
         pattern = expression(duration)
         return _bounded(pattern)
 
     def or_(self, left: _Open, right: _Open) -> _Open:
-        return _bounded(Or(left(None), right(None)))
+        return _bounded(syntax.Or(left(None), right(None)))
 
     def unless(self, left: _Open, sign: Token, right: _Open) -> _Open:
         operand, absent = left(None), right(None)
-        return self._needing(sign, "(S1 - S2)_T", lambda window: Unless(operand, absent, window, _position(sign)))
+        return self._needing(
+            sign, "(S1 - S2)_T", lambda window: syntax.Unless(operand, absent, window, _position(sign))
+        )
 
     def and_(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(And(left(None), right(None), _position(sign)))
+        return _bounded(syntax.And(left(None), right(None), _position(sign)))
 
     def alongside(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(Alongside(left(None), right(None), _position(sign)))
+        return _bounded(syntax.Alongside(left(None), right(None), _position(sign)))
 
     def timed(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(Timed(Relation(sign.upper()), left(None), right(None), _position(sign)))
+        return _bounded(syntax.Timed(Relation(sign.upper()), left(None), right(None), _position(sign)))
 
     def no(self, sign: Token, operand: _Open) -> _Open:
         pattern = operand(None)
-        return self._needing(sign, "(-S1)_T", lambda duration: No(pattern, duration, _position(sign)))
+        return self._needing(sign, "(-S1)_T", lambda duration: syntax.No(pattern, duration, _position(sign)))
 
     def times(self, operand: _Open, sign: Token, digits: Token) -> _Open:
         pattern, count = operand(None), read_count(self._prologue.document, str(digits), _position(digits))
-        return lambda gap: Times(pattern, count, gap, _position(sign))
+        return lambda gap: syntax.Times(pattern, count, gap, _position(sign))
 
     def run(self, operand: _Open, sign: Token) -> _Open:
         pattern = operand(None)
-        return self._needing(sign, "(S1^*)_T", lambda gap: Run(pattern, gap, _position(sign)))
+        return self._needing(sign, "(S1^*)_T", lambda gap: syntax.Run(pattern, gap, _position(sign)))
 
     def leaf(self, written: Token) -> _Open:
         return _bounded(self._leaves.declare(str(written), _position(written)))
@@ -121,8 +114,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def lexical(self, string: Token, _datatype: Token | None) -> int:
         return read_xsd_duration(self._prologue.document, str(string), _position(string))
 
-    def _needing(self, sign: Token, form: str, build: Callable[[int], Pattern]) -> _Open:
-        def complete(duration: int | None) -> Pattern:
+    def _needing(self, sign: Token, form: str, build: Callable[[int], syntax.Pattern]) -> _Open:
+        def complete(duration: int | None) -> syntax.Pattern:
             if duration is None:
                 raise self._prologue.document.refusal(f"'{sign}' needs a T", _position(sign), f"write {form}")
             return build(duration)
@@ -130,8 +123,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return complete
 
 
-def _bounded(pattern: Pattern) -> _Open:
-    return lambda bound: pattern if bound is None else Within(pattern, bound, pattern.position)
+def _bounded(pattern: syntax.Pattern) -> _Open:
+    return lambda bound: pattern if bound is None else syntax.Within(pattern, bound, pattern.position)
 
 
 def _position(token: Token) -> int:

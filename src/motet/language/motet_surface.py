@@ -8,33 +8,10 @@ from typing import Any
 from lark import Lark, Token, Transformer_NonRecursive, Tree, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
+from motet.language import syntax
 from motet.language.motet_lexer import KEYWORDS, Terminal, terminals
 from motet.language.sparql_fragments import read_body, read_condition, read_template
 from motet.language.surface_shared import read_count, read_duration, read_instant, read_xsd_duration
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Construct,
-    Context,
-    Delivery,
-    Event,
-    Events,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Select,
-    Signal,
-    Subscription,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 from motet.model.terms import XSD
@@ -43,7 +20,7 @@ from motet.sparql.tokens import Document
 from motet.sparql.tokens import Token as SparqlToken
 
 
-def parse_motet(document: Document) -> tuple[Subscription, ...]:
+def parse_motet(document: Document) -> tuple[syntax.Subscription, ...]:
     """The subscriptions of a document, not yet checked."""
     parser: Any = _parser().parse_interactive()  # its methods carry no types
     try:
@@ -53,7 +30,7 @@ def parse_motet(document: Document) -> tuple[Subscription, ...]:
     except UnexpectedToken as error:
         raise _unexpected(document, error.token, parser.accepts()) from None
     try:
-        subscriptions: tuple[Subscription, ...] = _Builder(document).transform(tree)
+        subscriptions: tuple[syntax.Subscription, ...] = _Builder(document).transform(tree)
     except VisitError as error:  # Lark wraps what a rule's method raises
         raise error.orig_exc from None
     return subscriptions
@@ -75,7 +52,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     # The document.
 
-    def document(self, _prologue: object, *subscriptions: Subscription) -> tuple[Subscription, ...]:
+    def document(self, _prologue: object, *subscriptions: syntax.Subscription) -> tuple[syntax.Subscription, ...]:
         return subscriptions
 
     def base(self, iri: Token) -> None:
@@ -88,15 +65,15 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         self,
         name: Token,
         since: int | None,
-        events: tuple[Event, ...],
-        pattern: Pattern,
-        context: tuple[Context, bool] | None,
-        delivery: Delivery | None,
-    ) -> Subscription:
-        chosen, unbounded = context or (Context.RECENT, False)
+        events: tuple[syntax.Event, ...],
+        pattern: syntax.Pattern,
+        context: tuple[syntax.Context, bool] | None,
+        delivery: syntax.Delivery | None,
+    ) -> syntax.Subscription:
+        chosen, unbounded = context or (syntax.Context.RECENT, False)
         terminal: Terminal = name.value
-        return Subscription(
-            terminal.text, events, pattern, chosen, unbounded, delivery or Select(), since, terminal.position
+        return syntax.Subscription(
+            terminal.text, events, pattern, chosen, unbounded, delivery or syntax.Select(), since, terminal.position
         )
 
     def since(self, string: Token, sign: Token | None, datatype: str | None) -> int:
@@ -104,7 +81,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             raise self._document.refusal("SINCE takes an xsd:dateTime", sign.value.position)
         return read_instant(self._document, string.value.text, string.value.position)
 
-    def declarations(self, *events: Event) -> tuple[Event, ...]:
+    def declarations(self, *events: syntax.Event) -> tuple[syntax.Event, ...]:
         return events
 
     def event(
@@ -114,87 +91,89 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         class_iri: str | None,
         times: tuple[str, str] | None,
         body: Token | None,
-    ) -> Event:
+    ) -> syntax.Event:
         event_name: Terminal = name.value
         group = None
         if body is not None:
             group = read_body(self._prologue, body.value.inner, body.value.position, event_name.text)
-        return Event(event_name.text, class_iri, group, event_name.position, times)
+        return syntax.Event(event_name.text, class_iri, group, event_name.position, times)
 
     def times_variables(self, start: Token, end: Token) -> tuple[str, str]:
         return start.value.text[1:], end.value.text[1:]
 
-    def context(self, name: Token, unbounded: Token | None) -> tuple[Context, bool]:
+    def context(self, name: Token, unbounded: Token | None) -> tuple[syntax.Context, bool]:
         try:
-            return Context(name.value.text.lower()), unbounded is not None
+            return syntax.Context(name.value.text.lower()), unbounded is not None
         except ValueError:
-            known = ", ".join(context.value for context in Context)
+            known = ", ".join(context.value for context in syntax.Context)
             message = f"'{name.value.text}' is not a context"
             raise self._document.refusal(message, name.value.position, f"use one of {known}") from None
 
     # What is delivered.
 
-    def select(self, keyword: Token, *what: Token) -> Select:
+    def select(self, keyword: Token, *what: Token) -> syntax.Select:
         if what[0].type == "STAR":
-            return Select()
+            return syntax.Select()
         names = dict.fromkeys(variable.value.text[1:] for variable in what)
-        return Select(tuple(names), keyword.value.position)
+        return syntax.Select(tuple(names), keyword.value.position)
 
-    def construct(self, *templates: Token) -> Construct:
+    def construct(self, *templates: Token) -> syntax.Construct:
         fragments = [(token.value.inner, token.value.position) for token in templates]
-        return Construct(tuple(read_template(self._prologue, inner, position) for inner, position in fragments))
+        return syntax.Construct(tuple(read_template(self._prologue, inner, position) for inner, position in fragments))
 
-    def signal(self) -> Signal:
-        return Signal()
+    def signal(self) -> syntax.Signal:
+        return syntax.Signal()
 
-    def events(self) -> Events:
-        return Events()
+    def events(self) -> syntax.Events:
+        return syntax.Events()
 
     # Patterns.
 
-    def leaf(self, name: Token) -> Leaf:
-        return Leaf(name.value.text, name.value.position)
+    def leaf(self, name: Token) -> syntax.Leaf:
+        return syntax.Leaf(name.value.text, name.value.position)
 
-    def within(self, operand: Pattern, sign: Token, bound: int) -> Within:
-        return Within(operand, bound, sign.value.position)
+    def within(self, operand: syntax.Pattern, sign: Token, bound: int) -> syntax.Within:
+        return syntax.Within(operand, bound, sign.value.position)
 
-    def unless(self, operand: Pattern, sign: Token, absent: Pattern, window: int) -> Unless:
-        return Unless(operand, absent, window, sign.value.position)
+    def unless(self, operand: syntax.Pattern, sign: Token, absent: syntax.Pattern, window: int) -> syntax.Unless:
+        return syntax.Unless(operand, absent, window, sign.value.position)
 
-    def without(self, operand: Pattern, sign: Token, absent: Pattern) -> Without:
-        return Without(operand, absent, sign.value.position)
+    def without(self, operand: syntax.Pattern, sign: Token, absent: syntax.Pattern) -> syntax.Without:
+        return syntax.Without(operand, absent, sign.value.position)
 
-    def filter(self, operand: Pattern, sign: Token, fragment: Token) -> Filter:
+    def filter(self, operand: syntax.Pattern, sign: Token, fragment: Token) -> syntax.Filter:
         condition = read_condition(self._prologue, fragment.value.inner, fragment.value.position)
-        return Filter(operand, condition, sign.value.position)
+        return syntax.Filter(operand, condition, sign.value.position)
 
-    def xor(self, left: Pattern, sign: Token, right: Pattern, window: int) -> Xor:
-        return Xor(left, right, window, sign.value.position)
+    def xor(self, left: syntax.Pattern, sign: Token, right: syntax.Pattern, window: int) -> syntax.Xor:
+        return syntax.Xor(left, right, window, sign.value.position)
 
-    def or_(self, left: Pattern, sign: Token, right: Pattern) -> Or:
-        return Or(left, right, sign.value.position)
+    def or_(self, left: syntax.Pattern, sign: Token, right: syntax.Pattern) -> syntax.Or:
+        return syntax.Or(left, right, sign.value.position)
 
-    def and_(self, left: Pattern, sign: Token, right: Pattern) -> And:
-        return And(left, right, sign.value.position)
+    def and_(self, left: syntax.Pattern, sign: Token, right: syntax.Pattern) -> syntax.And:
+        return syntax.And(left, right, sign.value.position)
 
-    def related(self, left: Pattern, relation: tuple[str, int], right: Pattern) -> Timed | Alongside:
+    def related(
+        self, left: syntax.Pattern, relation: tuple[str, int], right: syntax.Pattern
+    ) -> syntax.Timed | syntax.Alongside:
         word, position = relation
         if word == "ALONGSIDE":
-            return Alongside(left, right, position)
-        return Timed(Relation(word), left, right, position)
+            return syntax.Alongside(left, right, position)
+        return syntax.Timed(Relation(word), left, right, position)
 
     def relation(self, *words: Token) -> tuple[str, int]:
         return " ".join(word.type for word in words), words[0].value.position
 
-    def times(self, operand: Pattern, sign: Token, number: Token, gap: int | None) -> Times:
+    def times(self, operand: syntax.Pattern, sign: Token, number: Token, gap: int | None) -> syntax.Times:
         count = read_count(self._document, number.value.text, number.value.position)
-        return Times(operand, count, gap, sign.value.position)
+        return syntax.Times(operand, count, gap, sign.value.position)
 
-    def run(self, operand: Pattern, sign: Token, gap: int) -> Run:
-        return Run(operand, gap, sign.value.position)
+    def run(self, operand: syntax.Pattern, sign: Token, gap: int) -> syntax.Run:
+        return syntax.Run(operand, gap, sign.value.position)
 
-    def no(self, sign: Token, operand: Pattern, duration: int) -> No:
-        return No(operand, duration, sign.value.position)
+    def no(self, sign: Token, operand: syntax.Pattern, duration: int) -> syntax.No:
+        return syntax.No(operand, duration, sign.value.position)
 
     # Small things.
 

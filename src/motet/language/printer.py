@@ -5,30 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Construct,
-    Context,
-    Delivery,
-    Event,
-    Events,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Select,
-    Signal,
-    Subscription,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
+from motet.language import syntax
 from motet.model.times import format_datetime, format_duration
 from motet.sparql.tokens import Document, tokenise
 
@@ -38,26 +15,29 @@ _LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _PATTERN, _GUARDED, _XOR, _OR, _AND, _TIMED, _REPEATED, _PRIMARY = range(8)
 
 
-def to_text(subscriptions: Subscription | Iterable[Subscription], prefixes: Mapping[str, str] | None = None) -> str:
+def to_text(
+    subscriptions: syntax.Subscription | Iterable[syntax.Subscription], prefixes: Mapping[str, str] | None = None
+) -> str:
     """The text of one or several subscriptions; ``prefixes`` (name to IRI) shorten it.
 
-    >>> print(to_text(Subscription("any", (Event("e", "urn:C"),), Leaf("e")), {"u": "urn:"}), end="")
+    >>> subscription = syntax.Subscription("any", (syntax.Event("e", "urn:C"),), syntax.Leaf("e"))
+    >>> print(to_text(subscription, {"u": "urn:"}), end="")
     PREFIX u: <urn:>
     <BLANKLINE>
     SUBSCRIPTION any
       EVENT e : u:C
       WHEN e
     """
-    several = (subscriptions,) if isinstance(subscriptions, Subscription) else tuple(subscriptions)
+    several = (subscriptions,) if isinstance(subscriptions, syntax.Subscription) else tuple(subscriptions)
     writer = _Writer(prefixes or {})
     blocks = [writer.subscription(subscription) for subscription in several]
     prologue = [f"PREFIX {name}: <{iri}>\n" for name, iri in writer.prefixes.items() if name in writer.used]
     return "\n".join(["".join(prologue), *blocks] if prologue else blocks)
 
 
-def pattern_text(pattern: Pattern) -> str:
+def pattern_text(pattern: syntax.Pattern) -> str:
     """
-    >>> pattern_text(And(Leaf("a"), Or(Leaf("b"), Leaf("c"))))
+    >>> pattern_text(syntax.And(syntax.Leaf("a"), syntax.Or(syntax.Leaf("b"), syntax.Leaf("c"))))
     'a AND (b OR c)'
     """
     return _Writer({}).pattern(pattern)
@@ -70,78 +50,81 @@ class _Writer:
         self.prefixes = prefixes
         self.used: set[str] = set()
 
-    def subscription(self, subscription: Subscription) -> str:
+    def subscription(self, subscription: syntax.Subscription) -> str:
         since = f" SINCE {_quoted(format_datetime(subscription.since))}" if subscription.since is not None else ""
         lines = [f"SUBSCRIPTION {subscription.name}{since}"]
         lines += [f"  {self.event(event)}" for event in subscription.events]
         lines += [f"  WHEN {self.pattern(subscription.pattern)}"]
-        if subscription.context is not Context.RECENT or subscription.unbounded:
+        if subscription.context is not syntax.Context.RECENT or subscription.unbounded:
             lines += [f"  CONTEXT {subscription.context.value}{' UNBOUNDED' if subscription.unbounded else ''}"]
         lines += [f"  {clause}" for clause in self.delivery(subscription.delivery)]
         return "\n".join(lines) + "\n"
 
-    def event(self, event: Event) -> str:
+    def event(self, event: syntax.Event) -> str:
         parts = [f"EVENT {event.name}"]
         parts += [f": {self.iri(event.class_iri)}"] if event.class_iri is not None else []
         parts += [f"DURING ?{event.times[0]} ?{event.times[1]}"] if event.times else []
         parts += [f"{{ {self.sparql(event.body.text)} }}"] if event.body else []
         return " ".join(parts)
 
-    def delivery(self, delivery: Delivery) -> list[str]:
+    def delivery(self, delivery: syntax.Delivery) -> list[str]:
         match delivery:
-            case Select(variables=None):
+            case syntax.Select(variables=None):
                 return []
-            case Select(variables=variables):
+            case syntax.Select(variables=variables):
                 return ["SELECT " + " ".join(f"?{name}" for name in variables or ())]
-            case Construct(templates=templates):
+            case syntax.Construct(templates=templates):
                 return [f"CONSTRUCT {{ {self.sparql(template.text)} }}" for template in templates]
-            case Signal() | Events():
+            case syntax.Signal() | syntax.Events():
                 return [type(delivery).__name__.upper()]
 
-    def pattern(self, node: Pattern, needed: int = _PATTERN) -> str:
+    def pattern(self, node: syntax.Pattern, needed: int = _PATTERN) -> str:
         text, binding = self._written(node)
         return text if binding >= needed else f"({text})"
 
-    def _written(self, node: Pattern) -> tuple[str, int]:
+    def _written(self, node: syntax.Pattern) -> tuple[str, int]:
         """The text of a node, and how tightly it binds."""
         match node:
-            case Leaf():
+            case syntax.Leaf():
                 written = node.name, _PRIMARY
-            case No():
+            case syntax.No():
                 written = f"NO {self.pattern(node.operand, _PRIMARY)} FOR {format_duration(node.duration)}", _PRIMARY
-            case Times() | Run():
+            case syntax.Times() | syntax.Run():
                 written = self._iteration(node), _REPEATED
-            case Within():
+            case syntax.Within():
                 written = f"{self.pattern(node.operand, _GUARDED)} WITHIN {format_duration(node.bound)}", _PATTERN
-            case Unless() | Without() | Filter():
+            case syntax.Unless() | syntax.Without() | syntax.Filter():
                 written = f"{self.pattern(node.operand, _GUARDED)} {self._guard(node)}", _GUARDED
-            case Xor():
+            case syntax.Xor():
                 left, right = self.pattern(node.left, _OR), self.pattern(node.right, _OR)
                 written = f"{left} XOR {right} WITHIN {format_duration(node.window)}", _XOR
-            case Or() | And() | Timed() | Alongside():
+            case syntax.Or() | syntax.And() | syntax.Timed() | syntax.Alongside():
                 written = self._chain(node)
         return written
 
-    def _iteration(self, node: Times | Run) -> str:
-        sign = f"{{{node.count}}}" if isinstance(node, Times) else "+"
+    def _iteration(self, node: syntax.Times | syntax.Run) -> str:
+        sign = f"{{{node.count}}}" if isinstance(node, syntax.Times) else "+"
         gap = "" if node.gap is None else f" EVERY {format_duration(node.gap)}"
         return self.pattern(node.operand, _PRIMARY) + sign + gap
 
-    def _guard(self, node: Unless | Without | Filter) -> str:
+    def _guard(self, node: syntax.Unless | syntax.Without | syntax.Filter) -> str:
         match node:
-            case Unless():
+            case syntax.Unless():
                 return f"UNLESS {self.pattern(node.absent, _XOR)} WITHIN {format_duration(node.window)}"
-            case Without():
+            case syntax.Without():
                 return f"WITHOUT {self.pattern(node.absent, _XOR)}"
-            case Filter():
+            case syntax.Filter():
                 return f"FILTER({self.sparql(node.condition.text)})"
 
-    def _chain(self, node: Or | And | Timed | Alongside) -> tuple[str, int]:
+    def _chain(self, node: syntax.Or | syntax.And | syntax.Timed | syntax.Alongside) -> tuple[str, int]:
         """Left-associative: the left operand may bind as tightly, the right one must bind more tightly."""
-        if isinstance(node, Timed):
+        if isinstance(node, syntax.Timed):
             sign, binding = node.relation.value, _TIMED
         else:
-            sign, binding = type(node).__name__.upper(), {Or: _OR, And: _AND, Alongside: _TIMED}[type(node)]
+            sign, binding = (
+                type(node).__name__.upper(),
+                {syntax.Or: _OR, syntax.And: _AND, syntax.Alongside: _TIMED}[type(node)],
+            )
         return f"{self.pattern(node.left, binding)} {sign} {self.pattern(node.right, binding + 1)}", binding
 
     def iri(self, iri: str) -> str:

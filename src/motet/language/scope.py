@@ -14,50 +14,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Construct,
-    Event,
-    Expression,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Select,
-    Subscription,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
+from motet.language import syntax
 
-PAIRING = (And, Timed, Alongside)
-ITERATION = (Times, Run)
+PAIRING = (syntax.And, syntax.Timed, syntax.Alongside)
+ITERATION = (syntax.Times, syntax.Run)
 
 
-def children(node: Pattern) -> tuple[Pattern, ...]:
+def children(node: syntax.Pattern) -> tuple[syntax.Pattern, ...]:
     """The operands, left to right.
 
-    >>> children(Or(Leaf("a"), Leaf("b")))
+    >>> children(syntax.Or(syntax.Leaf("a"), syntax.Leaf("b")))
     (Leaf(name='a', position=0), Leaf(name='b', position=0))
     """
     match node:
-        case Leaf():
+        case syntax.Leaf():
             return ()
-        case And() | Or() | Xor() | Timed() | Alongside():
+        case syntax.And() | syntax.Or() | syntax.Xor() | syntax.Timed() | syntax.Alongside():
             return node.left, node.right
-        case Unless() | Without():
+        case syntax.Unless() | syntax.Without():
             return node.operand, node.absent
-        case Within() | Filter() | No() | Times() | Run():
+        case syntax.Within() | syntax.Filter() | syntax.No() | syntax.Times() | syntax.Run():
             return (node.operand,)
 
 
-def nodes(root: Pattern) -> Iterator[tuple[Pattern, int]]:
+def nodes(root: syntax.Pattern) -> Iterator[tuple[syntax.Pattern, int]]:
     """Every node with its depth, parents first, left to right; without recursion, so that any depth is safe."""
     stack = [(root, 1)]
     while stack:
@@ -66,12 +46,12 @@ def nodes(root: Pattern) -> Iterator[tuple[Pattern, int]]:
         stack.extend((child, depth + 1) for child in reversed(children(node)))
 
 
-def leaves(root: Pattern) -> Iterator[Leaf]:
+def leaves(root: syntax.Pattern) -> Iterator[syntax.Leaf]:
     """
-    >>> [leaf.name for leaf in leaves(Or(Leaf("a"), Times(Leaf("b"), 2)))]
+    >>> [leaf.name for leaf in leaves(syntax.Or(syntax.Leaf("a"), syntax.Times(syntax.Leaf("b"), 2)))]
     ['a', 'b']
     """
-    return (node for node, _ in nodes(root) if isinstance(node, Leaf))
+    return (node for node, _ in nodes(root) if isinstance(node, syntax.Leaf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +63,29 @@ class Bounded:
     ``carried`` says of a WITHIN or FILTER that its operand applies it, so that the node itself passes all occurrences.
     """
 
-    node: Pattern
+    node: syntax.Pattern
     children: tuple[Bounded, ...]
     bound: int | None
-    condition: Expression | None = None
+    condition: syntax.Expression | None = None
     carried: bool = False
 
 
-def bounds(pattern: Pattern) -> Bounded:
+def bounds(pattern: syntax.Pattern) -> Bounded:
     """The pattern with its bounds.
 
     >>> from motet.language.syntax import And, Leaf, Or
-    >>> tree = bounds(Within(Or(Leaf("c"), And(Leaf("a"), Leaf("b"))), 5))
+    >>> tree = bounds(syntax.Within(syntax.Or(syntax.Leaf("c"), syntax.And(syntax.Leaf("a"), syntax.Leaf("b"))), 5))
     >>> tree.carried, tree.children[0].children[1].bound
     (False, 5)
     """
     return _bounded(pattern, None, None)
 
 
-def _bounded(node: Pattern, inherited: int | None, condition: Expression | None) -> Bounded:
+def _bounded(node: syntax.Pattern, inherited: int | None, condition: syntax.Expression | None) -> Bounded:
     bound, carried, passed_down = inherited, False, None
-    if isinstance(node, Within):
+    if isinstance(node, syntax.Within):
         bound, carried = node.bound, isinstance(node.operand, (*PAIRING, *ITERATION))
-    elif isinstance(node, Filter):
+    elif isinstance(node, syntax.Filter):
         carried = isinstance(node.operand, PAIRING)
         passed_down = node.condition if carried else None
     below = tuple(_bounded(child, bound, passed_down) for child in children(node))
@@ -116,12 +96,12 @@ def _bounded(node: Pattern, inherited: int | None, condition: Expression | None)
 class Visible:
     """A node with the variables its occurrences show to the outside."""
 
-    node: Pattern
+    node: syntax.Pattern
     children: tuple[Visible, ...]
     variables: frozenset[str]
 
 
-def visible_variables(subscription: Subscription) -> Visible:
+def visible_variables(subscription: syntax.Subscription) -> Visible:
     """The pattern with the variables visible outside each node; the root's are what SELECT * delivers.
 
     >>> from motet.language.parse import parse
@@ -132,23 +112,25 @@ def visible_variables(subscription: Subscription) -> Visible:
     return _Scope(subscription).visible(subscription.pattern, delivered_names(subscription))
 
 
-def leaf_variables(event: Event) -> frozenset[str]:
+def leaf_variables(event: syntax.Event) -> frozenset[str]:
     """The variables a leaf binds: the event's own name, those in scope in its body, and those of its interval."""
     return frozenset({event.name, *(event.times or ())}) | (event.body.variables if event.body else frozenset())
 
 
-def iterated_names(pattern: Pattern) -> frozenset[str]:
+def iterated_names(pattern: syntax.Pattern) -> frozenset[str]:
     """The names of events that stand below an iteration."""
     iterations = (node for node, _ in nodes(pattern) if isinstance(node, ITERATION))
-    return frozenset(leaf.name for iteration in iterations for leaf, _ in nodes(iteration) if isinstance(leaf, Leaf))
+    return frozenset(
+        leaf.name for iteration in iterations for leaf, _ in nodes(iteration) if isinstance(leaf, syntax.Leaf)
+    )
 
 
-def delivered_names(subscription: Subscription) -> frozenset[str]:
+def delivered_names(subscription: syntax.Subscription) -> frozenset[str]:
     """The variables the delivery clause names; none for SELECT *, SIGNAL and EVENTS."""
     match subscription.delivery:
-        case Select(variables=variables):
+        case syntax.Select(variables=variables):
             return frozenset(variables or ())
-        case Construct(templates=templates):
+        case syntax.Construct(templates=templates):
             used_outside = frozenset(name for template in templates for name in template.variables)
             return used_outside - iterated_names(
                 subscription.pattern
@@ -160,23 +142,23 @@ def delivered_names(subscription: Subscription) -> frozenset[str]:
 class _Scope:
     """The subscription's constants during one walk."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: syntax.Subscription) -> None:
         self._leaves = {event.name: leaf_variables(event) for event in subscription.events}
         self._iterated = iterated_names(subscription.pattern)
-        self._everything = subscription.delivery == Select()
+        self._everything = subscription.delivery == syntax.Select()
 
-    def visible(self, node: Pattern, used_outside: frozenset[str]) -> Visible:
+    def visible(self, node: syntax.Pattern, used_outside: frozenset[str]) -> Visible:
         """``used_outside`` are the variables that occur outside the node, or in the delivery clause."""
         operands = children(node)
         used = [self._used(child) for child in operands]
-        condition = node.condition.variables if isinstance(node, Filter) else frozenset()
+        condition = node.condition.variables if isinstance(node, syntax.Filter) else frozenset()
         visible = tuple(
             self.visible(child, used_outside.union(condition, *used[:index], *used[index + 1 :]))
             for index, child in enumerate(operands)
         )
         return Visible(node, visible, self._shown(node, self._bound_variables(node, visible), used_outside))
 
-    def _shown(self, node: Pattern, bound: frozenset[str], used_outside: frozenset[str]) -> frozenset[str]:
+    def _shown(self, node: syntax.Pattern, bound: frozenset[str], used_outside: frozenset[str]) -> frozenset[str]:
         if isinstance(node, ITERATION):
             return bound & used_outside
         if self._everything:
@@ -184,22 +166,24 @@ class _Scope:
         names = frozenset(self._leaves) - self._iterated
         return bound & (used_outside | names)
 
-    def _bound_variables(self, node: Pattern, visible: tuple[Visible, ...]) -> frozenset[str]:
+    def _bound_variables(self, node: syntax.Pattern, visible: tuple[Visible, ...]) -> frozenset[str]:
         match node:
-            case Leaf():
+            case syntax.Leaf():
                 return self._leaves[node.name]
-            case No():
+            case syntax.No():
                 return frozenset()
-            case Unless() | Without():
+            case syntax.Unless() | syntax.Without():
                 return visible[0].variables
             case _:
                 return _union(child.variables for child in visible)
 
-    def _used(self, root: Pattern) -> frozenset[str]:
+    def _used(self, root: syntax.Pattern) -> frozenset[str]:
         """The variables that occur in a sub-pattern's leaves and FILTERs."""
         all_nodes = [node for node, _ in nodes(root)]
-        occurring = (self._leaves[node.name] for node in all_nodes if isinstance(node, Leaf))
-        return _union(occurring) | _union(node.condition.variables for node in all_nodes if isinstance(node, Filter))
+        occurring = (self._leaves[node.name] for node in all_nodes if isinstance(node, syntax.Leaf))
+        return _union(occurring) | _union(
+            node.condition.variables for node in all_nodes if isinstance(node, syntax.Filter)
+        )
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
@@ -213,13 +197,13 @@ class AnnotatedPattern:
     A node with ``carried`` set is a WITHIN or FILTER that its operand applies: evaluate the operand and pass it on.
     """
 
-    node: Pattern
+    node: syntax.Pattern
     children: tuple[AnnotatedPattern, ...]
     visible: frozenset[str]  # variables of its occurrences outside
     bound: int | None  # own or inherited WITHIN; limits pairing operators and iterations
-    condition: Expression | None  # the FILTER a pairing operator carries
+    condition: syntax.Expression | None  # the FILTER a pairing operator carries
     carried: bool
-    event: Event | None  # of a leaf: its declaration
+    event: syntax.Event | None  # of a leaf: its declaration
 
     @property
     def shared(self) -> frozenset[str]:
@@ -227,7 +211,7 @@ class AnnotatedPattern:
         return self.children[0].visible & self.children[1].visible
 
 
-def annotate(subscription: Subscription) -> AnnotatedPattern:
+def annotate(subscription: syntax.Subscription) -> AnnotatedPattern:
     """
     >>> from motet.language.parse import parse
     >>> text = "SUBSCRIPTION s EVENT a { ?a <urn:p> ?x } EVENT b { ?b <urn:p> ?x } WHEN a BEFORE b WITHIN 5 s SELECT ?x"
@@ -238,7 +222,7 @@ def annotate(subscription: Subscription) -> AnnotatedPattern:
     return _annotate(subscription, bounds(subscription.pattern), visible_variables(subscription))
 
 
-def _annotate(subscription: Subscription, bounded: Bounded, visible: Visible) -> AnnotatedPattern:
+def _annotate(subscription: syntax.Subscription, bounded: Bounded, visible: Visible) -> AnnotatedPattern:
     node = bounded.node
     pairs = zip(bounded.children, visible.children, strict=True)
     return AnnotatedPattern(
@@ -248,5 +232,5 @@ def _annotate(subscription: Subscription, bounded: Bounded, visible: Visible) ->
         bounded.bound,
         bounded.condition,
         bounded.carried,
-        subscription.event(node.name) if isinstance(node, Leaf) else None,
+        subscription.event(node.name) if isinstance(node, syntax.Leaf) else None,
     )

@@ -30,23 +30,7 @@ from motet.model.intervals import contradiction as relation_contradiction
 from motet.model.terms import XSD, literal
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
 from motet.plan.text import shorten
-from motet.sparql.algebra import (
-    Algebra,
-    And,
-    Compare,
-    Constant,
-    Expr,
-    Extend,
-    Filter,
-    In,
-    Join,
-    LeftJoin,
-    Minus,
-    Union,
-    Values,
-    Variable,
-    is_hidden,
-)
+from motet.sparql import algebra
 from motet.sparql.rewrite import elements
 from motet.sparql.scope import certainly_bound, mentioned, renamed
 from motet.sparql.write import expression_text
@@ -62,7 +46,7 @@ _fresh = count()  # numbers for the names of hidden variables
 class StatedCondition:
     """A condition over the alternative's certain variables, and its text."""
 
-    condition: Expr
+    condition: algebra.Expr
     text: str
 
 
@@ -116,7 +100,7 @@ class PatternAlternative:
         """The alternative with only these variables visible outside."""
         return replace(self.retain_certain(names), possible=self.possible & names)
 
-    def with_conditions(self, conditions: Iterable[Expr], text: str | None = None) -> PatternAlternative:
+    def with_conditions(self, conditions: Iterable[algebra.Expr], text: str | None = None) -> PatternAlternative:
         """The alternative with more conditions. A variable that they require becomes certain."""
         conditions = tuple(conditions)
         names = frozenset().union(*map(mentioned, conditions)) & self.possible
@@ -207,7 +191,7 @@ def _hide_variables(stated: Iterable[StatedCondition], names: frozenset[str]) ->
     return tuple(StatedCondition(renamed(each.condition, hidden), each.text) for each in stated)
 
 
-def condition_text(condition: Expr) -> str:
+def condition_text(condition: algebra.Expr) -> str:
     return shorten(expression_text(condition))
 
 
@@ -218,10 +202,10 @@ class BodyConstraints:
     ``instants`` has the conditions that the variables of DURING are times.
     """
 
-    conditions: tuple[Expr, ...] = ()
-    instants: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
+    conditions: tuple[algebra.Expr, ...] = ()
+    instants: tuple[tuple[str, tuple[algebra.Expr, ...]], ...] = ()
     certain: frozenset[str] = frozenset()
-    contradiction: tuple[Expr, ...] | None = None  # contradicting conditions; empty for VALUES without rows
+    contradiction: tuple[algebra.Expr, ...] | None = None  # contradicting conditions; empty for VALUES without rows
 
 
 @lru_cache(maxsize=4096)
@@ -238,60 +222,67 @@ def body_constraints(event: Event) -> BodyConstraints:
     certain = frozenset({event.name, *(event.times or ())})
     if pattern is None:
         return BodyConstraints((), times, certain)
-    bound = frozenset(name for name in certainly_bound(pattern) if not is_hidden(name)) | certain
+    bound = frozenset(name for name in certainly_bound(pattern) if not algebra.is_hidden(name)) | certain
     return BodyConstraints(group_conditions(pattern), times, bound, body_contradiction(pattern))
 
 
-def group_conditions(pattern: Algebra) -> tuple[Expr, ...]:
+def group_conditions(pattern: algebra.Algebra) -> tuple[algebra.Expr, ...]:
     """The conditions that hold for every solution of a group, one conjunct each."""
-    if isinstance(pattern, Filter):
+    if isinstance(pattern, algebra.Filter):
         return (*group_conditions(pattern.operand), *conjuncts(pattern.condition))
     return tuple(condition for element in elements(pattern) for condition in _of_element(element))
 
 
-def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    if isinstance(condition, And):
+def conjuncts(condition: algebra.Expr) -> tuple[algebra.Expr, ...]:
+    if isinstance(condition, algebra.And):
         return tuple(conjunct for part in condition.parts for conjunct in conjuncts(part))
     return (condition,)
 
 
-def body_contradiction(pattern: Algebra) -> tuple[Expr, ...] | None:
+def body_contradiction(pattern: algebra.Algebra) -> tuple[algebra.Expr, ...] | None:
     """The conditions because of which a pattern has no solution; None when it may have some."""
     match pattern:
-        case Values(_, rows):
+        case algebra.Values(_, rows):
             return None if rows else ()
-        case Join(left, right):
+        case algebra.Join(left, right):
             return _first(body_contradiction(left), body_contradiction(right))
-        case Union(left, right):
+        case algebra.Union(left, right):
             first, second = body_contradiction(left), body_contradiction(right)
             return None if first is None or second is None else first
-        case LeftJoin(operand, _) | Minus(operand, _) | Extend(operand, _, _):
+        case algebra.LeftJoin(operand, _) | algebra.Minus(operand, _) | algebra.Extend(operand, _, _):
             return body_contradiction(operand)
-        case Filter(operand, _):
+        case algebra.Filter(operand, _):
             return _first(body_contradiction(operand), contradiction(group_conditions(pattern)) or None)
     return None
 
 
-def _first(*blamed: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+def _first(*blamed: tuple[algebra.Expr, ...] | None) -> tuple[algebra.Expr, ...] | None:
     return next((conditions for conditions in blamed if conditions is not None), None)
 
 
-def _of_element(element: Algebra) -> tuple[Expr, ...]:
+def _of_element(element: algebra.Algebra) -> tuple[algebra.Expr, ...]:
     """The conditions of an element on the solutions of its group: VALUES and a constant BIND are choices of terms."""
     match element:
-        case Join(_, Values((name,), rows)):
+        case algebra.Join(_, algebra.Values((name,), rows)):
             terms = [row[0] for row in rows]
-            return (In(Variable(name), tuple(Constant(term) for term in terms if term)),) if None not in terms else ()
-        case Join(_, Filter() as group):
+            return (
+                (algebra.In(algebra.Variable(name), tuple(algebra.Constant(term) for term in terms if term)),)
+                if None not in terms
+                else ()
+            )
+        case algebra.Join(_, algebra.Filter() as group):
             return group_conditions(group)
-        case Extend(_, name, Constant() as constant):
-            return (Compare("=", Variable(name), constant),)
+        case algebra.Extend(_, name, algebra.Constant() as constant):
+            return (algebra.Compare("=", algebra.Variable(name), constant),)
     return ()
 
 
-def _is_instant(name: str) -> tuple[Expr, ...]:
+def _is_instant(name: str) -> tuple[algebra.Expr, ...]:
     """The variable of a start or end is an xsd:dateTime."""
     ends = [
-        Constant(literal(format_datetime(time), datatype=XSD + "dateTime")) for time in (START_OF_TIME, END_OF_TIME)
+        algebra.Constant(literal(format_datetime(time), datatype=XSD + "dateTime"))
+        for time in (START_OF_TIME, END_OF_TIME)
     ]
-    return Compare(">=", Variable(name), ends[0]), Compare("<=", Variable(name), ends[1])
+    return algebra.Compare(">=", algebra.Variable(name), ends[0]), algebra.Compare(
+        "<=", algebra.Variable(name), ends[1]
+    )

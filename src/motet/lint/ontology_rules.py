@@ -18,19 +18,7 @@ from motet.ontology.drawing import short_name
 from motet.ontology.entailment import Reasoner
 from motet.ontology.inconsistencies import InconsistencyChecker
 from motet.ontology.load import Ontology
-from motet.sparql.algebra import (
-    Alternative,
-    Bgp,
-    Inverse,
-    Join,
-    Link,
-    OneOrMore,
-    Path,
-    Sequence,
-    Triple,
-    ZeroOrMore,
-    ZeroOrOne,
-)
+from motet.sparql import algebra
 from motet.sparql.rewrite import elements, peeled, required
 
 _NAMESPACES = tuple(
@@ -69,7 +57,7 @@ class OntologyRules:
             )
             yield Diagnostic("contradicts-ontology", Severity.ERROR, event.position, message, advice)
 
-    def _unknown(self, event: Event, triples: Iterable[Triple], text: str) -> Iterator[Diagnostic]:
+    def _unknown(self, event: Event, triples: Iterable[algebra.Triple], text: str) -> Iterator[Diagnostic]:
         classes = {t.object for t in triples if t.predicate == RDF_TYPE and is_iri(t.object)}
         properties = {name for triple in triples for name in _properties(triple.predicate)}
         for what, names in (("class", classes), ("property", properties)):
@@ -95,31 +83,31 @@ class OntologyRules:
 
 
 @lru_cache(maxsize=4096)
-def required_triples(event: Event) -> tuple[Triple, ...]:
+def required_triples(event: Event) -> tuple[algebra.Triple, ...]:
     """The triples every match requires, the triple of the class first."""
-    typed = (Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri)),) if event.class_iri else ()
+    typed = (algebra.Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri)),) if event.class_iri else ()
     if event.body is None:
         return typed
     triples, rest = required(elements(peeled(event.body.algebra)[1]))
-    paths = [element.right for element in elements(rest) if isinstance(element, Join)]
-    return (*typed, *triples, *(triple for path in paths if isinstance(path, Bgp) for triple in path.triples))
+    paths = [element.right for element in elements(rest) if isinstance(element, algebra.Join)]
+    return (*typed, *triples, *(triple for path in paths if isinstance(path, algebra.Bgp) for triple in path.triples))
 
 
-def _properties(predicate: str | Path) -> Iterator[str]:
+def _properties(predicate: str | algebra.Path) -> Iterator[str]:
     """The properties in a predicate or path."""
     match predicate:
         case str():
             yield from [predicate] if is_iri(predicate) and predicate != RDF_TYPE else []
-        case Link(name):
+        case algebra.Link(name):
             yield from _properties(name)
-        case Inverse(path) | ZeroOrMore(path) | OneOrMore(path) | ZeroOrOne(path):
+        case algebra.Inverse(path) | algebra.ZeroOrMore(path) | algebra.OneOrMore(path) | algebra.ZeroOrOne(path):
             yield from _properties(path)
-        case Sequence(parts) | Alternative(parts):
+        case algebra.Sequence(parts) | algebra.Alternative(parts):
             for part in parts:
                 yield from _properties(part)
 
 
-def _instance(triples: Iterable[Triple]) -> list[tuple[str, str, str]]:
+def _instance(triples: Iterable[algebra.Triple]) -> list[tuple[str, str, str]]:
     """A minimal event with these triples: each variable is an individual of its own."""
     links = [(t.subject, t.predicate, t.object) for t in triples if isinstance(t.predicate, str)]
     return [(_individual(s), p, _individual(o)) for s, p, o in links if is_iri(p)]

@@ -18,22 +18,7 @@ from functools import lru_cache
 from motet.language.syntax import Event
 from motet.model.terms import RDF_TYPE, XSD, is_iri, literal, literal_parts
 from motet.model.times import parse_datetime
-from motet.sparql.algebra import (
-    EMPTY,
-    Algebra,
-    Bgp,
-    Call,
-    Compare,
-    Constant,
-    Expr,
-    In,
-    Join,
-    Sign,
-    Triple,
-    Variable,
-    is_hidden,
-    variable_name,
-)
+from motet.sparql import algebra
 from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
 from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
 from motet.sparql.write import group_text
@@ -64,36 +49,38 @@ class LeafPredicates:
     classes: tuple[str, ...] = ()
     equalities: tuple[Equality, ...] = ()
     reads: tuple[PropertyRead, ...] = ()
-    joins: tuple[Triple, ...] = ()  # required triples about other subjects, or with a variable predicate
+    joins: tuple[algebra.Triple, ...] = ()  # required triples about other subjects, or with a variable predicate
     ranges: tuple[Range, ...] = ()
     choices: tuple[Choice, ...] = ()
     prefixes: tuple[Prefix, ...] = ()
     during: tuple[str, str] | None = None  # the variables of the event's start and end
-    residue: Algebra = EMPTY  # the rest of the group
+    residue: algebra.Algebra = algebra.EMPTY  # the rest of the group
 
     @property
     def residue_text(self) -> str:
         """The residue as SPARQL that may follow the required triples; empty when there is none."""
         return group_text(self.residue)
 
-    def triples(self) -> tuple[Triple, ...]:
+    def triples(self) -> tuple[algebra.Triple, ...]:
         """All required triples."""
         event = f"?{EVENT_VARIABLE}"
         return (
-            *(Triple(event, RDF_TYPE, name) for name in self.classes),
-            *(Triple(event, equality.predicate, equality.object) for equality in self.equalities),
-            *(Triple(event, read.predicate, f"?{read.variable}") for read in self.reads),
+            *(algebra.Triple(event, RDF_TYPE, name) for name in self.classes),
+            *(algebra.Triple(event, equality.predicate, equality.object) for equality in self.equalities),
+            *(algebra.Triple(event, read.predicate, f"?{read.variable}") for read in self.reads),
             *self.joins,
         )
 
     def tests(self) -> tuple[LeafTest, ...]:
         return (*self.ranges, *self.choices, *self.prefixes)
 
-    def algebra(self) -> Algebra:
+    def algebra(self) -> algebra.Algebra:
         """The whole leaf as one SPARQL pattern, without the interval."""
         tests = tuple(map(as_filter, self.tests()))
         conditions, rest = peeled(self.residue)
-        return filtered(grouped([Join(EMPTY, Bgp(self.triples())), *elements(rest)]), (*tests, *conditions))
+        return filtered(
+            grouped([algebra.Join(algebra.EMPTY, algebra.Bgp(self.triples())), *elements(rest)]), (*tests, *conditions)
+        )
 
     def variables(self) -> frozenset[str]:
         """The variables the leaf may bind."""
@@ -125,17 +112,19 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     conditions, pattern = peeled(event.algebra)
     triples, rest = required(elements(pattern))
     triples = list(dict.fromkeys(triples))
-    objects = {variable_name(triple.object) for triple in triples if is_iri(str(triple.predicate))}
+    objects = {algebra.variable_name(triple.object) for triple in triples if is_iri(str(triple.predicate))}
     tests = [recognize_test(condition, objects) for condition in conditions]
     recognized = [test for test in tests if test is not None]
     residue = filtered(rest, tuple(c for c, test in zip(conditions, tests, strict=True) if test is None))
     order = _canonical_order(event, triples, recognized, residue)
-    names = {name: f".{index}" if is_hidden(name) else f"v{index}" for index, name in enumerate(order)}
+    names = {name: f".{index}" if algebra.is_hidden(name) else f"v{index}" for index, name in enumerate(order)}
     leaf = _leaf_predicates(event, names, triples, recognized, residue)
-    return leaf, {canonical: name for name, canonical in names.items() if not is_hidden(name)}
+    return leaf, {canonical: name for name, canonical in names.items() if not algebra.is_hidden(name)}
 
 
-def _canonical_order(event: Event, triples: list[Triple], tests: list[LeafTest], residue: Algebra) -> list[str]:
+def _canonical_order(
+    event: Event, triples: list[algebra.Triple], tests: list[LeafTest], residue: algebra.Algebra
+) -> list[str]:
     """The leaf's variables in an order that does not depend on their names, the event first.
 
     Variables are distinguished by the triples and tests they occur in. In a tie the written order decides: then equal
@@ -148,7 +137,7 @@ def _canonical_order(event: Event, triples: list[Triple], tests: list[LeafTest],
     return list(order | dict.fromkeys([*variables_in_order(residue), *(event.times or ())]))
 
 
-def _signatures(event: str, triples: list[Triple], tests: list[LeafTest]) -> dict[str, str]:
+def _signatures(event: str, triples: list[algebra.Triple], tests: list[LeafTest]) -> dict[str, str]:
     """By variable, a text of all triples and tests it occurs in; the second round includes its neighbours."""
     signatures = {event: "event"}
     for _ in range(2):
@@ -163,18 +152,22 @@ def _signatures(event: str, triples: list[Triple], tests: list[LeafTest]) -> dic
     return signatures
 
 
-def _anonymous(triple: Triple, signatures: Mapping[str, str]) -> str:
+def _anonymous(triple: algebra.Triple, signatures: Mapping[str, str]) -> str:
     return repr(renamed(triple, lambda name: signatures.get(name, "")))
 
 
 def _leaf_predicates(
-    event: Event, names: Mapping[str, str], triples: list[Triple], tests: list[LeafTest], residue: Algebra
+    event: Event,
+    names: Mapping[str, str],
+    triples: list[algebra.Triple],
+    tests: list[LeafTest],
+    residue: algebra.Algebra,
 ) -> LeafPredicates:
     canonical = [renamed(triple, names.__getitem__) for triple in triples]
     about_event = [
         triple for triple in canonical if triple.subject == f"?{EVENT_VARIABLE}" and is_iri(str(triple.predicate))
     ]
-    constant = [triple for triple in about_event if variable_name(triple.object) is None]
+    constant = [triple for triple in about_event if algebra.variable_name(triple.object) is None]
     filters = sorted({rename_variables(test, names) for test in tests}, key=repr)
     return LeafPredicates(
         tuple(sorted(t.object for t in constant if t.predicate == RDF_TYPE)),
@@ -190,7 +183,7 @@ def _leaf_predicates(
 
 
 def _visible(names: Iterable[str]) -> Iterable[str]:
-    return (name for name in names if not is_hidden(name))
+    return (name for name in names if not algebra.is_hidden(name))
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -231,34 +224,38 @@ class Prefix:
 LeafTest = Range | Choice | Prefix
 
 
-def recognize_test(condition: Expr, objects: set[str | None]) -> LeafTest | None:
+def recognize_test(condition: algebra.Expr, objects: set[str | None]) -> LeafTest | None:
     """A condition as a test, if it is one over a variable that a required triple binds."""
     match condition:
-        case Compare(operator, Variable(name), constant) if name in objects and operator in _MIRRORED:
+        case algebra.Compare(operator, algebra.Variable(name), constant) if name in objects and operator in _MIRRORED:
             return _comparison(name, operator, constant)
-        case Compare(operator, constant, Variable(name)) if name in objects and operator in _MIRRORED:
+        case algebra.Compare(operator, constant, algebra.Variable(name)) if name in objects and operator in _MIRRORED:
             return _comparison(name, _MIRRORED[operator], constant)
-        case In(Variable(name), choices) if name in objects and choices:
+        case algebra.In(algebra.Variable(name), choices) if name in objects and choices:
             return _choice(name, choices)
-        case Call("STRSTARTS", (Call("STR", (Variable(name),)), Constant(text))) if (
+        case algebra.Call("STRSTARTS", (algebra.Call("STR", (algebra.Variable(name),)), algebra.Constant(text))) if (
             name in objects and _is_plain_string(text)
         ):
             return Prefix(name, text, through_str=True)
-        case Call("STRSTARTS", (Variable(name), Constant(text))) if name in objects and _is_plain_string(text):
+        case algebra.Call("STRSTARTS", (algebra.Variable(name), algebra.Constant(text))) if (
+            name in objects and _is_plain_string(text)
+        ):
             return Prefix(name, text, through_str=False)
     return None
 
 
-def as_filter(test: LeafTest) -> Expr:
+def as_filter(test: LeafTest) -> algebra.Expr:
     """A test as a FILTER expression."""
-    variable = Variable(test.variable)
+    variable = algebra.Variable(test.variable)
     match test:
         case Range(_, operator, constant):
-            return Compare(operator, variable, Constant(constant))
+            return algebra.Compare(operator, variable, algebra.Constant(constant))
         case Choice(_, terms):
-            return In(variable, tuple(map(Constant, terms)))
+            return algebra.In(variable, tuple(map(algebra.Constant, terms)))
         case Prefix(_, text, through_str):
-            return Call("STRSTARTS", (Call("STR", (variable,)) if through_str else variable, Constant(text)))
+            return algebra.Call(
+                "STRSTARTS", (algebra.Call("STR", (variable,)) if through_str else variable, algebra.Constant(text))
+            )
 
 
 def rename_variables(test: LeafTest, names: Mapping[str, str]) -> LeafTest:
@@ -271,7 +268,7 @@ def rename_variables(test: LeafTest, names: Mapping[str, str]) -> LeafTest:
             return Prefix(names[variable], text, through_str)
 
 
-def _comparison(name: str, operator: str, constant: Expr) -> LeafTest | None:
+def _comparison(name: str, operator: str, constant: algebra.Expr) -> LeafTest | None:
     term = _signed(constant)
     if term is None:
         return None
@@ -280,18 +277,18 @@ def _comparison(name: str, operator: str, constant: Expr) -> LeafTest | None:
     return _choice(name, (constant,)) if operator == "=" else None
 
 
-def _choice(name: str, choices: tuple[Expr, ...]) -> Choice | None:
-    terms = tuple(sorted({choice.term for choice in choices if isinstance(choice, Constant)}))
-    every = all(isinstance(choice, Constant) for choice in choices)
+def _choice(name: str, choices: tuple[algebra.Expr, ...]) -> Choice | None:
+    terms = tuple(sorted({choice.term for choice in choices if isinstance(choice, algebra.Constant)}))
+    every = all(isinstance(choice, algebra.Constant) for choice in choices)
     return Choice(name, terms) if every and all(is_iri(term) or _is_plain_string(term) for term in terms) else None
 
 
-def _signed(constant: Expr) -> str | None:
+def _signed(constant: algebra.Expr) -> str | None:
     """A constant, or a number with a separate sign, as one term."""
     match constant:
-        case Constant(term):
+        case algebra.Constant(term):
             return term
-        case Sign(sign, Constant(term)) if not is_iri(term):
+        case algebra.Sign(sign, algebra.Constant(term)) if not is_iri(term):
             text, datatype, _ = literal_parts(term)
             return literal(sign + text, datatype=datatype) if datatype in _NUMBERS and text[0] not in "+-" else None
     return None

@@ -15,17 +15,8 @@ from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri
 from motet.ontology.entailment import Reasoner
 from motet.ontology.explain import explain
+from motet.provenance import obstacles
 from motet.provenance.facts import Anything, Fact, Lacks, Satisfies, Stated
-from motet.provenance.obstacles import (
-    FilterFalse,
-    NoMatch,
-    NoTriple,
-    Obstacle,
-    OnlyBackground,
-    OtherValue,
-    TooMuch,
-    WrongClass,
-)
 from motet.reference.leaves import BackgroundGraph
 from motet.reference.log import VisibleEvent
 from motet.reference.occurrences import Bindings, project
@@ -183,12 +174,12 @@ SolutionRow = dict[str, str]
 
 def match_failure(
     event: Event, event_iri: str, event_triples: frozenset[Triple], background: BackgroundGraph
-) -> tuple[int, Obstacle]:
+) -> tuple[int, obstacles.Obstacle]:
     """The number of parts of the leaf that the event meets, and the first it does not meet; it does not match."""
     try:
         graph = Graph(background.closure_with(event_triples))
     except LimitError:
-        return 0, TooMuch()
+        return 0, obstacles.TooMuch()
     text = leaf_text(event)
     conditions, pattern = peeled(event.algebra)
     initial = {event.name: iri(event_iri)}
@@ -204,7 +195,7 @@ def match_failure(
         if not (rows := compile_group(filtered(pattern, conditions[:count]))(graph, dict(initial))):
             return len(met) + count, _filter_failure(condition, before)
     without_event = compile_group(event.algebra)(Graph(background.closure()), dict(initial))
-    return len(met) + len(conditions), OnlyBackground() if without_event else NoMatch(text)
+    return len(met) + len(conditions), obstacles.OnlyBackground() if without_event else obstacles.NoMatch(text)
 
 
 def _steps(pattern: Algebra) -> Iterator[Algebra]:
@@ -216,28 +207,30 @@ def _steps(pattern: Algebra) -> Iterator[Algebra]:
             yield element
 
 
-def _step_failure(step: Algebra, rows: list[SolutionRow], graph: Graph, event_triples: frozenset[Triple]) -> Obstacle:
+def _step_failure(
+    step: Algebra, rows: list[SolutionRow], graph: Graph, event_triples: frozenset[Triple]
+) -> obstacles.Obstacle:
     match step:
         case sparql.Join(_, sparql.Bgp((sparql.Triple(subject, str(predicate), value),))):
             failure = _triple_failure(subject, predicate, value, rows, graph, event_triples)
             if failure is not None:
                 return failure
-    return NoMatch(group_text(step.right if isinstance(step, sparql.Join) else step))
+    return obstacles.NoMatch(group_text(step.right if isinstance(step, sparql.Join) else step))
 
 
 def _triple_failure(
     subject: str, predicate: str, value: str, rows: list[SolutionRow], graph: Graph, event_triples: frozenset[Triple]
-) -> Obstacle | None:
+) -> obstacles.Obstacle | None:
     """What the event has instead of a triple; None when the terms of the triple do not decide that."""
     about, required = _term(subject, rows[0]), _term(value, rows[0])
     if about is None or variable_name(predicate) is not None:
         return None
     if predicate == RDF_TYPE and required is not None:
-        return WrongClass(about, required, classes_of(about, event_triples) or classes_of(about, graph))
+        return obstacles.WrongClass(about, required, classes_of(about, event_triples) or classes_of(about, graph))
     values = tuple(sorted(triple[2] for triple in graph.match(about, predicate, None)))
     if not values:
-        return NoTriple(about, predicate)
-    return OtherValue(predicate, required, values) if required is not None else None
+        return obstacles.NoTriple(about, predicate)
+    return obstacles.OtherValue(predicate, required, values) if required is not None else None
 
 
 def _term(term: str, row: SolutionRow) -> str | None:
@@ -245,7 +238,7 @@ def _term(term: str, row: SolutionRow) -> str | None:
     return term if name is None else row.get(name)
 
 
-def _filter_failure(condition: Expr, rows: list[SolutionRow]) -> Obstacle:
+def _filter_failure(condition: Expr, rows: list[SolutionRow]) -> obstacles.Obstacle:
     """The FILTER with the values of the first solution it rejects."""
     row = min(rows, key=lambda row: sorted(row.items()))
-    return FilterFalse(expression_text(condition), project(tuple(sorted(row.items())), mentioned(condition)))
+    return obstacles.FilterFalse(expression_text(condition), project(tuple(sorted(row.items())), mentioned(condition)))

@@ -12,24 +12,7 @@ from motet.language.syntax import Context, Leaf, No, Pattern, Run, Times, Unless
 from motet.model.intervals import Interval
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, is_iri, literal_parts
 from motet.model.times import END_OF_TIME, UNITS, format_datetime
-from motet.provenance.facts import (
-    Absent,
-    Agrees,
-    Anything,
-    Begins,
-    Counted,
-    Fact,
-    Fits,
-    Gap,
-    Lacks,
-    Passes,
-    Picked,
-    Relates,
-    Satisfies,
-    Stated,
-    bindings_json,
-    to_json,
-)
+from motet.provenance import facts
 from motet.provenance.why import DerivationNode, Why
 from motet.reference.occurrences import Bindings
 from motet.reference.sparql import Triple
@@ -145,49 +128,49 @@ def operator_title(pattern: Pattern) -> str:  # noqa: PLR0911  (a table)
     return operator_text(pattern)
 
 
-def fact_text(fact: Fact, style: TextStyle, event: str = "") -> str:  # noqa: PLR0911  (a table)
+def fact_text(fact: facts.Fact, style: TextStyle, event: str = "") -> str:  # noqa: PLR0911  (a table)
     """The text of a fact; ``event`` is the term of the event it is about, if any."""
     match fact:
-        case Relates():
+        case facts.Relates():
             return _relation(fact, style)
-        case Agrees(variable, term):
+        case facts.Agrees(variable, term):
             return f"?{variable} is {style.term(term)} on both sides"
-        case Fits(start, end, bound):
+        case facts.Fits(start, end, bound):
             return f"{duration_text(end - start)} in all, at most {duration_text(bound)} allowed"
-        case Satisfies(condition, values):
+        case facts.Satisfies(condition, values):
             with_values = f", with {style.bindings(values)}" if values else ""
             return f"FILTER({style.text(condition)}) is true{with_values}"
-        case Absent():
+        case facts.Absent():
             return _absence(fact, style)
-        case Passes():
+        case facts.Passes():
             return "WITHOUT has no effect: the left side does not end before the right side starts"
-        case Picked():
+        case facts.Picked():
             return _choice(fact)
-        case Stated():
+        case facts.Stated():
             return _triple(fact, style, event)
     return _counting_text(fact, style)
 
 
-def _counting_text(fact: Fact, style: TextStyle) -> str:
+def _counting_text(fact: facts.Fact, style: TextStyle) -> str:
     match fact:
-        case Counted(members, key):
+        case facts.Counted(members, key):
             of_key = f" with {style.bindings(key)}" if key else ""
             return f"{members} {'member' if members == 1 else 'members'}{of_key}"
-        case Gap(previous, following, allowed):
+        case facts.Gap(previous, following, allowed):
             gap = duration_text(following - previous)
             return f"{gap} from {style.instant(previous)} to the next, at most {duration_text(allowed)} allowed"
-        case Begins(point, since):
+        case facts.Begins(point, since):
             return f"counted from {style.instant(point)}, " + (
                 "SINCE" if since else "the end of the previous occurrence"
             )
-        case Lacks(pattern):
+        case facts.Lacks(pattern):
             return f"the event has no {style.text(pattern)}"
-        case Anything():
+        case facts.Anything():
             return "every event matches"
     raise AssertionError(f"{fact} has no text")
 
 
-def _relation(fact: Relates, style: TextStyle) -> str:
+def _relation(fact: facts.Relates, style: TextStyle) -> str:
     left, right = _interval(fact.left, style), _interval(fact.right, style)
     if fact.relation == "BEFORE":
         return f"{left} is BEFORE {right}, by {duration_text(fact.right.start - fact.left.end)}"
@@ -203,7 +186,7 @@ def _interval(interval: Interval, style: TextStyle) -> str:
     return style.instant(interval.start) if interval.start == interval.end else f"[{style.interval(*interval)}]"
 
 
-def _absence(fact: Absent, style: TextStyle) -> str:
+def _absence(fact: facts.Absent, style: TextStyle) -> str:
     absent = fact.pattern if fact.pattern.isidentifier() else f"({fact.pattern})"
     agreeing = f" with {style.bindings(fact.bindings)}" if fact.bindings else ""
     caveat = "" if fact.checked else " (not checked: not all events that can matter are available)"
@@ -215,7 +198,7 @@ def _absence(fact: Absent, style: TextStyle) -> str:
     return f"no {absent}{agreeing} after {style.instant(fact.after)} {until} {style.instant(fact.until)}{caveat}"
 
 
-def _choice(fact: Picked) -> str:
+def _choice(fact: facts.Picked) -> str:
     when = f"when the {fact.completed} side completed"
     if fact.candidates == 1:
         return f"{fact.context}: the only partner {when}"
@@ -227,7 +210,7 @@ def _choice(fact: Picked) -> str:
     return f"{fact.context}: {rule.format(fact.candidates)} {when}"
 
 
-def _triple(fact: Stated, style: TextStyle, event: str) -> str:
+def _triple(fact: facts.Stated, style: TextStyle, event: str) -> str:
     text = style.triple(fact.triple, event)
     if fact.source == "event":
         return text
@@ -300,7 +283,7 @@ def why_json(why: Why) -> dict[str, object]:
         "start": format_datetime(why.notification.start),
         "end": format_datetime(why.notification.end),
         "events": list(why.notification.events),
-        "bindings": bindings_json(why.notification.bindings),
+        "bindings": facts.bindings_json(why.notification.bindings),
         "others": why.other_count,
         "checked": why.is_checked,
         "picked": why.is_choice_known,
@@ -317,8 +300,8 @@ def _node_json(node: DerivationNode) -> dict[str, object]:
         "start": format_datetime(o.start),
         "end": format_datetime(o.end),
         "events": sorted(o.events),
-        "bindings": bindings_json(node.solution or o.bindings),
-        "facts": [to_json(fact) for fact in node.facts],
+        "bindings": facts.bindings_json(node.solution or o.bindings),
+        "facts": [facts.to_json(fact) for fact in node.facts],
         "parts": [_node_json(operand) for operand in node.operands],
     }
     if node.derived_by is not None:

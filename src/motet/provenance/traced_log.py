@@ -11,21 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from motet.language import syntax
 from motet.language.scope import ITERATION, PAIRING, Bounded, bounds
-from motet.language.syntax import (
-    Construct,
-    Context,
-    Filter,
-    No,
-    Pairing,
-    Pattern,
-    Run,
-    Subscription,
-    Times,
-    Unless,
-    Within,
-    Xor,
-)
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -70,7 +57,7 @@ class TracedLog(Log):
     @classmethod
     def from_events(
         cls,
-        subscription: Subscription,
+        subscription: syntax.Subscription,
         events: Iterable[EventRecord],
         *,
         ontology: Iterable[Triple] = (),
@@ -88,7 +75,7 @@ class TracedLog(Log):
         """The frontier after the last record."""
         return self.frontiers[-1][1] if self.frontiers else None
 
-    def evaluator(self, registration: Registration, context: Context | None = None) -> TracedEvaluator:
+    def evaluator(self, registration: Registration, context: syntax.Context | None = None) -> TracedEvaluator:
         """The evaluator of a subscription, in its own context or another one."""
         subscription = registration.subscription
         key = (registration, context or subscription.context)
@@ -104,13 +91,13 @@ class TracedLog(Log):
         return self._evaluators[key]
 
     @cached_property
-    def _evaluators(self) -> dict[tuple[Registration, Context], TracedEvaluator]:
+    def _evaluators(self) -> dict[tuple[Registration, syntax.Context], TracedEvaluator]:
         return {}
 
     def derive_events(self) -> None:
         """Derive the events of the subscriptions with CONSTRUCT, upstream first."""
         for registration in self.registrations:
-            if isinstance(registration.subscription.delivery, Construct):
+            if isinstance(registration.subscription.delivery, syntax.Construct):
                 self._derive(registration, ())
 
     def _derive(self, registration: Registration, downstream: tuple[Registration, ...]) -> None:
@@ -181,7 +168,7 @@ class TracedLog(Log):
         return [replace(o, final_at=IMMEDIATELY) for o in self.leaf_occurrences(registration, name, visible)]
 
     def _required_frontier(
-        self, registration: Registration, instant: int, bound: int | None, patterns: tuple[Pattern, ...]
+        self, registration: Registration, instant: int, bound: int | None, patterns: tuple[syntax.Pattern, ...]
     ) -> int:
         last = self.records[-1].offset
         return instant + max(lag(pattern, bound, partial(self.leaf_lag, registration, last)) for pattern in patterns)
@@ -191,14 +178,14 @@ class TracedEvaluator(Evaluator):
     """The evaluator of one subscription; caches the results and the choices of partners of every sub-pattern."""
 
     @cached_property
-    def _cached_results(self) -> dict[tuple[Pattern, Scope], list[PatternResult]]:
+    def _cached_results(self) -> dict[tuple[syntax.Pattern, Scope], list[PatternResult]]:
         return {}
 
     @cached_property
-    def _choices(self) -> dict[tuple[Pattern, Scope], list[PartnerChoice]]:
+    def _choices(self) -> dict[tuple[syntax.Pattern, Scope], list[PartnerChoice]]:
         return {}
 
-    def results(self, pattern: Pattern, scope: Scope) -> list[PatternResult]:
+    def results(self, pattern: syntax.Pattern, scope: Scope) -> list[PatternResult]:
         key = (pattern, scope)
         if key not in self._cached_results:
             self._cached_results[key] = super().results(pattern, scope)
@@ -216,7 +203,7 @@ class TracedEvaluator(Evaluator):
         projected = (tuple(sorted(o.events)), o.start, o.end, self.delivered_bindings(o))
         return projected == (notification.events, notification.start, notification.end, notification.bindings)
 
-    def choices(self, pattern: Pairing, scope: Scope) -> list[PartnerChoice]:
+    def choices(self, pattern: syntax.Pairing, scope: Scope) -> list[PartnerChoice]:
         """The choices of partners that gave the pairs of an operator."""
         key = (pattern, scope)
         if key not in self._choices:
@@ -250,7 +237,7 @@ class PartnerChoice:
 
 
 def partner_choices(
-    context: Context,
+    context: syntax.Context,
     left: Iterable[Occurrence],
     right: Iterable[Occurrence],
     shared: frozenset[str],
@@ -261,7 +248,7 @@ def partner_choices(
     merged = sorted(sides, key=lambda x: x.order_key)
     open_sides: list[CompletedOccurrence] = []
     choices: list[PartnerChoice] = []
-    for ties in tie_groups(merged) if context is Context.RECENT else ([x] for x in merged):
+    for ties in tie_groups(merged) if context is syntax.Context.RECENT else ([x] for x in merged):
         before = list(open_sides)
         for x in ties:
             candidates = tuple(pair_candidates(x, before, admits))
@@ -273,20 +260,20 @@ def partner_choices(
     return choices
 
 
-def _chosen(context: Context, candidates: tuple[CompletedOccurrence, ...]) -> tuple[CompletedOccurrence, ...]:
+def _chosen(context: syntax.Context, candidates: tuple[CompletedOccurrence, ...]) -> tuple[CompletedOccurrence, ...]:
     if not candidates:
         return ()
     match context:
-        case Context.RECENT:
+        case syntax.Context.RECENT:
             return (max(candidates, key=lambda y: y.order_key),)
-        case Context.CHRONICLE:
+        case syntax.Context.CHRONICLE:
             return (min(candidates, key=lambda y: y.order_key),)
         case _:
             return candidates
 
 
 def _closed(
-    context: Context,
+    context: syntax.Context,
     x: CompletedOccurrence,
     open_sides: Sequence[CompletedOccurrence],
     candidates: tuple[CompletedOccurrence, ...],
@@ -294,36 +281,36 @@ def _closed(
     shared: frozenset[str],
 ) -> tuple[CompletedOccurrence, ...]:
     match context:
-        case Context.UNRESTRICTED:
+        case syntax.Context.UNRESTRICTED:
             return ()
-        case Context.RECENT:
+        case syntax.Context.RECENT:
             return tuple(y for y in open_sides if recent_key(y, shared) == recent_key(x, shared))
-        case Context.CHRONICLE:
+        case syntax.Context.CHRONICLE:
             return chosen
-        case Context.CONTINUOUS | Context.CUMULATIVE:
+        case syntax.Context.CONTINUOUS | syntax.Context.CUMULATIVE:
             return candidates
 
 
-def _opens(context: Context, candidates: tuple[CompletedOccurrence, ...]) -> bool:
-    return context in (Context.UNRESTRICTED, Context.RECENT) or not candidates
+def _opens(context: syntax.Context, candidates: tuple[CompletedOccurrence, ...]) -> bool:
+    return context in (syntax.Context.UNRESTRICTED, syntax.Context.RECENT) or not candidates
 
 
-def is_carried(pattern: Pattern) -> bool:
+def is_carried(pattern: syntax.Pattern) -> bool:
     """Whether a WITHIN or FILTER is carried by the operator directly below and needs no node of its own.
 
     >>> from motet.language.syntax import And, Leaf
-    >>> is_carried(Within(And(Leaf("a"), Leaf("b")), 5)), is_carried(Within(Leaf("a"), 5))
+    >>> is_carried(syntax.Within(And(Leaf("a"), Leaf("b")), 5)), is_carried(syntax.Within(Leaf("a"), 5))
     (True, False)
     """
     match pattern:
-        case Within(operand):
+        case syntax.Within(operand):
             return isinstance(operand, (*PAIRING, *ITERATION))
-        case Filter(operand):
+        case syntax.Filter(operand):
             return isinstance(operand, PAIRING)
     return False
 
 
-def time_radius(pattern: Pattern) -> int | None:
+def time_radius(pattern: syntax.Pattern) -> int | None:
     """The distance within which events can matter to an occurrence, in microseconds; None when it is unbounded.
 
     It is the sum of all bounds, windows and gaps. In contexts that consume, the open partners of an occurrence may
@@ -345,10 +332,10 @@ def _time_radius(bounded: Bounded) -> int | None:
 
 def _node_radius(bounded: Bounded) -> int | None:
     match bounded.node:
-        case Unless(window=length) | Xor(window=length) | No(duration=length):
+        case syntax.Unless(window=length) | syntax.Xor(window=length) | syntax.No(duration=length):
             return length
-        case Times(_, count, gap) if bounded.bound is None and gap is not None:
+        case syntax.Times(_, count, gap) if bounded.bound is None and gap is not None:
             return count * gap
-        case Times() | Run():
+        case syntax.Times() | syntax.Run():
             return bounded.bound
     return bounded.bound if isinstance(bounded.node, PAIRING) else 0

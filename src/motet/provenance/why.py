@@ -12,25 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 
+from motet.language import syntax
 from motet.language.printer import pattern_text
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Context,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pairing,
-    Pattern,
-    Run,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.provenance.facts import (
@@ -58,7 +41,7 @@ from motet.reference.operators import Scope, iteration_occurrence
 class DerivationNode:
     """One node of a derivation tree: an occurrence, the facts that held, and the nodes it was made of."""
 
-    pattern: Pattern
+    pattern: syntax.Pattern
     occurrence: Occurrence
     facts: tuple[Fact, ...]
     operands: tuple[DerivationNode, ...] = ()
@@ -67,7 +50,7 @@ class DerivationNode:
 
     def leaves(self) -> Iterator[DerivationNode]:
         """The leaves from left to right, without those of upstream notifications."""
-        if isinstance(self.pattern, Leaf):
+        if isinstance(self.pattern, syntax.Leaf):
             yield self
         for operand in self.operands:
             yield from operand.leaves()
@@ -78,7 +61,7 @@ class Why:
     """A notification and one derivation tree of it."""
 
     notification: Notification
-    context: Context
+    context: syntax.Context
     root: DerivationNode
     other_count: int  # further derivations of the same notification
     is_checked: bool  # the log has all events that can matter to the absences stated
@@ -90,7 +73,7 @@ class Why:
 class Expansion:
     """One derivation of an occurrence: the operands, each with the results it can be."""
 
-    operands: tuple[tuple[Pattern, Scope, tuple[PatternResult, ...]], ...] = ()
+    operands: tuple[tuple[syntax.Pattern, Scope, tuple[PatternResult, ...]], ...] = ()
     choice: PartnerChoice | None = None
     members: tuple[Occurrence, ...] = ()
 
@@ -106,7 +89,7 @@ def why(log: TracedLog, notification: Notification, *, is_complete: bool = True)
         raise UsageError(
             f"there is no subscription {notification.subscription!r}", advice="Give the file that defines it."
         )
-    for context in (None, Context.UNRESTRICTED):
+    for context in (None, syntax.Context.UNRESTRICTED):
         for registration in registrations:
             derivation = _Derivations(log, registration, log.evaluator(registration, context), is_complete).why(
                 notification
@@ -127,7 +110,7 @@ class _Derivations:
     registration: Registration
     evaluator: TracedEvaluator
     is_complete: bool
-    counts: dict[tuple[Pattern, Scope, PatternResult], int] = field(default_factory=dict)
+    counts: dict[tuple[syntax.Pattern, Scope, PatternResult], int] = field(default_factory=dict)
 
     def why(self, notification: Notification) -> Why | None:
         pattern, scope = self.registration.subscription.pattern, self.evaluator.root_scope()
@@ -144,11 +127,11 @@ class _Derivations:
         context = self.registration.subscription.context
         return Why(notification, context, root, count - 1, self.is_complete, is_choice_known=True, retracted=retracted)
 
-    def count(self, pattern: Pattern, scope: Scope, result: PatternResult) -> int:
+    def count(self, pattern: syntax.Pattern, scope: Scope, result: PatternResult) -> int:
         """The number of derivations of a result."""
         key = (pattern, scope, result)
         if key not in self.counts:
-            if isinstance(pattern, Leaf):
+            if isinstance(pattern, syntax.Leaf):
                 self.counts[key] = len(self._solutions(pattern, result.occurrence)[1])
             else:
                 self.counts[key] = sum(
@@ -162,8 +145,8 @@ class _Derivations:
             for operand, inner, results in expansion.operands
         )
 
-    def node(self, pattern: Pattern, scope: Scope, result: PatternResult) -> DerivationNode:
-        if isinstance(pattern, Leaf):
+    def node(self, pattern: syntax.Pattern, scope: Scope, result: PatternResult) -> DerivationNode:
+        if isinstance(pattern, syntax.Leaf):
             return self._leaf(pattern, result.occurrence)
         expansion = next(each for each in self.expansions(pattern, scope, result) if self._count_expansion(each))
         operands = tuple(self.node(operand, inner, results[0]) for operand, inner, results in expansion.operands)
@@ -175,26 +158,28 @@ class _Derivations:
 
     # The operands of an occurrence.
 
-    def expansions(self, pattern: Pattern, scope: Scope, result: PatternResult) -> list[Expansion]:
+    def expansions(self, pattern: syntax.Pattern, scope: Scope, result: PatternResult) -> list[Expansion]:
         operands = self.evaluator.operands(pattern, scope)
         match pattern:
-            case And() | Timed() | Alongside():
+            case syntax.And() | syntax.Timed() | syntax.Alongside():
                 return self._pair(pattern, scope, result)
-            case Within() | Filter() | Unless() | Without():  # passes on results of its operand, pair by pair
+            case (
+                syntax.Within() | syntax.Filter() | syntax.Unless() | syntax.Without()
+            ):  # passes on results of its operand, pair by pair
                 below = self.evaluator.results(*operands[0])
                 return [Expansion(((*operands[0], _ordered(each for each in below if each == result)),))]
-            case Or() | Xor():
+            case syntax.Or() | syntax.Xor():
                 sides = [(*operand, self._results_of(*operand, result.occurrence)) for operand in operands]
                 return [Expansion((side,)) for side in sides if side[2]]
-            case Times() | Run():
+            case syntax.Times() | syntax.Run():
                 return self._iteration(pattern, scope, result.occurrence)
             case _:  # NO has no occurrences below it
                 return [Expansion()]
 
-    def _results_of(self, pattern: Pattern, scope: Scope, o: Occurrence) -> tuple[PatternResult, ...]:
+    def _results_of(self, pattern: syntax.Pattern, scope: Scope, o: Occurrence) -> tuple[PatternResult, ...]:
         return _ordered(result for result in self.evaluator.results(pattern, scope) if result.occurrence == o)
 
-    def _pair(self, pattern: Pairing, scope: Scope, result: PatternResult) -> list[Expansion]:
+    def _pair(self, pattern: syntax.Pairing, scope: Scope, result: PatternResult) -> list[Expansion]:
         left, right = self.evaluator.operands(pattern, scope)
         expansions = []
         for choice in self.evaluator.choices(pattern, scope):
@@ -207,13 +192,13 @@ class _Derivations:
 
     def _joined(self, choice: PartnerChoice) -> Iterator[tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]]:
         """The sides of the occurrences of a choice: one with all partners in cumulative, else one per partner."""
-        if self.evaluator.context is Context.CUMULATIVE:
+        if self.evaluator.context is syntax.Context.CUMULATIVE:
             yield from [choice.sides()] if choice.chosen else []
         else:
             for y in choice.chosen:
                 yield replace(choice, chosen=(y,)).sides()
 
-    def _iteration(self, pattern: Times | Run, scope: Scope, o: Occurrence) -> list[Expansion]:
+    def _iteration(self, pattern: syntax.Times | syntax.Run, scope: Scope, o: Occurrence) -> list[Expansion]:
         (operand,) = self.evaluator.operands(pattern, scope)
         results: dict[Occurrence, list[PatternResult]] = {}
         for result in self.evaluator.results(*operand):
@@ -231,30 +216,32 @@ class _Derivations:
 
     # The facts that held.
 
-    def facts(self, pattern: Pattern, scope: Scope, result: PatternResult, expansion: Expansion) -> Iterator[Fact]:
+    def facts(
+        self, pattern: syntax.Pattern, scope: Scope, result: PatternResult, expansion: Expansion
+    ) -> Iterator[Fact]:
         o = result.occurrence
         match pattern:
-            case And() | Timed() | Alongside():
+            case syntax.And() | syntax.Timed() | syntax.Alongside():
                 yield from self._pair_facts(pattern, scope, result, expansion)
-            case Within(_, bound):
+            case syntax.Within(_, bound):
                 yield Fits(o.start, o.end, bound)
-            case Filter(_, condition):
+            case syntax.Filter(_, condition):
                 yield Satisfies(condition.text, project(o.bindings, condition.variables))
-            case Unless(_, absent, window):
+            case syntax.Unless(_, absent, window):
                 yield self._absent(absent, "after", o.end, o.end + window, o.bindings)
-            case Without(_, absent):
+            case syntax.Without(_, absent):
                 yield self._between(absent, result)
-            case Xor(left, right, window):
+            case syntax.Xor(left, right, window):
                 negated = right if expansion.operands[0][0] is left else left
                 yield replace(self._absent(negated, "hull", o.start, o.end, o.bindings), length=window)
-            case No(operand):
+            case syntax.No(operand):
                 yield Begins(o.start, since=o.start == self.registration.subscription.since)
                 yield self._absent(operand, "after", o.start, o.end, ())
-            case Times(_, _, gap) | Run(_, gap):
+            case syntax.Times(_, _, gap) | syntax.Run(_, gap):
                 yield from _member_facts(expansion.members, gap, scope.bound)
 
     def _pair_facts(
-        self, pattern: Pairing, scope: Scope, result: PatternResult, expansion: Expansion
+        self, pattern: syntax.Pairing, scope: Scope, result: PatternResult, expansion: Expansion
     ) -> Iterator[Fact]:
         assert result.left is not None and result.right is not None and expansion.choice is not None
         lefts, rights = expansion.choice.sides() if len(expansion.operands) > 2 else ((result.left,), (result.right,))
@@ -270,11 +257,11 @@ class _Derivations:
         if self.evaluator.context is self.registration.subscription.context:
             yield _picked(self.evaluator.context, expansion)
 
-    def _absent(self, pattern: Pattern, window: str, after: int, until: int, bindings: Bindings) -> Absent:
+    def _absent(self, pattern: syntax.Pattern, window: str, after: int, until: int, bindings: Bindings) -> Absent:
         visible = project(bindings, self.evaluator.visibility.occurring(pattern))
         return Absent(pattern_text(pattern), window, after, until, visible, self.is_complete)
 
-    def _between(self, absent: Pattern, result: PatternResult) -> Fact:
+    def _between(self, absent: syntax.Pattern, result: PatternResult) -> Fact:
         assert result.left is not None and result.right is not None, "WITHOUT stands over a pairing operator"
         if not result.left.end < result.right.start:
             return Passes(result.left.interval, result.right.interval)
@@ -283,13 +270,13 @@ class _Derivations:
 
     # Leaves.
 
-    def _leaf(self, leaf: Leaf, o: Occurrence) -> DerivationNode:
+    def _leaf(self, leaf: syntax.Leaf, o: Occurrence) -> DerivationNode:
         visible_event, solutions = self._solutions(leaf, o)
         event = self.registration.subscription.event(leaf.name)
         facts = match_facts(event, visible_event, solutions[0], self.log.background_at(visible_event.offset))
         return DerivationNode(leaf, o, facts, solution=solutions[0], derived_by=self._upstream(visible_event))
 
-    def _solutions(self, leaf: Leaf, o: Occurrence) -> tuple[VisibleEvent, list[Bindings]]:
+    def _solutions(self, leaf: syntax.Leaf, o: Occurrence) -> tuple[VisibleEvent, list[Bindings]]:
         """The event of a leaf's occurrence, and the solutions that project to it."""
         (event,) = o.events
         visible_event = self.log.visible_event(self.registration, leaf.name, event)
@@ -320,14 +307,14 @@ def _side(members: tuple[Occurrence, ...]) -> Occurrence:
     return members[0] if len(members) == 1 else merge(members, frozenset())
 
 
-def _relation(pattern: Pairing, a: Occurrence, b: Occurrence) -> Iterator[Fact]:
-    if isinstance(pattern, Timed):
+def _relation(pattern: syntax.Pairing, a: Occurrence, b: Occurrence) -> Iterator[Fact]:
+    if isinstance(pattern, syntax.Timed):
         yield Relates(pattern.relation.value, a.interval, b.interval)
-    elif isinstance(pattern, Alongside):
+    elif isinstance(pattern, syntax.Alongside):
         yield Relates("ALONGSIDE", a.interval, b.interval)
 
 
-def _picked(context: Context, expansion: Expansion) -> Picked:
+def _picked(context: syntax.Context, expansion: Expansion) -> Picked:
     assert expansion.choice is not None
     partner_count = len(expansion.operands) - 1
     return Picked(

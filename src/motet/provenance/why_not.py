@@ -11,26 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from motet.language import syntax
 from motet.language.printer import pattern_text
 from motet.language.scope import PAIRING
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Context,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pairing,
-    Pattern,
-    Run,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
 from motet.model.errors import UsageError
 from motet.model.intervals import relation
 from motet.model.notifications import Notification
@@ -76,7 +59,7 @@ class LocatedObstacle:
     """The obstacle of an event as one leaf; ``pattern`` is the operator, None at the leaf or before it."""
 
     leaf: str | None
-    pattern: Pattern | None
+    pattern: syntax.Pattern | None
     obstacle: Obstacle
     nearness: Nearness
     partners: int = 0  # number of partners tried
@@ -100,7 +83,7 @@ class WhyNot:
 class PathStep:
     """A node on the path from a leaf to the root, and the index of the operand the path passes through."""
 
-    pattern: Pattern
+    pattern: syntax.Pattern
     scope: Scope
     operand: int
 
@@ -156,15 +139,15 @@ class _Obstacles:
         return None
 
     def _paths(
-        self, pattern: Pattern, scope: Scope, above: tuple[PathStep, ...]
-    ) -> Iterator[tuple[Leaf, list[PathStep]]]:
+        self, pattern: syntax.Pattern, scope: Scope, above: tuple[PathStep, ...]
+    ) -> Iterator[tuple[syntax.Leaf, list[PathStep]]]:
         """Every leaf with its path to the root; the leaf itself is the first step."""
-        if isinstance(pattern, Leaf):
+        if isinstance(pattern, syntax.Leaf):
             yield pattern, [PathStep(pattern, scope, 0), *reversed(above)]
         for index, (operand, inner) in enumerate(self.evaluator.operands(pattern, scope)):
             yield from self._paths(operand, inner, (*above, PathStep(pattern, scope, index)))
 
-    def _obstacle(self, leaf: Leaf, path: list[PathStep]) -> LocatedObstacle:
+    def _obstacle(self, leaf: syntax.Leaf, path: list[PathStep]) -> LocatedObstacle:
         results = self._with_event(path[0])
         if not results:
             return self._leaf_obstacle(leaf)
@@ -187,7 +170,7 @@ class _Obstacles:
         results = self.evaluator.results(step.pattern, step.scope)
         return [result for result in results if self.event in result.occurrence.events]
 
-    def _leaf_obstacle(self, leaf: Leaf) -> LocatedObstacle:
+    def _leaf_obstacle(self, leaf: syntax.Leaf) -> LocatedObstacle:
         visible_event = self.log.visible_event(self.registration, leaf.name, self.event)
         if visible_event is None:
             return LocatedObstacle(leaf.name, None, NotFed(), (1, 0))
@@ -221,21 +204,21 @@ class _Obstacles:
         pattern, scope = step.pattern, step.scope
         operands = [result.occurrence for result in results]
         match pattern:
-            case And() | Timed() | Alongside():
+            case syntax.And() | syntax.Timed() | syntax.Alongside():
                 choices = (self.evaluator.context, self.evaluator.choices(pattern, scope))
                 partners = self._partners(step)
                 return nearest_pair(pattern, scope, operands, partners, choices, is_right=step.operand == 1)
-            case Within(_, bound):
+            case syntax.Within(_, bound):
                 shortest = min(o.end - o.start for o in operands)
                 return (bound - shortest,), TooLong(shortest, bound)
-            case Filter(_, condition):
+            case syntax.Filter(_, condition):
                 first = min(operands, key=completion_order)
                 return (0,), FilterFalse(condition.text, project(first.bindings, condition.variables))
-            case Unless() | Without() | Xor():
+            case syntax.Unless() | syntax.Without() | syntax.Xor():
                 return (0,), Contradicted(_side(step), partner(self._contradicting(step, results)[0]))
-            case Times() | Run():
+            case syntax.Times() | syntax.Run():
                 return iteration_failure(self.evaluator, pattern, scope, operands)
-            case Or() | No() | Leaf():
+            case syntax.Or() | syntax.No() | syntax.Leaf():
                 raise AssertionError(f"{below.pattern} always passes {pattern_text(pattern)}")
 
     def _partners(self, step: PathStep) -> list[Occurrence]:
@@ -251,7 +234,7 @@ class _Obstacles:
 
     def _prevented(self, step: PathStep, results: list[PatternResult]) -> list[Occurrence]:
         """The occurrences that the event, on the absent side, contradicts."""
-        if isinstance(step.pattern, No):
+        if isinstance(step.pattern, syntax.No):
             return []
         operand = self.evaluator.operands(step.pattern, step.scope)[0]
         negated = [result.occurrence for result in results]
@@ -259,15 +242,15 @@ class _Obstacles:
         return [result.occurrence for result in results if any(contradicts(step.pattern, result, b) for b in negated)]
 
 
-def contradicts(pattern: Pattern, result: PatternResult, b: Occurrence) -> bool:
+def contradicts(pattern: syntax.Pattern, result: PatternResult, b: Occurrence) -> bool:
     """Whether an occurrence of the absent side contradicts a result of the other side."""
     a = result.occurrence
     match pattern:
-        case Unless(window=window):
+        case syntax.Unless(window=window):
             return compatible(a, b) and a.end < b.start and b.end <= a.end + window
-        case Xor(window=window):
+        case syntax.Xor(window=window):
             return compatible(a, b) and hull(a, b) <= window
-        case Without():
+        case syntax.Without():
             left, right = result.left, result.right
             assert left is not None and right is not None, "WITHOUT stands over a pairing operator"
             return compatible(left, b) and compatible(b, right) and left.end < b.start and b.end < right.start
@@ -275,22 +258,24 @@ def contradicts(pattern: Pattern, result: PatternResult, b: Occurrence) -> bool:
 
 
 def _is_absent(step: PathStep) -> bool:
-    return isinstance(step.pattern, No) or (isinstance(step.pattern, Unless | Without) and step.operand == 1)
+    return isinstance(step.pattern, syntax.No) or (
+        isinstance(step.pattern, syntax.Unless | syntax.Without) and step.operand == 1
+    )
 
 
 def _side(step: PathStep) -> str:
     """The text of the absent side of UNLESS, WITHOUT and NO, and of the other side of XOR."""
     match step.pattern:
-        case Unless(_, absent) | Without(_, absent):
+        case syntax.Unless(_, absent) | syntax.Without(_, absent):
             return pattern_text(absent)
-        case Xor(left, right):
+        case syntax.Xor(left, right):
             return pattern_text(left if step.operand else right)
-        case No(operand):
+        case syntax.No(operand):
             return pattern_text(operand)
     return pattern_text(step.pattern)
 
 
-def _written_operator(step: PathStep, path: list[PathStep]) -> Pattern:
+def _written_operator(step: PathStep, path: list[PathStep]) -> syntax.Pattern:
     """The operator as written, with the WITHIN or FILTER it carries."""
     above = path[path.index(step) + 1] if step is not path[-1] else None
     return above.pattern if above is not None and is_carried(above.pattern) else step.pattern
@@ -301,11 +286,11 @@ def partner(o: Occurrence) -> Partner:
 
 
 def nearest_pair(
-    pattern: Pairing,
+    pattern: syntax.Pairing,
     scope: Scope,
     occurrences: Sequence[Occurrence],
     partners: Sequence[Occurrence],
-    choices: tuple[Context, Sequence[PartnerChoice]],
+    choices: tuple[syntax.Context, Sequence[PartnerChoice]],
     *,
     is_right: bool,
 ) -> tuple[Nearness, Obstacle]:
@@ -317,11 +302,11 @@ def nearest_pair(
 
 
 def _pair_failure(
-    pattern: Pairing,
+    pattern: syntax.Pairing,
     scope: Scope,
     x: Occurrence,
     y: Occurrence,
-    choices: tuple[Context, Sequence[PartnerChoice]],
+    choices: tuple[syntax.Context, Sequence[PartnerChoice]],
     is_right: bool,
 ) -> tuple[Nearness, Obstacle]:
     a, b = (y, x) if is_right else (x, y)
@@ -333,7 +318,7 @@ def _pair_failure(
     if differing:
         return (2, -len(differing), apart), Differs(*differing[0], there)
     if not relation_holds(pattern, a, b):
-        required = pattern.relation.value if isinstance(pattern, Timed) else "ALONGSIDE"
+        required = pattern.relation.value if isinstance(pattern, syntax.Timed) else "ALONGSIDE"
         return (3, apart), Unrelated(required, relation(a.interval, b.interval).value, there)
     if scope.bound is not None and hull(a, b) > scope.bound:
         return (4, apart), TooFar(hull(a, b), scope.bound, there)
@@ -345,7 +330,7 @@ def _pair_failure(
 
 
 def _context_failure(
-    x: CompletedOccurrence, y: CompletedOccurrence, context: Context, choices: Sequence[PartnerChoice]
+    x: CompletedOccurrence, y: CompletedOccurrence, context: syntax.Context, choices: Sequence[PartnerChoice]
 ) -> Obstacle:
     """Why the context did not pair two occurrences that fit: when the later one completed, the earlier one was closed
     or not chosen.
@@ -357,7 +342,9 @@ def _context_failure(
         return Taken(there, "passed over", _events(choice.chosen))
     closing = next((each for each in choices if earlier in each.closed), None)
     if closing is not None:
-        return Taken(there, "replaced" if context is Context.RECENT else "consumed", _events((closing.completed,)))
+        return Taken(
+            there, "replaced" if context is syntax.Context.RECENT else "consumed", _events((closing.completed,))
+        )
     first = next(each for each in choices if each.completed == earlier)
     return Taken(there, "consumed", _events(first.chosen) or _events((later,)))
 
@@ -367,16 +354,16 @@ def _events(sides: Sequence[CompletedOccurrence]) -> tuple[str, ...]:
 
 
 def iteration_failure(
-    evaluator: TracedEvaluator, pattern: Times | Run, scope: Scope, occurrences: list[Occurrence]
+    evaluator: TracedEvaluator, pattern: syntax.Times | syntax.Run, scope: Scope, occurrences: list[Occurrence]
 ) -> tuple[Nearness, Obstacle]:
     """Why the first of these occurrences of the operand is in no occurrence of the iteration."""
     members = sorted((evaluator.as_member(pattern, scope, o) for o in occurrences), key=completion_order)
     fitting = [member for member in members if fits([member], scope.bound)]
-    if not fitting or isinstance(pattern, Run):
+    if not fitting or isinstance(pattern, syntax.Run):
         assert scope.bound is not None, "every run has a member, and without a bound every occurrence is one"
         return (0,), TooLong(min(o.end - o.start for o in members), scope.bound)
     key = next(key for key in evaluator.members_by_key(pattern, scope) if fitting[0] in key)
-    if evaluator.context in (Context.UNRESTRICTED, Context.RECENT):
+    if evaluator.context in (syntax.Context.UNRESTRICTED, syntax.Context.RECENT):
         member_run = _gapless_run(key, fitting[0], pattern.gap)
     else:
         member_run = _tumbling_group(key, fitting[0], pattern, scope.bound)
@@ -393,7 +380,9 @@ def _gapless_run(key: list[Occurrence], member: Occurrence, gap: int | None) -> 
     return key[first : last + 1]
 
 
-def _tumbling_group(key: list[Occurrence], member: Occurrence, pattern: Times, bound: int | None) -> list[Occurrence]:
+def _tumbling_group(
+    key: list[Occurrence], member: Occurrence, pattern: syntax.Times, bound: int | None
+) -> list[Occurrence]:
     """The longest group that a member was counted in."""
     longest: list[Occurrence] = []
     counted: list[Occurrence] = []
@@ -405,7 +394,9 @@ def _tumbling_group(key: list[Occurrence], member: Occurrence, pattern: Times, b
     return longest
 
 
-def _run_failure(key: list[Occurrence], member_run: list[Occurrence], pattern: Times, bound: int | None) -> Obstacle:
+def _run_failure(
+    key: list[Occurrence], member_run: list[Occurrence], pattern: syntax.Times, bound: int | None
+) -> Obstacle:
     """Why a run of members is no occurrence: a long gap beside it, the bound, or too few members."""
     if len(member_run) >= pattern.count:
         assert bound is not None, "enough members without a long gap are counted"

@@ -23,22 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
+from motet.language import syntax
 from motet.model.times import END_OF_TIME
 
 
@@ -51,20 +36,26 @@ def has_passed(frontier: int | None, instant: int) -> bool:
     return frontier is not None and (frontier > instant or frontier >= END_OF_TIME)
 
 
-def lag(pattern: Pattern, bound: int | None, leaf_lag: Callable[[str], int]) -> int:  # noqa: PLR0911  (a table)
+def lag(pattern: syntax.Pattern, bound: int | None, leaf_lag: Callable[[str], int]) -> int:  # noqa: PLR0911  (a table)
     """The lag of a pattern below the nearest enclosing WITHIN ``bound``."""
     match pattern:
-        case Leaf(name):
+        case syntax.Leaf(name):
             return leaf_lag(name)
-        case And(left, right) | Alongside(left, right) | Or(left, right) | Timed(_, left, right) | Without(left, right):
+        case (
+            syntax.And(left, right)
+            | syntax.Alongside(left, right)
+            | syntax.Or(left, right)
+            | syntax.Timed(_, left, right)
+            | syntax.Without(left, right)
+        ):
             return max(lag(left, bound, leaf_lag), lag(right, bound, leaf_lag))
-        case Xor(left, right, window):
+        case syntax.Xor(left, right, window):
             return max(lag(left, bound, leaf_lag), lag(right, bound, leaf_lag)) + window
-        case Unless(operand, absent, window):
+        case syntax.Unless(operand, absent, window):
             return max(lag(operand, bound, leaf_lag), lag(absent, bound, leaf_lag) + window)
-        case Within(operand, nearest):
+        case syntax.Within(operand, nearest):
             return lag(operand, nearest, leaf_lag)
-        case No(operand) | Times(operand) | Filter(operand):
+        case syntax.No(operand) | syntax.Times(operand) | syntax.Filter(operand):
             return lag(operand, bound, leaf_lag)
-        case Run(operand, gap):
+        case syntax.Run(operand, gap):
             return lag(operand, bound, leaf_lag) + (gap if bound is None else min(gap, bound))

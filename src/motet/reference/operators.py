@@ -11,25 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Context,
-    Expression,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pairing,
-    Pattern,
-    Run,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
+from motet.language import syntax
 from motet.model.times import END_OF_TIME
 from motet.reference.contexts import PatternResult, pair
 from motet.reference.iterations import fitting, runs, sliding, tumbling
@@ -56,7 +38,7 @@ class Scope:
 
     outside: Variables  # variables of the leaves and FILTERs outside it and of the delivery clause
     bound: int | None = None  # of the nearest enclosing WITHIN
-    condition: Expression | None = None  # the FILTER directly over it
+    condition: syntax.Expression | None = None  # the FILTER directly over it
     inside_iteration: bool = False
 
     def operand_scope(self, *siblings: Variables, inside_iteration: bool = False) -> Scope:
@@ -78,52 +60,52 @@ class Evaluator:
     """
 
     visibility: Visibility
-    context: Context
+    context: syntax.Context
     since: int | None
     leaf_occurrences: Callable[[str, Variables], list[Occurrence]]
-    decided_at: Callable[[int, int | None, tuple[Pattern, ...]], int]
-    observe: Callable[[Pattern, Sequence[PatternResult]], object] = lambda pattern, results: None
+    decided_at: Callable[[int, int | None, tuple[syntax.Pattern, ...]], int]
+    observe: Callable[[syntax.Pattern, Sequence[PatternResult]], object] = lambda pattern, results: None
 
-    def occurrences(self, pattern: Pattern, scope: Scope) -> list[Occurrence]:
+    def occurrences(self, pattern: syntax.Pattern, scope: Scope) -> list[Occurrence]:
         """“A result stays if any of the pairs that produce it survives.”"""
         return distinct(result.occurrence for result in self.results(pattern, scope))
 
-    def results(self, pattern: Pattern, scope: Scope) -> list[PatternResult]:
+    def results(self, pattern: syntax.Pattern, scope: Scope) -> list[PatternResult]:
         """The occurrences of a pattern; those of a pairing operator with both sides of each pair, for WITHOUT."""
         results = self._results(pattern, scope)
         self.observe(pattern, results)
         return results
 
-    def _results(self, pattern: Pattern, scope: Scope) -> list[PatternResult]:
+    def _results(self, pattern: syntax.Pattern, scope: Scope) -> list[PatternResult]:
         match pattern:
-            case And() | Timed() | Alongside():
+            case syntax.And() | syntax.Timed() | syntax.Alongside():
                 return self._pairs(pattern, scope)
-            case Within():
+            case syntax.Within():
                 return self._within(pattern, scope)
-            case Filter():
+            case syntax.Filter():
                 return self._filter(pattern, scope)
-            case Unless():
+            case syntax.Unless():
                 return list(self._unless(pattern, scope))
-            case Without():
+            case syntax.Without():
                 return list(self._without(pattern, scope))
-            case Leaf(name):
+            case syntax.Leaf(name):
                 inside = scope.inside_iteration
                 occurrences = self.leaf_occurrences(
                     name, self.visibility.leaf(name, scope.outside, inside_iteration=inside)
                 )
-            case Or():
+            case syntax.Or():
                 occurrences = self._or(pattern, scope)
-            case Xor():
+            case syntax.Xor():
                 occurrences = list(self._xor(pattern, scope))
-            case No():
+            case syntax.No():
                 occurrences = self._no(pattern, scope)
-            case Times():
+            case syntax.Times():
                 occurrences = self._times(pattern, scope)
-            case Run():
+            case syntax.Run():
                 occurrences = self._run(pattern, scope)
         return [PatternResult(occurrence) for occurrence in occurrences]
 
-    def _pairs(self, pattern: Pairing, scope: Scope) -> list[PatternResult]:
+    def _pairs(self, pattern: syntax.Pairing, scope: Scope) -> list[PatternResult]:
         """“`A AND B`: every `a ⋈ b`”, “`A <Allen> B`: every `a ⋈ b` where the relation of section 6 holds” and so on.
 
         In the unrestricted context a pair is final with its two sides. In the others it depends on everything merged
@@ -137,14 +119,14 @@ class Evaluator:
             self.shared_variables(pattern, scope),
             lambda a, b: is_candidate_pair(pattern, scope, a, b),
         )
-        if self.context is Context.UNRESTRICTED:
+        if self.context is syntax.Context.UNRESTRICTED:
             return results
         return [
             self._result_final_after(result, result.occurrence.end, scope, pattern.left, pattern.right)
             for result in results
         ]
 
-    def shared_variables(self, pattern: Pairing, scope: Scope) -> Variables:
+    def shared_variables(self, pattern: syntax.Pairing, scope: Scope) -> Variables:
         """“Shared variables of an operator are those visible in both of its operands.”"""
         left, right = (
             self.visibility.visible(operand, inner.outside, inside_iteration=inner.inside_iteration)
@@ -152,12 +134,12 @@ class Evaluator:
         )
         return left & right
 
-    def _or(self, pattern: Or, scope: Scope) -> list[Occurrence]:
+    def _or(self, pattern: syntax.Or, scope: Scope) -> list[Occurrence]:
         """“every `a` and every `b` (variables of the other side unbound)”"""
         left, right = self.operands(pattern, scope)
         return self.occurrences(*left) + self.occurrences(*right)
 
-    def _xor(self, pattern: Xor, scope: Scope) -> Iterator[Occurrence]:
+    def _xor(self, pattern: syntax.Xor, scope: Scope) -> Iterator[Occurrence]:
         """“every `a` with no compatible `b` such that the hull of both is at most `d`, and every `b` likewise; […]
         one event on both sides counts as both”
 
@@ -170,7 +152,7 @@ class Evaluator:
                     depends = a.end - a.start <= pattern.window
                     yield self._final_after(a, a.start + pattern.window, scope, opposite_pattern) if depends else a
 
-    def _within(self, pattern: Within, scope: Scope) -> list[PatternResult]:
+    def _within(self, pattern: syntax.Within, scope: Scope) -> list[PatternResult]:
         """“those with `end - start <= d`”
 
         A pairing operator or iteration directly below “carries” the bound, one further below inherits it: for both it
@@ -180,17 +162,17 @@ class Evaluator:
         results = self.results(*operand)
         return [result for result in results if result.occurrence.end - result.occurrence.start <= pattern.bound]
 
-    def _filter(self, pattern: Filter, scope: Scope) -> list[PatternResult]:
+    def _filter(self, pattern: syntax.Filter, scope: Scope) -> list[PatternResult]:
         """“A FILTER directly over a pairing operator is carried by it: it decides which candidates count (section 7).
         Elsewhere it filters.”
         """
         (operand,) = self.operands(pattern, scope)
         results = self.results(*operand)
-        if isinstance(pattern.operand, And | Timed | Alongside):
+        if isinstance(pattern.operand, syntax.And | syntax.Timed | syntax.Alongside):
             return results
         return [result for result in results if condition_holds(pattern.condition, result.occurrence)]
 
-    def _unless(self, pattern: Unless, scope: Scope) -> Iterator[PatternResult]:
+    def _unless(self, pattern: syntax.Unless, scope: Scope) -> Iterator[PatternResult]:
         """“every `a` with no compatible `b` such that `a.end < b.start` and `b.end <= a.end + d`”"""
         operand, absent = self.operands(pattern, scope)
         negated = self.occurrences(*absent)
@@ -199,7 +181,7 @@ class Evaluator:
             if not any(compatible(a, b) and a.end < b.start and b.end <= limit for b in negated):
                 yield self._result_final_after(result, limit, scope, pattern.absent)
 
-    def _without(self, pattern: Without, scope: Scope) -> Iterator[PatternResult]:
+    def _without(self, pattern: syntax.Without, scope: Scope) -> Iterator[PatternResult]:
         """“every pair with no `b` compatible with both and `a.end < b.start` and `b.end < c.start`”; “pairs whose
         left part does not end before the right one starts pass”.
         """
@@ -215,7 +197,7 @@ class Evaluator:
             ):
                 yield self._result_final_after(result, c.start - 1, scope, pattern.absent)
 
-    def _no(self, pattern: No, scope: Scope) -> list[Occurrence]:
+    def _no(self, pattern: syntax.No, scope: Scope) -> list[Occurrence]:
         """“`(∅, p, p+d, ∅)` for each start point `p` with no `a` such that `p < a.start` and `a.end <= p + d`; start
         points: `SINCE` if given, and every `a.end`”
 
@@ -236,7 +218,7 @@ class Evaluator:
             and not any(p < a.start and a.end <= p + pattern.duration for a in negated)
         ]
 
-    def _times(self, pattern: Times, scope: Scope) -> list[Occurrence]:
+    def _times(self, pattern: syntax.Times, scope: Scope) -> list[Occurrence]:
         """“`n` successive `a` in completion order, per value of the variables visible outside; tumbling in chronicle,
         continuous and cumulative, sliding otherwise”
 
@@ -248,7 +230,7 @@ class Evaluator:
             for members in self.member_groups(pattern, key_members, scope)
         ]
 
-    def _run(self, pattern: Run, scope: Scope) -> list[Occurrence]:
+    def _run(self, pattern: syntax.Run, scope: Scope) -> list[Occurrence]:
         """“each maximal run of successive `a` in completion order with `next.end - previous.end <= d`, at least one”
 
         A member that extends the run ends within the gap, and within the bound from the run's start.
@@ -260,7 +242,7 @@ class Evaluator:
             for run in [iteration_occurrence(members)]
         ]
 
-    def members_by_key(self, pattern: Times | Run, scope: Scope) -> list[list[Occurrence]]:
+    def members_by_key(self, pattern: syntax.Times | syntax.Run, scope: Scope) -> list[list[Occurrence]]:
         """“Members are first projected to the variables visible outside and made distinct; they need not be disjoint.
         As a key, unbound is a value of its own.”
         """
@@ -270,53 +252,55 @@ class Evaluator:
         keys = [sorted(same, key=completion_order) for _, same in groupby(by_key, key=lambda member: member.bindings)]
         return [fitting(key, scope.bound) for key in keys]
 
-    def as_member(self, pattern: Times | Run, scope: Scope, o: Occurrence) -> Occurrence:
+    def as_member(self, pattern: syntax.Times | syntax.Run, scope: Scope, o: Occurrence) -> Occurrence:
         """An occurrence of an iteration's operand, projected to the variables visible outside the iteration."""
         visible = self.visibility.visible(pattern, scope.outside, inside_iteration=True)
         return replace(o, bindings=project(o.bindings, visible))
 
-    def member_groups(self, pattern: Times | Run, members: list[Occurrence], scope: Scope) -> list[list[Occurrence]]:
+    def member_groups(
+        self, pattern: syntax.Times | syntax.Run, members: list[Occurrence], scope: Scope
+    ) -> list[list[Occurrence]]:
         """The members of one key, grouped into the occurrences of the iteration."""
-        if isinstance(pattern, Run):
+        if isinstance(pattern, syntax.Run):
             return runs(members, pattern.gap, scope.bound)
-        group = sliding if self.context in (Context.UNRESTRICTED, Context.RECENT) else tumbling
+        group = sliding if self.context in (syntax.Context.UNRESTRICTED, syntax.Context.RECENT) else tumbling
         return group(members, pattern.count, pattern.gap, scope.bound)
 
-    def operands(self, pattern: Pattern, scope: Scope) -> list[tuple[Pattern, Scope]]:  # noqa: PLR0911  (a table)
+    def operands(self, pattern: syntax.Pattern, scope: Scope) -> list[tuple[syntax.Pattern, Scope]]:  # noqa: PLR0911  (a table)
         """The operands with their scopes, left to right; of UNLESS and WITHOUT the absent operand is the second."""
         occurring = self.visibility.occurring
         match pattern:
-            case And() | Timed() | Alongside() | Or() | Xor():
+            case syntax.And() | syntax.Timed() | syntax.Alongside() | syntax.Or() | syntax.Xor():
                 left, right = pattern.left, pattern.right
                 return [(left, scope.operand_scope(occurring(right))), (right, scope.operand_scope(occurring(left)))]
-            case Unless(operand, absent) | Without(operand, absent):
+            case syntax.Unless(operand, absent) | syntax.Without(operand, absent):
                 return [
                     (operand, scope.operand_scope(occurring(absent))),
                     (absent, scope.operand_scope(occurring(operand))),
                 ]
-            case Within(operand, bound):
+            case syntax.Within(operand, bound):
                 return [(operand, replace(scope.operand_scope(), bound=bound))]
-            case Filter(operand, condition):
-                carried = condition if isinstance(operand, And | Timed | Alongside) else None
+            case syntax.Filter(operand, condition):
+                carried = condition if isinstance(operand, syntax.And | syntax.Timed | syntax.Alongside) else None
                 return [(operand, replace(scope.operand_scope(condition.variables), condition=carried))]
-            case No(operand):
+            case syntax.No(operand):
                 return [(operand, scope.operand_scope())]
-            case Times(operand) | Run(operand):
+            case syntax.Times(operand) | syntax.Run(operand):
                 return [(operand, scope.operand_scope(inside_iteration=True))]
-            case Leaf():
+            case syntax.Leaf():
                 return []
 
-    def _final_after(self, o: Occurrence, instant: int, scope: Scope, *patterns: Pattern) -> Occurrence:
+    def _final_after(self, o: Occurrence, instant: int, scope: Scope, *patterns: syntax.Pattern) -> Occurrence:
         """Final only when all occurrences of the patterns that end at or before the instant are decided."""
         return o if o.final_at == NEVER else final_from(o, self.decided_at(instant, scope.bound, patterns))
 
     def _result_final_after(
-        self, result: PatternResult, instant: int, scope: Scope, *patterns: Pattern
+        self, result: PatternResult, instant: int, scope: Scope, *patterns: syntax.Pattern
     ) -> PatternResult:
         return replace(result, occurrence=self._final_after(result.occurrence, instant, scope, *patterns))
 
 
-def is_candidate_pair(pattern: Pairing, scope: Scope, a: Occurrence, b: Occurrence) -> bool:
+def is_candidate_pair(pattern: syntax.Pairing, scope: Scope, a: Occurrence, b: Occurrence) -> bool:
     """“`x ⋈ y` is defined, the relation holds (in its written direction), the hull fits the operator's bound, if any,
     and its FILTER, if any, is true”
     """
@@ -328,18 +312,18 @@ def is_candidate_pair(pattern: Pairing, scope: Scope, a: Occurrence, b: Occurren
     )
 
 
-def relation_holds(pattern: Pairing, a: Occurrence, b: Occurrence) -> bool:
+def relation_holds(pattern: syntax.Pairing, a: Occurrence, b: Occurrence) -> bool:
     """Whether two intervals have the relation of a pairing operator, in its written direction."""
     match pattern:
-        case And():
+        case syntax.And():
             return True
-        case Alongside():
+        case syntax.Alongside():
             return max(a.start, b.start) <= min(a.end, b.end)
-        case Timed(relation):
+        case syntax.Timed(relation):
             return relation.holds(a.interval, b.interval)
 
 
-def condition_holds(condition: Expression, o: Occurrence) -> bool:
+def condition_holds(condition: syntax.Expression, o: Occurrence) -> bool:
     return holds(condition.text, project(o.bindings, condition.variables), condition.variables)
 
 

@@ -12,36 +12,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from motet.language.syntax import (
-    Alongside,
-    And,
-    Construct,
-    Event,
-    Filter,
-    Leaf,
-    No,
-    Or,
-    Pattern,
-    Run,
-    Select,
-    Subscription,
-    Timed,
-    Times,
-    Unless,
-    Within,
-    Without,
-    Xor,
-)
+from motet.language import syntax
 
 Variables = frozenset[str]
 
 
-def body_variables(event: Event) -> Variables:
+def body_variables(event: syntax.Event) -> Variables:
     """The event's name and the variables its body can bind."""
     return frozenset({event.name}) | (event.body.variables if event.body else frozenset())
 
 
-def leaf_variables(event: Event) -> Variables:
+def leaf_variables(event: syntax.Event) -> Variables:
     """Those of the body, and those of ``DURING ?start ?end``."""
     return body_variables(event) | frozenset(event.times or ())
 
@@ -50,12 +31,12 @@ def leaf_variables(event: Event) -> Variables:
 class Visibility:
     """The rule of section 4 for the patterns of one subscription."""
 
-    subscription: Subscription
+    subscription: syntax.Subscription
 
     @property
     def selects_all(self) -> bool:
         """SELECT *"""
-        return self.subscription.delivery == Select(None)
+        return self.subscription.delivery == syntax.Select(None)
 
     def delivery_variables(self) -> Variables:
         """The variables of the delivery clause.
@@ -63,20 +44,20 @@ class Visibility:
         The name of an iterated event in a template is not one value but one per member, so it is left out here.
         """
         match self.subscription.delivery:
-            case Select(tuple(variables)):
+            case syntax.Select(tuple(variables)):
                 return frozenset(variables)
-            case Construct(templates):
+            case syntax.Construct(templates):
                 names = frozenset(name for template in templates for name in template.variables)
                 return names - iterated_names(self.subscription.pattern)
             case _:
                 return frozenset()
 
-    def occurring(self, pattern: Pattern) -> Variables:
+    def occurring(self, pattern: syntax.Pattern) -> Variables:
         """The variables that occur in a leaf or FILTER inside a pattern."""
         match pattern:
-            case Leaf(name):
+            case syntax.Leaf(name):
                 return leaf_variables(self.subscription.event(name))
-            case Filter(operand, condition):
+            case syntax.Filter(operand, condition):
                 return self.occurring(operand) | condition.variables
             case _:
                 return frozenset().union(*(self.occurring(child) for child in children(pattern)))
@@ -87,26 +68,32 @@ class Visibility:
         unprojected = frozenset() if inside_iteration else frozenset({name})
         return variables if self.selects_all else variables & (outside | unprojected)
 
-    def visible(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
+    def visible(self, pattern: syntax.Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
         """The variables an occurrence of the pattern may bind and that are visible outside it."""
-        if isinstance(pattern, Leaf):
+        if isinstance(pattern, syntax.Leaf):
             return self.leaf(pattern.name, outside, inside_iteration=inside_iteration)
-        if isinstance(pattern, Times | Run):
+        if isinstance(pattern, syntax.Times | syntax.Run):
             return self.visible(pattern.operand, outside, inside_iteration=True) & outside
         bound = self._bound_by_operands(pattern, outside, inside_iteration=inside_iteration)
         unprojected = frozenset() if inside_iteration else event_names(pattern) - iterated_names(pattern)
         return bound if self.selects_all else bound & (outside | unprojected)
 
-    def _bound_by_operands(self, pattern: Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
+    def _bound_by_operands(self, pattern: syntax.Pattern, outside: Variables, *, inside_iteration: bool) -> Variables:
         """The variables visible outside the operands; outside of one are the operator's outside and the other."""
         match pattern:
-            case Within(operand):
+            case syntax.Within(operand):
                 operands = [(operand, outside)]
-            case Filter(operand, condition):
+            case syntax.Filter(operand, condition):
                 operands = [(operand, outside | condition.variables)]
-            case Unless(operand, absent) | Without(operand, absent):
+            case syntax.Unless(operand, absent) | syntax.Without(operand, absent):
                 operands = [(operand, outside | self.occurring(absent))]
-            case And(left, right) | Alongside(left, right) | Or(left, right) | Xor(left, right) | Timed(_, left, right):
+            case (
+                syntax.And(left, right)
+                | syntax.Alongside(left, right)
+                | syntax.Or(left, right)
+                | syntax.Xor(left, right)
+                | syntax.Timed(_, left, right)
+            ):
                 operands = [(left, outside | self.occurring(right)), (right, outside | self.occurring(left))]
             case _:  # NO binds nothing
                 operands = []
@@ -114,27 +101,39 @@ class Visibility:
         return frozenset().union(*visible)
 
 
-def children(pattern: Pattern) -> tuple[Pattern, ...]:
+def children(pattern: syntax.Pattern) -> tuple[syntax.Pattern, ...]:
     match pattern:
-        case Leaf():
+        case syntax.Leaf():
             return ()
-        case And(left, right) | Alongside(left, right) | Or(left, right) | Xor(left, right) | Timed(_, left, right):
+        case (
+            syntax.And(left, right)
+            | syntax.Alongside(left, right)
+            | syntax.Or(left, right)
+            | syntax.Xor(left, right)
+            | syntax.Timed(_, left, right)
+        ):
             return left, right
-        case Unless(operand, absent) | Without(operand, absent):
+        case syntax.Unless(operand, absent) | syntax.Without(operand, absent):
             return operand, absent
-        case Filter(operand) | Within(operand) | No(operand) | Times(operand) | Run(operand):
+        case (
+            syntax.Filter(operand)
+            | syntax.Within(operand)
+            | syntax.No(operand)
+            | syntax.Times(operand)
+            | syntax.Run(operand)
+        ):
             return (operand,)
 
 
-def event_names(pattern: Pattern) -> Variables:
+def event_names(pattern: syntax.Pattern) -> Variables:
     """The event names in a pattern."""
-    if isinstance(pattern, Leaf):
+    if isinstance(pattern, syntax.Leaf):
         return frozenset({pattern.name})
     return frozenset().union(*(event_names(child) for child in children(pattern)))
 
 
-def iterated_names(pattern: Pattern) -> Variables:
+def iterated_names(pattern: syntax.Pattern) -> Variables:
     """The names of the events that are inside an iteration."""
-    if isinstance(pattern, Times | Run):
+    if isinstance(pattern, syntax.Times | syntax.Run):
         return event_names(pattern)
     return frozenset().union(*(iterated_names(child) for child in children(pattern)))

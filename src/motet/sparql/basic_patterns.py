@@ -9,20 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from motet.model.errors import LimitError
-from motet.sparql.algebra import (
-    Alternative,
-    Bgp,
-    Inverse,
-    Link,
-    NegatedSet,
-    OneOrMore,
-    Path,
-    Sequence,
-    Triple,
-    ZeroOrMore,
-    ZeroOrOne,
-    variable_name,
-)
+from motet.sparql import algebra
 from motet.sparql.graph import Graph
 
 Row = dict[str, str]
@@ -40,10 +27,10 @@ def check_size(rows: list[Row]) -> None:
         )
 
 
-def compile_bgp(pattern: Bgp) -> Callable[[Graph, Row], list[Row]]:
+def compile_bgp(pattern: algebra.Bgp) -> Callable[[Graph, Row], list[Row]]:
     """A function from a graph and given bindings to the bindings that extend them to a match.
 
-    >>> match = compile_bgp(Bgp((Triple("?e", "<urn:level>", "?l"),)))
+    >>> match = compile_bgp(algebra.Bgp((algebra.Triple("?e", "<urn:level>", "?l"),)))
     >>> match(Graph([("<urn:e>", "<urn:level>", '"5"')]), {})
     [{'e': '<urn:e>', 'l': '"5"'}]
     """
@@ -65,7 +52,7 @@ def compile_bgp(pattern: Bgp) -> Callable[[Graph, Row], list[Row]]:
     return matches
 
 
-def _plan(triples: tuple[Triple, ...], bound: frozenset[str]) -> list[Step]:
+def _plan(triples: tuple[algebra.Triple, ...], bound: frozenset[str]) -> list[Step]:
     """Triples by the number of bound terms, most first; ties as written."""
     remaining, steps = list(triples), []
     while remaining:
@@ -76,7 +63,7 @@ def _plan(triples: tuple[Triple, ...], bound: frozenset[str]) -> list[Step]:
     return steps
 
 
-def _promise(triple: Triple, bound: frozenset[str]) -> int:
+def _promise(triple: algebra.Triple, bound: frozenset[str]) -> int:
     subject, obj = _is_bound(triple.subject, bound), _is_bound(triple.object, bound)
     if not isinstance(triple.predicate, str):
         return 4 * subject + 4 * obj - (1 if subject or obj else 10)
@@ -84,14 +71,14 @@ def _promise(triple: Triple, bound: frozenset[str]) -> int:
 
 
 def _is_bound(term: str, bound: frozenset[str]) -> bool:
-    name = variable_name(term)
+    name = algebra.variable_name(term)
     return name is None or name in bound
 
 
-def _triple_step(triple: Triple, bound: frozenset[str]) -> Step:
+def _triple_step(triple: algebra.Triple, bound: frozenset[str]) -> Step:
     assert isinstance(triple.predicate, str)
     terms = (triple.subject, triple.predicate, triple.object)
-    names = tuple(variable_name(term) for term in terms)
+    names = tuple(algebra.variable_name(term) for term in terms)
     constants = tuple(None if name else term for name, term in zip(names, terms, strict=True))
     bound_names = tuple(name if name in bound else None for name in names)
     free = [(name, index) for index, name in enumerate(names) if name is not None and name not in bound]
@@ -144,10 +131,10 @@ def _repeated_step(constants: TripleTerms, bound_names: TripleTerms, free: list[
     return step
 
 
-def _path_step(triple: Triple, bound: frozenset[str]) -> Step:
+def _path_step(triple: algebra.Triple, bound: frozenset[str]) -> Step:
     assert not isinstance(triple.predicate, str)
     forward, backward = compile_path(triple.predicate), compile_path(triple.predicate, backwards=True)
-    subject, obj = variable_name(triple.subject), variable_name(triple.object)
+    subject, obj = algebra.variable_name(triple.subject), algebra.variable_name(triple.object)
     know_subject, know_object = _is_bound(triple.subject, bound), _is_bound(triple.object, bound)
 
     def pairs(graph: Graph, start: str, end: str) -> list[tuple[str, str]]:
@@ -187,30 +174,30 @@ def _named(name: str | None, term: str) -> Row:
 Ends = Callable[[Graph, str], list[str]]
 
 
-def compile_path(path: Path, backwards: bool = False) -> Ends:  # noqa: PLR0911  (one case for each kind of path)
+def compile_path(path: algebra.Path, backwards: bool = False) -> Ends:  # noqa: PLR0911  (one case for each kind of path)
     """A function from a graph and a start to the ends (or back), as often as SPARQL counts them.
 
     >>> graph = Graph([("<urn:a>", "<urn:p>", "<urn:b>"), ("<urn:b>", "<urn:p>", "<urn:a>")])
-    >>> compile_path(OneOrMore(Link("<urn:p>")))(graph, "<urn:a>")
+    >>> compile_path(algebra.OneOrMore(algebra.Link("<urn:p>")))(graph, "<urn:a>")
     ['<urn:b>', '<urn:a>']
     """
     match path:
-        case Link(name):
+        case algebra.Link(name):
             return _backward_link(name) if backwards else _forward_link(name)
-        case Inverse(inner):
+        case algebra.Inverse(inner):
             return compile_path(inner, not backwards)
-        case Sequence(parts):
+        case algebra.Sequence(parts):
             steps = [compile_path(part, backwards) for part in parts]
             return _chain(steps[::-1] if backwards else steps)
-        case Alternative(parts):
+        case algebra.Alternative(parts):
             branches = [compile_path(part, backwards) for part in parts]
             return lambda graph, start: [end for branch in branches for end in branch(graph, start)]
-        case ZeroOrMore(inner) | OneOrMore(inner):
-            return _closure(compile_path(inner, backwards), isinstance(path, ZeroOrMore))
-        case ZeroOrOne(inner):
+        case algebra.ZeroOrMore(inner) | algebra.OneOrMore(inner):
+            return _closure(compile_path(inner, backwards), isinstance(path, algebra.ZeroOrMore))
+        case algebra.ZeroOrOne(inner):
             once = compile_path(inner, backwards)
             return lambda graph, start: list(dict.fromkeys([start, *once(graph, start)]))
-        case NegatedSet(forward, backward):
+        case algebra.NegatedSet(forward, backward):
             return _negated_ends(backward, forward) if backwards else _negated_ends(forward, backward)
 
 

@@ -11,24 +11,7 @@ from typing import Protocol
 
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, literal_parts
-from motet.sparql.algebra import (
-    Algebra,
-    And,
-    Arithmetic,
-    Bound,
-    Call,
-    Coalesce,
-    Compare,
-    Constant,
-    Exists,
-    Expr,
-    If,
-    In,
-    Not,
-    Or,
-    Sign,
-    Variable,
-)
+from motet.sparql import algebra
 from motet.sparql.functions import FUNCTIONS
 from motet.sparql.graph import Graph
 from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
@@ -47,7 +30,7 @@ __all__ = ["ExpressionError", "compile_expression", "effective_boolean_value", "
 
 Bindings = Mapping[str, str]
 Evaluate = Callable[[Bindings, Graph], Value]
-Exist = Callable[[Algebra], Callable[[Bindings, Graph], bool]]
+Exist = Callable[[algebra.Algebra], Callable[[Bindings, Graph], bool]]
 
 _NO_GRAPH = Graph(())
 
@@ -60,7 +43,7 @@ class Compute(Protocol):
     def __call__(self, bindings: Bindings, graph: Graph = ...) -> str: ...
 
 
-def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
+def compile_expression(expression: algebra.Expr, exist: Exist | None = None) -> Compute:
     """A function from bindings to the expression's term; it raises ExpressionError where SPARQL has an error.
 
     >>> from motet.sparql.parse_cache import parse_expression
@@ -75,7 +58,7 @@ def compile_expression(expression: Expr, exist: Exist | None = None) -> Compute:
     return compute
 
 
-def test(expression: Expr, exist: Exist | None = None) -> Condition:
+def test(expression: algebra.Expr, exist: Exist | None = None) -> Condition:
     """A function that says whether the expression is true; an error is false.
 
     >>> from motet.sparql.parse_cache import parse_expression
@@ -98,40 +81,40 @@ class _Compiler:
     def __init__(self, exist: Exist | None) -> None:
         self._exist = exist
 
-    def compile(self, node: Expr) -> Evaluate:  # noqa: PLR0911, PLR0912  (one case for each kind of node)
+    def compile(self, node: algebra.Expr) -> Evaluate:  # noqa: PLR0911, PLR0912  (one case for each kind of node)
         match node:
-            case Variable(name):
+            case algebra.Variable(name):
                 return _variable(name)
-            case Constant(term):
+            case algebra.Constant(term):
                 constant = decode(term)
                 return lambda bindings, graph: constant
-            case And(parts):
+            case algebra.And(parts):
                 return _every([self.compile(part) for part in parts])
-            case Or(parts):
+            case algebra.Or(parts):
                 return _any_operand([self.compile(part) for part in parts])
-            case Not(operand):
+            case algebra.Not(operand):
                 return _negation(self.compile(operand))
-            case Compare(operator, left, right):
+            case algebra.Compare(operator, left, right):
                 return _comparison(operator, self.compile(left), self.compile(right))
-            case Arithmetic(operator, left, right):
+            case algebra.Arithmetic(operator, left, right):
                 return _arithmetic(operator, self.compile(left), self.compile(right))
-            case Sign(operator, operand):
+            case algebra.Sign(operator, operand):
                 signed = self.compile(operand)
                 return lambda bindings, graph: sign(operator, signed(bindings, graph))
-            case In(operand, choices):
+            case algebra.In(operand, choices):
                 return _membership(self.compile(operand), [self.compile(choice) for choice in choices])
-            case If(condition, then, otherwise):
+            case algebra.If(condition, then, otherwise):
                 return _choice(self.compile(condition), self.compile(then), self.compile(otherwise))
-            case Coalesce(parts):
+            case algebra.Coalesce(parts):
                 return _first([self.compile(part) for part in parts])
-            case Bound(name):
+            case algebra.Bound(name):
                 return lambda bindings, graph: boolean(name in bindings)
-            case Call(name, arguments):
+            case algebra.Call(name, arguments):
                 return self._call(name, arguments)
-            case Exists(pattern):
+            case algebra.Exists(pattern):
                 return self._exists(pattern)
 
-    def _call(self, name: str, arguments: tuple[Expr, ...]) -> Evaluate:
+    def _call(self, name: str, arguments: tuple[algebra.Expr, ...]) -> Evaluate:
         function = FUNCTIONS.get(name) or CASTS.get(name)
         if function is None:
             raise UsageError(f"the function {name} is not known")
@@ -143,7 +126,7 @@ class _Compiler:
             return lambda bindings, graph: function(only(bindings, graph))
         return lambda bindings, graph: function(*[part(bindings, graph) for part in parts])
 
-    def _exists(self, pattern: Algebra) -> Evaluate:
+    def _exists(self, pattern: algebra.Algebra) -> Evaluate:
         if self._exist is None:
             raise UsageError("EXISTS needs a graph", advice="a condition across events has none; write it in an EVENT")
         exists = self._exist(pattern)
@@ -240,7 +223,7 @@ def _first(parts: list[Evaluate]) -> Evaluate:
     return evaluate
 
 
-def _check_pattern(name: str, arguments: tuple[Expr, ...]) -> None:
+def _check_pattern(name: str, arguments: tuple[algebra.Expr, ...]) -> None:
     """Refuse a constant pattern that can never match, instead of an error for each event."""
     pattern = _constant_text(arguments[1])
     flags = _constant_text(arguments[-1]) if len(arguments) == (3 if name == "REGEX" else 4) else ""
@@ -252,8 +235,8 @@ def _check_pattern(name: str, arguments: tuple[Expr, ...]) -> None:
         raise UsageError(f"{name}: the regular expression {pattern[:100]!r} cannot be used: {problem}") from problem
 
 
-def _constant_text(node: Expr) -> str | None:
-    if not isinstance(node, Constant) or not node.term.startswith('"'):
+def _constant_text(node: algebra.Expr) -> str | None:
+    if not isinstance(node, algebra.Constant) or not node.term.startswith('"'):
         return None
     text, datatype, _ = literal_parts(node.term)
     return text if datatype == XSD + "string" else None

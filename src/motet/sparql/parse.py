@@ -17,29 +17,7 @@ from typing import Any
 
 from motet.model.errors import LimitError, SubscriptionError
 from motet.model.terms import RDF, XSD, iri, literal
-from motet.sparql.algebra import (
-    EMPTY,
-    Algebra,
-    Alternative,
-    And,
-    Bgp,
-    Expr,
-    Extend,
-    Filter,
-    Inverse,
-    LeftJoin,
-    Link,
-    Minus,
-    NegatedSet,
-    OneOrMore,
-    Path,
-    Sequence,
-    Triple,
-    Union,
-    Values,
-    ZeroOrMore,
-    ZeroOrOne,
-)
+from motet.sparql import algebra
 from motet.sparql.parse_expressions import ExpressionReader
 from motet.sparql.rewrite import join
 
@@ -79,7 +57,7 @@ _FILTER = ("SELECT * WHERE { { FILTER (\n", "\n) } }")
 _REFUSED_ELEMENTS = {"GraphGraphPattern": "GRAPH", "ServiceGraphPattern": "SERVICE", "SubSelect": "a subquery"}
 
 
-def read_group(text: str) -> Algebra:
+def read_group(text: str) -> algebra.Algebra:
     """The algebra of a group graph pattern, given without its outer braces and with all IRIs written out.
 
     >>> read_group("?e <urn:level> ?l")
@@ -91,7 +69,7 @@ def read_group(text: str) -> Algebra:
     return pattern
 
 
-def read_expression(text: str) -> Expr:
+def read_expression(text: str) -> algebra.Expr:
     """The tree of an expression, given without its outer parentheses and with all IRIs written out.
 
     >>> read_expression("?l > 3")  # doctest: +ELLIPSIS
@@ -166,9 +144,9 @@ class _GroupReader:
         finally:
             rdflib.NORMALIZE_LITERALS = normalize
 
-    def group(self, group: Any) -> Algebra:
+    def group(self, group: Any) -> algebra.Algebra:
         pattern, filters = self._parts(group)
-        return Filter(pattern, _conjunction(filters)) if filters else pattern
+        return algebra.Filter(pattern, _conjunction(filters)) if filters else pattern
 
     def refuse(self, what: str, keyword: str, advice: str | None = None) -> SubscriptionError:
         """The error for something the language does not have, at the first place its keyword stands."""
@@ -196,12 +174,12 @@ class _GroupReader:
             raise self.refuse(f"'{name}' is not written out as an IRI", name)
         raise self.refuse(f"'{getattr(node, 'name', node)}' is not supported here", str(node))
 
-    def _parts(self, group: Any) -> tuple[Algebra, list[Expr]]:
+    def _parts(self, group: Any) -> tuple[algebra.Algebra, list[algebra.Expr]]:
         """The pattern of a group and, apart from it, its filters: OPTIONAL wants them separately."""
         if group.name != "GroupGraphPatternSub":
             self._refuse_element(group)
-        pattern: Algebra = EMPTY
-        filters: list[Expr] = []
+        pattern: algebra.Algebra = algebra.EMPTY
+        filters: list[algebra.Expr] = []
         for element in group.part or []:
             if element.name == "Filter":
                 filters.append(self.expressions.read(element.expr))
@@ -209,19 +187,19 @@ class _GroupReader:
                 pattern = self._add(pattern, element)
         return pattern, filters
 
-    def _add(self, pattern: Algebra, element: Any) -> Algebra:  # noqa: PLR0911  (one return for each case)
+    def _add(self, pattern: algebra.Algebra, element: Any) -> algebra.Algebra:  # noqa: PLR0911  (one return for each case)
         match element.name:
             case "TriplesBlock":
-                return join(pattern, Bgp(tuple(self._triples(element.triples))))
+                return join(pattern, algebra.Bgp(tuple(self._triples(element.triples))))
             case "OptionalGraphPattern":
                 right, filters = self._parts(element.graph)
-                return LeftJoin(pattern, right, _conjunction(filters) if filters else None)
+                return algebra.LeftJoin(pattern, right, _conjunction(filters) if filters else None)
             case "MinusGraphPattern":
-                return Minus(pattern, self.group(element.graph))
+                return algebra.Minus(pattern, self.group(element.graph))
             case "GroupOrUnionGraphPattern":
                 return join(pattern, _unite([self.group(branch) for branch in element.graph]))
             case "Bind":
-                return Extend(pattern, str(element.var), self.expressions.read(element.expr))
+                return algebra.Extend(pattern, str(element.var), self.expressions.read(element.expr))
             case "InlineData":
                 return join(pattern, self._values(element))
         return self._refuse_element(element)
@@ -231,66 +209,66 @@ class _GroupReader:
         advice = "the body of an event is matched against that event's own graph and the background"
         raise self.refuse(f"{keyword} is not allowed here", keyword.replace("a subquery", "SELECT"), advice)
 
-    def _values(self, element: Any) -> Values:
+    def _values(self, element: Any) -> algebra.Values:
         variables = tuple(str(variable) for variable in element.var)
         rows = [[row] if len(variables) == 1 and not _is_row(row) else row for row in element.value or []]
-        return Values(
+        return algebra.Values(
             variables, tuple(tuple(None if cell == "UNDEF" else self.term(cell) for cell in row) for row in rows)
         )
 
-    def _triples(self, blocks: Any) -> list[Triple]:
-        triples: list[Triple] = []
+    def _triples(self, blocks: Any) -> list[algebra.Triple]:
+        triples: list[algebra.Triple] = []
         for block in blocks:
             for index in range(0, len(block), 3):
                 subject, verb, obj = block[index : index + 3]
                 triples += self._triple(self.term(subject), self._verb(verb), self.term(obj))
         return triples
 
-    def _triple(self, subject: str, verb: str | Path, obj: str) -> list[Triple]:
+    def _triple(self, subject: str, verb: str | algebra.Path, obj: str) -> list[algebra.Triple]:
         """Links, inverses and sequences become plain triples; the other paths stay."""
         match verb:
-            case Link(name):
-                return [Triple(subject, name, obj)]
-            case Inverse(path):
+            case algebra.Link(name):
+                return [algebra.Triple(subject, name, obj)]
+            case algebra.Inverse(path):
                 return self._triple(obj, path, subject)
-            case Sequence((first, *rest)):
+            case algebra.Sequence((first, *rest)):
                 if not rest:
                     return self._triple(subject, first, obj)
                 between = self.hidden.setdefault(f"step {len(self.hidden)}", f"?.{len(self.hidden)}")
-                return self._triple(subject, first, between) + self._triple(between, Sequence(tuple(rest)), obj)
-        return [Triple(subject, verb, obj)]
+                return self._triple(subject, first, between) + self._triple(between, algebra.Sequence(tuple(rest)), obj)
+        return [algebra.Triple(subject, verb, obj)]
 
-    def _verb(self, node: Any) -> str | Path:
+    def _verb(self, node: Any) -> str | algebra.Path:
         """A variable stays a variable, everything else is a path."""
         path = self._path(node)
-        return path.iri if isinstance(path, Link) and path.iri.startswith("?") else path
+        return path.iri if isinstance(path, algebra.Link) and path.iri.startswith("?") else path
 
-    def _path(self, node: Any) -> Path:
+    def _path(self, node: Any) -> algebra.Path:
         match getattr(node, "name", None):
             case "PathAlternative":
                 parts = tuple(self._path(part) for part in node.part)
-                return parts[0] if len(parts) == 1 else Alternative(parts)
+                return parts[0] if len(parts) == 1 else algebra.Alternative(parts)
             case "PathSequence":
                 parts = tuple(self._path(part) for part in node.part)
-                return parts[0] if len(parts) == 1 else Sequence(parts)
+                return parts[0] if len(parts) == 1 else algebra.Sequence(parts)
             case "PathEltOrInverse":
-                return Inverse(self._path(node.part))
+                return algebra.Inverse(self._path(node.part))
             case "PathElt":
                 return self._repeated(self._path(node.part), node.mod)
             case "PathNegatedPropertySet":
                 return _negated([self.term(part) for part in node.part or []])
-        return Link(self.term(node))
+        return algebra.Link(self.term(node))
 
-    def _repeated(self, path: Path, modifier: str | None) -> Path:
+    def _repeated(self, path: algebra.Path, modifier: str | None) -> algebra.Path:
         match modifier:
             case None:
                 return path
             case "*":
-                return ZeroOrMore(path)
+                return algebra.ZeroOrMore(path)
             case "+":
-                return OneOrMore(path)
+                return algebra.OneOrMore(path)
             case "?":
-                return ZeroOrOne(path)
+                return algebra.ZeroOrOne(path)
         raise self.refuse(f"the path modifier '{modifier}' is not supported", str(modifier))
 
     def _shield(self, token: re.Match[str]) -> str:
@@ -361,21 +339,21 @@ def _offset(text: str, line: int, column: int) -> int:
     return sum(len(before) + 1 for before in lines[:-1]) + len(last)
 
 
-def _unite(branches: list[Algebra]) -> Algebra:
+def _unite(branches: list[algebra.Algebra]) -> algebra.Algebra:
     united = branches[0]
     for branch in branches[1:]:
-        united = Union(united, branch)
+        united = algebra.Union(united, branch)
     return united
 
 
-def _conjunction(conditions: list[Expr]) -> Expr:
-    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+def _conjunction(conditions: list[algebra.Expr]) -> algebra.Expr:
+    return conditions[0] if len(conditions) == 1 else algebra.And(tuple(conditions))
 
 
-def _negated(members: list[str]) -> NegatedSet:
+def _negated(members: list[str]) -> algebra.NegatedSet:
     forward = tuple(member for member in members if not member.startswith("<!"))
     backward = tuple(iri(member[2:-1]) for member in members if member.startswith("<!"))
-    return NegatedSet(forward if forward or not backward else None, backward or None)
+    return algebra.NegatedSet(forward if forward or not backward else None, backward or None)
 
 
 def _is_row(row: Any) -> bool:

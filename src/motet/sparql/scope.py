@@ -7,41 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from motet.sparql.algebra import (
-    Algebra,
-    And,
-    Arithmetic,
-    Bgp,
-    Bound,
-    Call,
-    Coalesce,
-    Compare,
-    Constant,
-    Exists,
-    Expr,
-    Extend,
-    Filter,
-    If,
-    In,
-    Join,
-    LeftJoin,
-    Link,
-    Minus,
-    NegatedSet,
-    Not,
-    Or,
-    Sign,
-    Triple,
-    Union,
-    Values,
-    Variable,
-    variable_name,
-)
+from motet.sparql import algebra
 
 _NONE: frozenset[str] = frozenset()
 
 
-def in_scope(pattern: Algebra) -> frozenset[str]:
+def in_scope(pattern: algebra.Algebra) -> frozenset[str]:
     """The variables a solution of the pattern may bind.
 
     >>> from motet.sparql.parse_cache import parse_group
@@ -49,19 +20,19 @@ def in_scope(pattern: Algebra) -> frozenset[str]:
     ['o', 's']
     """
     match pattern:
-        case Bgp(triples):
+        case algebra.Bgp(triples):
             return _NONE.union(*(triple.variables() for triple in triples))
-        case Join(left, right) | LeftJoin(left, right) | Union(left, right):
+        case algebra.Join(left, right) | algebra.LeftJoin(left, right) | algebra.Union(left, right):
             return in_scope(left) | in_scope(right)
-        case Minus(operand, _) | Filter(operand, _):
+        case algebra.Minus(operand, _) | algebra.Filter(operand, _):
             return in_scope(operand)
-        case Extend(operand, variable, _):
+        case algebra.Extend(operand, variable, _):
             return in_scope(operand) | {variable}
-        case Values(variables, _):
+        case algebra.Values(variables, _):
             return frozenset(variables)
 
 
-def certainly_bound(pattern: Algebra) -> frozenset[str]:
+def certainly_bound(pattern: algebra.Algebra) -> frozenset[str]:
     """The variables every solution of the pattern binds.
 
     >>> from motet.sparql.parse_cache import parse_group
@@ -69,20 +40,25 @@ def certainly_bound(pattern: Algebra) -> frozenset[str]:
     ['o', 's']
     """
     match pattern:
-        case Bgp():
+        case algebra.Bgp():
             return in_scope(pattern)
-        case Join(left, right):
+        case algebra.Join(left, right):
             return certainly_bound(left) | certainly_bound(right)
-        case Union(left, right):
+        case algebra.Union(left, right):
             return certainly_bound(left) & certainly_bound(right)
-        case LeftJoin(operand, _) | Minus(operand, _) | Filter(operand, _) | Extend(operand, _, _):
+        case (
+            algebra.LeftJoin(operand, _)
+            | algebra.Minus(operand, _)
+            | algebra.Filter(operand, _)
+            | algebra.Extend(operand, _, _)
+        ):
             return certainly_bound(operand)
-        case Values(variables, rows):
+        case algebra.Values(variables, rows):
             columns = zip(variables, zip(*rows, strict=True), strict=False)
             return frozenset(name for name, column in columns if None not in column)
 
 
-def mentioned(expression: Expr) -> frozenset[str]:
+def mentioned(expression: algebra.Expr) -> frozenset[str]:
     """The variables an expression mentions, those inside EXISTS too, as far as its pattern may bind them.
 
     >>> from motet.sparql.parse_cache import parse_expression
@@ -90,52 +66,52 @@ def mentioned(expression: Expr) -> frozenset[str]:
     ['a', 'b', 'c']
     """
     match expression:
-        case Variable(name) | Bound(name):
+        case algebra.Variable(name) | algebra.Bound(name):
             return frozenset({name})
-        case Exists(pattern):
+        case algebra.Exists(pattern):
             return in_scope(pattern)
     return _NONE.union(*map(mentioned, operands(expression)))
 
 
-def has_exists(expression: Expr) -> bool:
+def has_exists(expression: algebra.Expr) -> bool:
     """Whether EXISTS occurs in the expression."""
-    return isinstance(expression, Exists) or any(map(has_exists, operands(expression)))
+    return isinstance(expression, algebra.Exists) or any(map(has_exists, operands(expression)))
 
 
-def operands(expression: Expr) -> tuple[Expr, ...]:
+def operands(expression: algebra.Expr) -> tuple[algebra.Expr, ...]:
     """The expressions directly inside an expression."""
     match expression:
-        case And(parts) | Or(parts) | Coalesce(parts) | Call(_, parts):
+        case algebra.And(parts) | algebra.Or(parts) | algebra.Coalesce(parts) | algebra.Call(_, parts):
             return parts
-        case Not(operand) | Sign(_, operand):
+        case algebra.Not(operand) | algebra.Sign(_, operand):
             return (operand,)
-        case Compare(_, left, right) | Arithmetic(_, left, right):
+        case algebra.Compare(_, left, right) | algebra.Arithmetic(_, left, right):
             return (left, right)
-        case In(operand, choices):
+        case algebra.In(operand, choices):
             return (operand, *choices)
-        case If(condition, then, otherwise):
+        case algebra.If(condition, then, otherwise):
             return (condition, then, otherwise)
-        case Variable() | Constant() | Bound() | Exists():
+        case algebra.Variable() | algebra.Constant() | algebra.Bound() | algebra.Exists():
             return ()
 
 
-Tree = TypeVar("Tree", bound=Algebra | Expr | Triple)
+Tree = TypeVar("Tree", bound=algebra.Algebra | algebra.Expr | algebra.Triple)
 Change = Callable[[str], str]
 
 
 def renamed(tree: Tree, variable: Change, term: Change = str) -> Tree:
     """The tree with every variable's name (hidden ones too) and every term put through a function.
 
-    >>> renamed(Triple("?x", "<urn:p>", "?y"), str.upper)
+    >>> renamed(algebra.Triple("?x", "<urn:p>", "?y"), str.upper)
     Triple(subject='?X', predicate='<urn:p>', object='?Y')
     """
     return _Renaming(variable, term).of(tree)
 
 
-def variables_in_order(*trees: Algebra | Expr | Triple) -> list[str]:
+def variables_in_order(*trees: algebra.Algebra | algebra.Expr | algebra.Triple) -> list[str]:
     """The names of the variables, hidden ones included, each once, as they occur.
 
-    >>> variables_in_order(Triple("?y", "?p", "<urn:o>"), Variable("x"), Variable("y"))
+    >>> variables_in_order(algebra.Triple("?y", "?p", "<urn:o>"), algebra.Variable("x"), algebra.Variable("y"))
     ['y', 'p', 'x']
     """
     names: dict[str, None] = {}
@@ -158,20 +134,20 @@ class _Renaming:
 
     def of(self, tree: Any) -> Any:  # noqa: PLR0911  (one return for each kind)
         match tree:
-            case Triple(subject, predicate, obj):
-                return Triple(self.triple_term(subject), self.triple_term(predicate), self.triple_term(obj))
-            case Variable(name) | Bound(name):
+            case algebra.Triple(subject, predicate, obj):
+                return algebra.Triple(self.triple_term(subject), self.triple_term(predicate), self.triple_term(obj))
+            case algebra.Variable(name) | algebra.Bound(name):
                 return type(tree)(self.variable(name))
-            case Constant(term):
-                return Constant(self.term(term))
-            case Link(iri):
-                return Link(self.term(iri))
-            case NegatedSet(forward, backward):
-                return NegatedSet(self._terms(forward), self._terms(backward))
-            case Extend(operand, name, expression):
-                return Extend(self.of(operand), self.variable(name), self.of(expression))
-            case Values(names, rows):
-                return Values(tuple(map(self.variable, names)), tuple(map(self._cells, rows)))
+            case algebra.Constant(term):
+                return algebra.Constant(self.term(term))
+            case algebra.Link(iri):
+                return algebra.Link(self.term(iri))
+            case algebra.NegatedSet(forward, backward):
+                return algebra.NegatedSet(self._terms(forward), self._terms(backward))
+            case algebra.Extend(operand, name, expression):
+                return algebra.Extend(self.of(operand), self.variable(name), self.of(expression))
+            case algebra.Values(names, rows):
+                return algebra.Values(tuple(map(self.variable, names)), tuple(map(self._cells, rows)))
             case tuple():
                 return tuple(map(self.of, tree))
             case str() | None:  # the name of an operator or function
@@ -181,7 +157,7 @@ class _Renaming:
     def triple_term(self, term: Any) -> Any:
         if not isinstance(term, str):
             return self.of(term)
-        name = variable_name(term)
+        name = algebra.variable_name(term)
         return self.term(term) if name is None else f"?{self.variable(name)}"
 
     def _terms(self, terms: tuple[str, ...] | None) -> tuple[str, ...] | None:

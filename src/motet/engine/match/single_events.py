@@ -12,19 +12,8 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.small_batch import SmallMatches
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, string_array, take_rows
 from motet.engine.match.string_column import Ints
+from motet.language import syntax
 from motet.language.scope import leaf_variables
-from motet.language.syntax import (
-    Construct,
-    Event,
-    Events,
-    Expression,
-    Filter,
-    Leaf,
-    Pattern,
-    Select,
-    Subscription,
-    Within,
-)
 from motet.model.batches import (
     BINDING,
     NOTIFICATIONS,
@@ -42,15 +31,15 @@ from motet.model.terms import iri
 Rows = list[tuple[Notification, int]]
 
 
-def is_single_event(subscription: Subscription) -> bool:
+def is_single_event(subscription: syntax.Subscription) -> bool:
     """Whether a subscription has one leaf under WITHIN and FILTER only, and no CONSTRUCT."""
     pattern = subscription.pattern
-    while isinstance(pattern, Within | Filter):
+    while isinstance(pattern, syntax.Within | syntax.Filter):
         pattern = pattern.operand
-    return isinstance(pattern, Leaf) and not isinstance(subscription.delivery, Construct)
+    return isinstance(pattern, syntax.Leaf) and not isinstance(subscription.delivery, syntax.Construct)
 
 
-def single_event_leaf(subscription: Subscription) -> LeafQuery:
+def single_event_leaf(subscription: syntax.Subscription) -> LeafQuery:
     """The leaf of a single-event subscription; other subscriptions are refused.
 
     >>> from motet.language.parse import parse
@@ -58,43 +47,45 @@ def single_event_leaf(subscription: Subscription) -> LeafQuery:
     >>> leaf.variables, leaf.max_length
     (('a', 't', 'u'), 5000000)
     """
-    if isinstance(subscription.delivery, Construct):
+    if isinstance(subscription.delivery, syntax.Construct):
         raise _refusal(subscription, "derives events (CONSTRUCT)")
     max_length: int | None = None
-    conditions: list[Expression] = []
-    pattern: Pattern = subscription.pattern
-    while isinstance(pattern, Within | Filter):
+    conditions: list[syntax.Expression] = []
+    pattern: syntax.Pattern = subscription.pattern
+    while isinstance(pattern, syntax.Within | syntax.Filter):
         match pattern:
-            case Within(_, bound):
+            case syntax.Within(_, bound):
                 max_length = bound if max_length is None else min(bound, max_length)
-            case Filter(_, condition):
+            case syntax.Filter(_, condition):
                 conditions.insert(0, condition)
         pattern = pattern.operand
-    if not isinstance(pattern, Leaf):
+    if not isinstance(pattern, syntax.Leaf):
         raise _refusal(subscription, f"combines events ({type(pattern).__name__.upper()})")
     event = subscription.event(pattern.name)
-    with_triples = isinstance(subscription.delivery, Events)
+    with_triples = isinstance(subscription.delivery, syntax.Events)
     variables = _delivered(subscription, event)
     return LeafQuery(subscription.name, event, variables, max_length, tuple(conditions), with_triples)
 
 
 def single_event_matcher(
-    subscriptions: Iterable[Subscription], background: frozenset[Triple] = frozenset(), entailment: str | None = None
+    subscriptions: Iterable[syntax.Subscription],
+    background: frozenset[Triple] = frozenset(),
+    entailment: str | None = None,
 ) -> Matcher:
     """The matcher of single-event subscriptions."""
     return Matcher(tuple(map(single_event_leaf, subscriptions)), background, entailment)
 
 
-def _delivered(subscription: Subscription, event: Event) -> tuple[str, ...]:
+def _delivered(subscription: syntax.Subscription, event: syntax.Event) -> tuple[str, ...]:
     match subscription.delivery:
-        case Select(None):
+        case syntax.Select(None):
             return tuple(sorted(leaf_variables(event)))
-        case Select(tuple(variables)):
+        case syntax.Select(tuple(variables)):
             return tuple(sorted(leaf_variables(event) & frozenset(variables)))
     return ()
 
 
-def _refusal(subscription: Subscription, problem: str) -> EngineError:
+def _refusal(subscription: syntax.Subscription, problem: str) -> EngineError:
     return EngineError(
         f"subscription {subscription.name!r} {problem}",
         advice="Let a kernel detect it: only single events are matched.",
