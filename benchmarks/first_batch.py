@@ -37,10 +37,7 @@ def subscription_text(number: int) -> str:
 
 def event_row(number: int) -> EventRow:
     id_ = f"{NS}event/{number}"
-    triples = (
-        (f"<{id_}>", f"<{NS}key>", f"<{NS}key/{number}>"),
-        (f"<{id_}>", f"<{NS}name>", f'"n{number}"'),
-    )
+    triples = ((f"<{id_}>", f"<{NS}key>", f"<{NS}key/{number}>"), (f"<{id_}>", f"<{NS}name>", f'"n{number}"'))
     return EventRow(id_, number, number, triples)
 
 

@@ -93,11 +93,7 @@ def test_why_not_over_files(files: list[str], capsys: pytest.CaptureFixture[str]
     apart = "9 min in all where 5 min are allowed, with urn:e:1 at 10:00:00"
     far = f"as b it matches, but in a BEFORE b WITHIN 5 min: {apart}"
     assert main(call) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "pair and urn:e:3 on 2026-11-15",
-        f"└─ {far}",
-        "1 more with --all",
-    ]
+    assert capsys.readouterr().out.splitlines() == ["pair and urn:e:3 on 2026-11-15", f"└─ {far}", "1 more with --all"]
     assert main([*call, "--all"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [f"├─ {far}", "└─ as a: class ex:A: the event is an ex:B"]
     assert main([*call, "--json"]) == 0
@@ -190,9 +186,7 @@ def test_many_events_are_filtered_by_leaf(
 
 
 def test_only_the_nearest_events_are_examined(
-    lake: tuple[str, Notification],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    lake: tuple[str, Notification], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past a limit the events nearest in time are examined, and the note says so."""
     monkeypatch.setattr(investigate, "MAX_EVENTS", 1)

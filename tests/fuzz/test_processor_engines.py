@@ -80,9 +80,7 @@ def read(records: pa.RecordBatch) -> Iterable[Record]:
 def restore(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:
     assert isinstance(processor, ReferenceProcessor)
     return replace(
-        processor,
-        settings=replace(processor.settings, earlier_records=earlier_records),
-        log=list(processor.log),
+        processor, settings=replace(processor.settings, earlier_records=earlier_records), log=list(processor.log)
     )
 
 

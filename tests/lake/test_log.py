@@ -124,10 +124,7 @@ def test_active_subscriptions(tmp_path: Path) -> None:
     lake.unsubscribe("b")
     lake.subscribe("a", "new text")
     lake.compact()
-    assert lake.snapshot().subscriptions() == {
-        "c": Subscribe("c", "text of c", 2),
-        "a": Subscribe("a", "new text", 4),
-    }
+    assert lake.snapshot().subscriptions() == {"c": Subscribe("c", "text of c", 2), "a": Subscribe("a", "new text", 4)}
 
 
 @pytest.mark.parametrize("times", [(5, 4), (None, 4), (4, None), (START_OF_TIME - 1, 0), (0, END_OF_TIME + 1)])

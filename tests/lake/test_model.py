@@ -108,10 +108,7 @@ def _records(lake: Lake) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("collide", [False, True])
 @settings(max_examples=100, deadline=None)
-@given(
-    lateness=st.sampled_from([None, 0, 15]),
-    steps=st.lists(st.tuples(st.integers(0, 1), STEP), max_size=25),
-)
+@given(lateness=st.sampled_from([None, 0, 15]), steps=st.lists(st.tuples(st.integers(0, 1), STEP), max_size=25))
 def test_a_lake_holds_the_records_of_the_model(
     events: Events, collide: bool, lateness: int | None, steps: list[tuple[int, Step]]
 ) -> None:

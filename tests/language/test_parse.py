@@ -108,10 +108,7 @@ def test_first_look() -> None:
         ("NO NO a FOR 1 s FOR 2 s", No(No(A, SECOND), 2 * SECOND)),
         ("NO a FOR 1 s {2}", Times(No(A, SECOND), 2)),
         ("(((a)))", A),
-        (
-            "a AND b FILTER(?a1 > ?b1)",
-            Filter(And(A, B), Expression("?a1 > ?b1", frozenset({"a1", "b1"}))),
-        ),
+        ("a AND b FILTER(?a1 > ?b1)", Filter(And(A, B), Expression("?a1 > ?b1", frozenset({"a1", "b1"})))),
     ],
 )
 def test_patterns(text: str, tree: Pattern) -> None:

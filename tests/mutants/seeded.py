@@ -279,10 +279,7 @@ MUTANTS = (
         "an unsubscribe record changes nothing",
     ),
     Mutant(
-        "model/control.py",
-        "self.retractions[record.event_id] = record.offset",
-        "pass",
-        "a retraction changes nothing",
+        "model/control.py", "self.retractions[record.event_id] = record.offset", "pass", "a retraction changes nothing"
     ),
     Mutant(_LAGS, "return max(below) + window", "return max(below)", "XOR has no lag of its own"),
     Mutant(_LAGS, "max(below[0], below[1] + window)", "max(below)", "UNLESS has no lag of its own"),

@@ -60,8 +60,5 @@ relation = st.one_of(
     st.builds("{} a {} .".format, one_individual, one_class),
     st.builds("{} {} {} .".format, one_individual, one_property, one_individual),
 )
-fact = st.one_of(
-    relation,
-    st.builds("{} {} {} .".format, one_individual, one_property, st.sampled_from(["1", "2"])),
-)
+fact = st.one_of(relation, st.builds("{} {} {} .".format, one_individual, one_property, st.sampled_from(["1", "2"])))
 merging = st.one_of(fact, fact, fact, st.builds("{} owl:sameAs {} .".format, one_individual, one_individual))

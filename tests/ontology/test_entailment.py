@@ -112,11 +112,7 @@ RULES = {
         ":e a :A ; :p :a, :b, :c . :a a :B . :b a :B .",
         ":a owl:sameAs :b, :a . :b owl:sameAs :a, :b .",
     ),
-    "eq-rep": (
-        ":a owl:sameAs :b . :b :p 1 . :q rdfs:domain :A .",
-        ":e :q :a .",
-        ":e a :A ; :q :b .",
-    ),
+    "eq-rep": (":a owl:sameAs :b . :b :p 1 . :q rdfs:domain :A .", ":e :q :a .", ":e a :A ; :q :b ."),
     "eq-rep-p": (":p owl:sameAs :q .", ":e :p 1 .", ":e :q 1 ."),
     "scm-svf1": (
         """:A rdfs:subClassOf [ owl:onProperty :p ; owl:someValuesFrom :B ] . :B rdfs:subClassOf :C .

@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.ontology.explain import explain_first_inconsistency, explain_unsatisfiable
-from motet.ontology.hierarchy import (
-    Hierarchy,
-    classify,
-    hierarchy_from_parents,
-)
+from motet.ontology.hierarchy import Hierarchy, classify, hierarchy_from_parents
 from motet.ontology.load import Ontology, parse_ontology
 
 PREFIXES = """

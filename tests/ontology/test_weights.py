@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from motet.model.errors import UsageError
 from motet.ontology.hierarchy import NO_PARENT, hierarchy_from_parents
-from motet.ontology.weights import (
-    WeightedTree,
-    assign,
-    broker_weight,
-    class_weights,
-    combine,
-    weighted_tree,
-)
+from motet.ontology.weights import WeightedTree, assign, broker_weight, class_weights, combine, weighted_tree
 
 
 @st.composite

@@ -126,12 +126,7 @@ OTHER = {"one": "z", "two": "y", "three": "x", "four": "u", "v": "r", "w": "k"}
 
 @settings(max_examples=120, suppress_health_check=RARE)
 @given(cases(), st.booleans(), st.sampled_from((PLAIN, OTHER)), st.lists(events, min_size=3, max_size=6))
-def test_one_node_has_one_set_of_notifications(
-    case: Case,
-    swap: bool,
-    names: Names,
-    drawn: list[Drawn],
-) -> None:
+def test_one_node_has_one_set_of_notifications(case: Case, swap: bool, names: Names, drawn: list[Drawn]) -> None:
     """A pattern with renamed variables and swapped operands that shares a node has the same notifications."""
     shape, bodies, context = case
     first = subscription("first", shape, bodies, PLAIN, context)
@@ -151,11 +146,7 @@ def test_one_node_has_one_set_of_notifications(
 
 @settings(max_examples=40, suppress_health_check=RARE)
 @given(cases(looking=False), st.lists(events, min_size=3, max_size=6), st.integers(1, 3))
-def test_a_node_that_serves_every_start_can_be_filtered(
-    case: Case,
-    drawn: list[Drawn],
-    late: int,
-) -> None:
+def test_a_node_that_serves_every_start_can_be_filtered(case: Case, drawn: list[Drawn], late: int) -> None:
     """A later subscription gets the occurrences of the shared node whose events are after its offset."""
     shape, bodies, context = case
     first = subscription("first", shape, bodies, PLAIN, context)

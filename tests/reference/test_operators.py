@@ -108,10 +108,7 @@ def test_unless_per_key(story: Any) -> None:
     """UNLESS looks only at compatible occurrences, so absence can be per key."""
     assert story.detect(
         "a UNLESS a_2 WITHIN 5 us", "a1@1 k=1; a2@2 k=2; a3@3 k=1", **{**KEYED, "a_2": "?a_2 ex:k ?k"}
-    ) == [
-        "a2",
-        "a3",
-    ]
+    ) == ["a2", "a3"]
 
 
 def test_a_window_may_reach_past_the_end_of_time(story: Any) -> None:

@@ -13,17 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("name", "prints"),
-    [
-        ("from_kafka", "5 events in the log, and rejected:\n{"),
-        ("notifications_to_parquet", "stale-air|"),
-    ],
+    [("from_kafka", "5 events in the log, and rejected:\n{"), ("notifications_to_parquet", "stale-air|")],
 )
 def test_an_example_runs(
-    name: str,
-    prints: str,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, prints: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An example in the documentation is a program that works."""
     monkeypatch.setattr(sys, "argv", [name])

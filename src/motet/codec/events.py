@@ -70,11 +70,7 @@ def _slices(grouped: GroupedQuads) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
 
 
 def _build_batch(
-    quads: pa.RecordBatch,
-    starts: Int64s,
-    graphs: pa.StringArray,
-    rejected: RejectedGraphs,
-    options: DecodeOptions,
+    quads: pa.RecordBatch, starts: Int64s, graphs: pa.StringArray, rejected: RejectedGraphs, options: DecodeOptions
 ) -> Decoded:
     quads, starts = drop_repeated_triples(quads, starts)
     problems: Problems = defaultdict(list)

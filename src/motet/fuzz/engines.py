@@ -147,10 +147,7 @@ class LiveEngine:
         from motet.lake import Lake
 
         delivered: Counter[tuple[int, Notification]] = Counter()  # by the commit that registered the listener
-        with (
-            _temporary_directory() as folder,
-            Cloud(Lake.open(folder, lateness=case.lateness)) as cloud,
-        ):
+        with _temporary_directory() as folder, Cloud(Lake.open(folder, lateness=case.lateness)) as cloud:
             if case.ontology:
                 cloud.background.add(case.ontology)
             for commit, batch in enumerate(batches(case)):

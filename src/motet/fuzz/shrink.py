@@ -70,8 +70,7 @@ def _fewer_subscriptions(case: Case) -> Iterator[Case]:
     for kept in _fewer(names):
         if kept:
             yield _consistent(
-                case,
-                [r for r in case.records if not isinstance(r, SubscribeRecord) or r.subscription.name in kept],
+                case, [r for r in case.records if not isinstance(r, SubscribeRecord) or r.subscription.name in kept]
             )
 
 

@@ -73,13 +73,7 @@ def _record(row: list[Any]) -> RecordRow:
 
 
 def read_rows(
-    store: Store,
-    name: str,
-    first: int,
-    stop: int,
-    columns: Sequence[str] | None = None,
-    *,
-    controls_only: bool = False,
+    store: Store, name: str, first: int, stop: int, columns: Sequence[str] | None = None, *, controls_only: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The rows whose offset lies in ``[first, stop)``, in file order."""
     if is_inline(name):

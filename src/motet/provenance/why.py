@@ -16,19 +16,7 @@ from motet.language import syntax
 from motet.language.printer import pattern_text
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
-from motet.provenance.facts import (
-    Absent,
-    Agrees,
-    Begins,
-    Counted,
-    Fact,
-    Fits,
-    Gap,
-    Passes,
-    Picked,
-    Relates,
-    Satisfies,
-)
+from motet.provenance.facts import Absent, Agrees, Begins, Counted, Fact, Fits, Gap, Passes, Picked, Relates, Satisfies
 from motet.provenance.leaf_explanation import match_facts
 from motet.provenance.traced_log import PartnerChoice, TracedEvaluator, TracedLog, is_carried
 from motet.reference.contexts import PatternResult

@@ -361,11 +361,7 @@ def evaluate_emissions(
 
 
 def evaluate(
-    records: Sequence[Record],
-    *,
-    ontology: Iterable[Triple] = (),
-    entailment: str | None = None,
-    lateness: int | None,
+    records: Sequence[Record], *, ontology: Iterable[Triple] = (), entailment: str | None = None, lateness: int | None
 ) -> list[Notification]:
     """The notifications of a log, each once, in the order of ``motet run``; a lateness of None is unlimited."""
     emissions = evaluate_emissions(records, ontology=ontology, entailment=entailment, lateness=lateness)

@@ -113,11 +113,7 @@ def ingest(
 
 
 def ingest_batch(
-    df: DataFrame,
-    lake: str | Path,
-    *,
-    content_type: str = Format.N_QUADS.value,
-    dead_letter: str | Path | None = None,
+    df: DataFrame, lake: str | Path, *, content_type: str = Format.N_QUADS.value, dead_letter: str | Path | None = None
 ) -> BatchIngestResult:
     """Append the events of a batch DataFrame to a lake; events that the log already holds are duplicates."""
     if df.isStreaming:

@@ -11,19 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from motet.sparql.algebra import (
-    Algebra,
-    Bgp,
-    Expr,
-    Extend,
-    Filter,
-    Join,
-    LeftJoin,
-    Minus,
-    Union,
-    Values,
-    is_hidden,
-)
+from motet.sparql.algebra import Algebra, Bgp, Expr, Extend, Filter, Join, LeftJoin, Minus, Union, Values, is_hidden
 from motet.sparql.basic_patterns import Row, check_size, compile_bgp
 from motet.sparql.expressions import ExpressionError, compile_expression, test
 from motet.sparql.graph import Graph

@@ -16,15 +16,7 @@ from motet.sparql.functions import FUNCTIONS
 from motet.sparql.graph import Graph
 from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
 from motet.sparql.regex import RegexError, translate
-from motet.sparql.values import (
-    FALSE,
-    TRUE,
-    ExpressionError,
-    Value,
-    boolean,
-    decode,
-    effective_boolean_value,
-)
+from motet.sparql.values import FALSE, TRUE, ExpressionError, Value, boolean, decode, effective_boolean_value
 
 __all__ = ["ExpressionError", "compile_expression", "effective_boolean_value", "test"]
 

@@ -13,16 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from motet.model.terms import XSD, literal_parts
-from motet.sparql.temporal import (
-    HAS,
-    SCALE,
-    TEMPORAL_KINDS,
-    Duration,
-    Moment,
-    add,
-    compare_durations,
-    compare_moments,
-)
+from motet.sparql.temporal import HAS, SCALE, TEMPORAL_KINDS, Duration, Moment, add, compare_durations, compare_moments
 from motet.sparql.values import (
     DURATION_KINDS,
     NUMERIC_RANK,
@@ -253,8 +244,7 @@ def _to_duration(kind: str) -> Cast:
             return duration(kind, _read(value, kind).value)
         months, seconds = value.value
         return duration(
-            kind,
-            Duration(0 if kind == "dayTimeDuration" else months, 0 if kind == "yearMonthDuration" else seconds),
+            kind, Duration(0 if kind == "dayTimeDuration" else months, 0 if kind == "yearMonthDuration" else seconds)
         )
 
     return cast

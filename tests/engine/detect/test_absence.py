@@ -29,8 +29,7 @@ A = Row(5, 7, "a", ("r",))
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "contradicts"),
-    [(7, 9, False), (8, 9, True), (8, 17, True), (8, 18, False), (5, 17, False)],
+    ("start", "end", "contradicts"), [(7, 9, False), (8, 9, True), (8, 17, True), (8, 18, False), (5, 17, False)]
 )
 def test_unless_is_contradicted_between_its_end_and_the_end_of_the_window(
     start: int, end: int, contradicts: bool

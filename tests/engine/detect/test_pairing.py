@@ -110,10 +110,7 @@ def test_recent_pairs_occurrences_of_one_event_before_any_of_them_opens() -> Non
     run = driver(Context.RECENT, operator=Operator(Kind.AND), nullable=True)
     a1 = point(1, "a1", None)
     first, second = point(2, "x", "r"), point(2, "x", "s")
-    assert run.advance([a1], [first, second], frontier=END) == [
-        Row(1, 2, "a1 x", ("r",)),
-        Row(1, 2, "a1 x", ("s",)),
-    ]
+    assert run.advance([a1], [first, second], frontier=END) == [Row(1, 2, "a1 x", ("r",)), Row(1, 2, "a1 x", ("s",))]
 
 
 def test_chronicle_pairs_with_the_oldest_candidate_and_consumes_both() -> None:

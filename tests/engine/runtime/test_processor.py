@@ -58,11 +58,7 @@ def test_a_subscription_gets_no_pair_with_an_event_from_before_it() -> None:
     notifications = sorted(
         zip(found.column("subscription").to_pylist(), found.column("events").to_pylist(), strict=True)
     )
-    assert notifications == [
-        ("one", ["urn:x", "urn:z"]),
-        ("one", ["urn:y", "urn:z"]),
-        ("two", ["urn:y", "urn:z"]),
-    ]
+    assert notifications == [("one", ["urn:x", "urn:z"]), ("one", ["urn:y", "urn:z"]), ("two", ["urn:y", "urn:z"])]
 
 
 def test_unsubscribing_drops_the_state_of_unused_nodes() -> None:
@@ -79,14 +75,7 @@ def test_unsubscribing_drops_the_state_of_unused_nodes() -> None:
     processor.advance(record_batch(control_row(3, "unsubscribe", "one"), event(4, "y", 2, "X")))
     assert 0 < processor.statistics()["rows"] < before
     processor.advance(record_batch(control_row(5, "unsubscribe", "two"), event(6, "u", 3, "X")))
-    assert processor.statistics() == {
-        "subscriptions": 0,
-        "planned": 0,
-        "nodes": 0,
-        "rows": 0,
-        "terms": 0,
-        "events": 0,
-    }
+    assert processor.statistics() == {"subscriptions": 0, "planned": 0, "nodes": 0, "rows": 0, "terms": 0, "events": 0}
 
 
 TRANSIENT = (

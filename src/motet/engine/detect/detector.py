@@ -125,10 +125,7 @@ class Detector:
         return [self._lags[edge.child] for edge in node.children]
 
     def advance(
-        self,
-        leaves: NodeOccurrences,
-        frontier: Frontier,
-        on_occurrences: Callable[[int, Occurrences], NodeOccurrences],
+        self, leaves: NodeOccurrences, frontier: Frontier, on_occurrences: Callable[[int, Occurrences], NodeOccurrences]
     ) -> None:
         """Run the nodes that follow from new occurrences of leaves and from the frontier.
 

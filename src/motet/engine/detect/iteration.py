@@ -86,11 +86,7 @@ class TimesOperator:
 
     def tables(self) -> StateTables:
         members = self._members
-        return {
-            "waiting": members.pending,
-            "counted": self._counted,
-            "seen": members.deduplicator.emitted_before,
-        }
+        return {"waiting": members.pending, "counted": self._counted, "seen": members.deduplicator.emitted_before}
 
     def restore(self, tables: StateTables) -> None:
         self._members.pending, self._counted = tables["waiting"], tables["counted"]

@@ -58,10 +58,7 @@ class Matcher:
     """An immutable set of leaves over a background. It is pickled without its index, which workers build again."""
 
     def __init__(
-        self,
-        leaves: tuple[LeafQuery, ...],
-        background: frozenset[Triple] = frozenset(),
-        entailment: str | None = None,
+        self, leaves: tuple[LeafQuery, ...], background: frozenset[Triple] = frozenset(), entailment: str | None = None
     ) -> None:
         self.background = background
         self.entailment = entailment_of(background, entailment)

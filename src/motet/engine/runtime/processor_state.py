@@ -9,12 +9,7 @@ from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.runtime.active_subscription import (
-    ActiveSubscription,
-    Backfill,
-    from_snapshot_entry,
-    snapshot_entry,
-)
+from motet.engine.runtime.active_subscription import ActiveSubscription, Backfill, from_snapshot_entry, snapshot_entry
 from motet.engine.runtime.backgrounds import Backgrounds
 from motet.engine.runtime.routing import BucketLayout
 from motet.engine.state.format import state_error

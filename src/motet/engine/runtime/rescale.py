@@ -71,11 +71,7 @@ def _require_same(first: StateSnapshot, state: StateSnapshot) -> None:
     for name in sorted(set(first.header) - _MERGED):
         if first.header[name] != state.header[name]:
             raise state_error(f"has buckets that differ in {name}: {first.header[name]} and {state.header[name]}")
-    if (first.subscriptions, first.retractions, first.graphs) != (
-        state.subscriptions,
-        state.retractions,
-        state.graphs,
-    ):
+    if (first.subscriptions, first.retractions, first.graphs) != (state.subscriptions, state.retractions, state.graphs):
         raise state_error("has buckets with different subscriptions, backgrounds or retractions")
     if set(first.rows.tables) != set(state.rows.tables):
         raise state_error("has buckets of different plans")

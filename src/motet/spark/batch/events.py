@@ -91,11 +91,7 @@ def read_splits(
 
 
 def read_events(
-    spark: SparkSession,
-    paths: Sequence[str | Path],
-    *,
-    target_bytes: int | None = None,
-    limits: Limits | None = None,
+    spark: SparkSession, paths: Sequence[str | Path], *, target_bytes: int | None = None, limits: Limits | None = None
 ) -> DataFrame:
     """The events of the files, in rows of EVENT_ROWS; :func:`add_outcome` decides which of them are accepted."""
     splits = split_files(paths, parallelism(spark), target_bytes=target_bytes, limits=limits)

@@ -136,11 +136,7 @@ def _rejection(row: Row, splits: FileSplits) -> DecodeError:
         fields = json.loads(row.rejected)
         return DecodeError(fields.pop("reason"), **fields)
     return DecodeError(
-        NOT_CONSECUTIVE,
-        source=splits.splits[row.split][1].path,
-        line=row.line,
-        event=row.id,
-        advice=SORT_ADVICE,
+        NOT_CONSECUTIVE, source=splits.splits[row.split][1].path, line=row.line, event=row.id, advice=SORT_ADVICE
     )
 
 

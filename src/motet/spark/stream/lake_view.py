@@ -47,10 +47,7 @@ class LakeView:
         self._controls_end = 0  # the offset up to which control records are read
         self._router: tuple[BucketLayout, int, Processor] | None = None  # with the offset up to which it has read
         self._routed_controls = 0  # the number of control records that the router has read
-        self._linked: tuple[int, frozenset[str]] = (
-            0,
-            frozenset(),
-        )  # by derivation edges, and control records read
+        self._linked: tuple[int, frozenset[str]] = (0, frozenset())  # by derivation edges, and control records read
         self._buckets: BucketLayout | None = None
         self._backfill: tuple[int, BucketBackfill] | None = None  # of the subscription at an offset
 
@@ -157,11 +154,7 @@ class BucketBackfill:
     """
 
     def __init__(
-        self,
-        subscription: Subscription,
-        buckets: BucketLayout,
-        records: Iterable[pa.RecordBatch],
-        lateness: int | None,
+        self, subscription: Subscription, buckets: BucketLayout, records: Iterable[pa.RecordBatch], lateness: int | None
     ) -> None:
         self.buckets = buckets
         self._scratch = tempfile.TemporaryDirectory(prefix="motet-backfill-")

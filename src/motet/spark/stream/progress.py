@@ -262,11 +262,7 @@ class Metrics(Collector):
         for name, help_, values in (
             ("log_end", "Offset after the last record of the log.", [lake.end for lake in self._lakes]),
             ("notified_to", "Offset up to which records are processed.", [lake.notified for lake in self._lakes]),
-            (
-                "backlog_records",
-                "Records that are not processed yet.",
-                [lake.backlog for lake in self._lakes],
-            ),
+            ("backlog_records", "Records that are not processed yet.", [lake.backlog for lake in self._lakes]),
             ("frontier_timestamp_seconds", "The frontier.", [_seconds(lake.frontier) for lake in self._lakes]),
             ("frontier_lag_seconds", "Newest event less frontier.", [_seconds(lake.lag) for lake in self._lakes]),
         ):
