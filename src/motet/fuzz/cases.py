@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 from random import Random
 
+from motet import reference
 from motet.fuzz.case import (
     BEGIN,
     LAST_START,
@@ -28,15 +29,6 @@ from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import END_OF_TIME
-from motet.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-)
 
 SUBSCRIPTIONS_PER_CASE = 6  # over one log
 
@@ -79,13 +71,13 @@ def random_case(
         for number in range(1, max_events - random.randrange(7))
     ]
     case = Case((), seed=random.randrange(2**32))
-    subscribes = [SubscribeRecord(0, subscription) for subscription in subscriptions]
+    subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
         random.shuffle(events)
         return as_run(case.with_records([*subscribes, *_with_repetition(random, scope, events, intervals, is_scoped)]))
     lateness = random.choice((None, 0, 2 * SECOND, 5 * SECOND))
     records = _in_arrival_order(random, _with_repetition(random, scope, events, intervals, is_scoped), lateness)
-    records += [TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
+    records += [reference.TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
     if random.random() < 0.1:
         records.append(_at_the_end(_event(random, scope, max_events, intervals, is_scoped)))
     _change_background(random, records, events)
@@ -93,8 +85,8 @@ def random_case(
         _insert_registration(random, records, subscribe)
     if random.random() < 0.2:
         offset = random.randint(1, len(records))
-        if before := [record.id for record in records[:offset] if isinstance(record, EventRecord)]:
-            records.insert(offset, RetractRecord(0, random.choice(before)))
+        if before := [record.id for record in records[:offset] if isinstance(record, reference.EventRecord)]:
+            records.insert(offset, reference.RetractRecord(0, random.choice(before)))
     return Case((), lateness=lateness, seed=case.seed).with_records(records)
 
 
@@ -125,7 +117,7 @@ ROOMS = (_axiom("r1", EX + "floor", "f1"), _axiom("r2", EX + "floor", "f1"), _ax
 
 def _event(
     random: Random, scope: str, number: int, intervals: bool, is_scoped: bool, last: int = LAST_START
-) -> EventRecord:
+) -> reference.EventRecord:
     names = f"urn:{scope}" if is_scoped else "urn:e"  # equal in all cases, so that parsed queries are cached
     name = f"{names}:{number}"
     subject = iri(name)
@@ -154,7 +146,7 @@ def _event(
     return timed_event(name, BEGIN + start * SECOND, BEGIN + (start + length) * SECOND, triples)
 
 
-def _at_the_end(event: EventRecord) -> EventRecord:
+def _at_the_end(event: reference.EventRecord) -> reference.EventRecord:
     """The event at the last instant: after a tick there it is late."""
     triples = (triple for triple in event.triples if triple[1] not in TIME_PROPERTIES)
     return timed_event(event.id, END_OF_TIME, END_OF_TIME, triples)
@@ -167,8 +159,8 @@ def _number(random: Random) -> str:
 
 
 def _with_repetition(
-    random: Random, scope: str, events: Sequence[EventRecord], intervals: bool, is_scoped: bool
-) -> list[EventRecord]:
+    random: Random, scope: str, events: Sequence[reference.EventRecord], intervals: bool, is_scoped: bool
+) -> list[reference.EventRecord]:
     """The events, sometimes with one of them published again with other content."""
     repeated = list(events)
     if random.random() < 0.2:
@@ -177,29 +169,33 @@ def _with_repetition(
     return repeated
 
 
-def _in_arrival_order(random: Random, events: Sequence[EventRecord], lateness: int | None) -> list[Record]:
+def _in_arrival_order(
+    random: Random, events: Sequence[reference.EventRecord], lateness: int | None
+) -> list[reference.Record]:
     """Events in the order of their ends, shifted within the lateness and sometimes beyond, with ticks between them."""
     slack = (lateness if lateness is not None else LAST_START * SECOND) + random.choice((0, 0, 0, SECOND))
-    arrivals: list[tuple[int, Record]] = [(event.end + random.randint(0, slack), event) for event in events]
+    arrivals: list[tuple[int, reference.Record]] = [(event.end + random.randint(0, slack), event) for event in events]
     for _ in range(random.choice((0, 0, 1, 2))):
         instant = BEGIN + random.randint(0, LAST_START) * SECOND
-        arrivals.append((instant + slack, TickRecord(0, instant)))
+        arrivals.append((instant + slack, reference.TickRecord(0, instant)))
     return [record for _, record in sorted(arrivals, key=lambda pair: pair[0])]
 
 
-def _change_background(random: Random, records: list[Record], events: Sequence[EventRecord]) -> None:
+def _change_background(
+    random: Random, records: list[reference.Record], events: Sequence[reference.EventRecord]
+) -> None:
     """Insert background changes; these may state triples about an event, which alone do not make it match."""
     if random.random() < 0.3:
         change = frozenset({random.choice(ROOMS), _axiom("C", RDFS + "subClassOf", "A")})
         if random.random() < 0.3:
             change |= set(random.sample(sorted(random.choice(events).triples), 2))
         offset = random.randint(0, len(records) // 2)
-        records.insert(offset, BackgroundRecord(0, added=change))
+        records.insert(offset, reference.BackgroundRecord(0, added=change))
         if random.random() < 0.5:
-            records.insert(random.randint(offset + 1, len(records)), BackgroundRecord(0, removed=change))
+            records.insert(random.randint(offset + 1, len(records)), reference.BackgroundRecord(0, removed=change))
 
 
-def _insert_registration(random: Random, records: list[Record], subscribe: SubscribeRecord) -> None:
+def _insert_registration(random: Random, records: list[reference.Record], subscribe: reference.SubscribeRecord) -> None:
     """Insert the subscribe record of a subscription, mostly first in the log; one with SINCE may be late in it.
 
     Some subscriptions end, and may begin again; a retraction may precede the subscribe record.
@@ -208,12 +204,12 @@ def _insert_registration(random: Random, records: list[Record], subscribe: Subsc
     offset = random.choice((0, 0, 0, 0, 0, 2, 5)) if not has_since else random.choice((0, 2, 5, len(records) - 1))
     offset = min(offset, len(records))
     records.insert(offset, subscribe)
-    before = [record for record in records[:offset] if isinstance(record, EventRecord)]
+    before = [record for record in records[:offset] if isinstance(record, reference.EventRecord)]
     if before and random.random() < 0.2:
-        records.insert(offset, RetractRecord(0, random.choice(before).id))
+        records.insert(offset, reference.RetractRecord(0, random.choice(before).id))
         offset += 1
     if random.random() < 0.1:
         end = random.randint(offset + 1, len(records))
-        records.insert(end, UnsubscribeRecord(0, subscribe.subscription.name))
+        records.insert(end, reference.UnsubscribeRecord(0, subscribe.subscription.name))
         if random.random() < 0.5:
             records.insert(random.randint(end + 1, len(records)), subscribe)

@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from motet import reference
 from motet.fuzz.case import Case, pack_cases, split_lines
 from motet.fuzz.files import event_files
 from motet.fuzz.oracle import emission_lines, expected_lines, without_offsets
@@ -28,17 +29,6 @@ from motet.model.batches import notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
-from motet.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-    assign_frontiers,
-    evaluate_emissions,
-)
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud
@@ -244,21 +234,23 @@ def shuffled(case: Case) -> Case:
     Repeated publications of an event keep their order, because the first content is accepted.
     """
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-    records: list[Record] = []
-    for are_events, group in groupby(case.records, key=lambda record: isinstance(record, EventRecord)):
+    records: list[reference.Record] = []
+    for are_events, group in groupby(case.records, key=lambda record: isinstance(record, reference.EventRecord)):
         run = list(group)
         records += _shuffled_events(random, run) if are_events else run
     candidate = case.with_records(records)
     return candidate if _late(candidate) == _late(case) else case
 
 
-def batches(case: Case) -> Iterator[list[Record]]:
+def batches(case: Case) -> Iterator[list[reference.Record]]:
     """The log split into commits: one record, or some consecutive events."""
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-    batch: list[Record] = []
+    batch: list[reference.Record] = []
     for record in case.records:
         if batch and not (
-            isinstance(record, EventRecord) and isinstance(batch[-1], EventRecord) and random.random() < 0.6
+            isinstance(record, reference.EventRecord)
+            and isinstance(batch[-1], reference.EventRecord)
+            and random.random() < 0.6
         ):
             yield batch
             batch = []
@@ -267,16 +259,18 @@ def batches(case: Case) -> Iterator[list[Record]]:
         yield batch
 
 
-def _shuffled_events(random: Random, events: Sequence[Record]) -> list[Record]:
-    names = [event.id for event in events if isinstance(event, EventRecord)]
+def _shuffled_events(random: Random, events: Sequence[reference.Record]) -> list[reference.Record]:
+    names = [event.id for event in events if isinstance(event, reference.EventRecord)]
     random.shuffle(names)
-    contents = {name: iter([e for e in events if isinstance(e, EventRecord) and e.id == name]) for name in names}
+    contents = {
+        name: iter([e for e in events if isinstance(e, reference.EventRecord) and e.id == name]) for name in names
+    }
     return [next(contents[name]) for name in names]
 
 
 def _late(case: Case) -> set[str]:
-    stamped = assign_frontiers(case.records, case.lateness)
-    return {record.id for record in stamped if isinstance(record, EventRecord) and record.late}
+    stamped = reference.assign_frontiers(case.records, case.lateness)
+    return {record.id for record in stamped if isinstance(record, reference.EventRecord) and record.late}
 
 
 def _lines_in_batches(case: Case) -> list[str]:
@@ -287,7 +281,7 @@ def _lines_in_batches(case: Case) -> list[str]:
     notifications: dict[Notification, None] = {}
     begin = 0
     for stop in stops:
-        emitted = evaluate_emissions(case.records[:stop], ontology=case.ontology, lateness=case.lateness)
+        emitted = reference.evaluate_emissions(case.records[:stop], ontology=case.ontology, lateness=case.lateness)
         notifications |= {notification: None for offset, notification in emitted if offset >= begin}
         begin = stop
     return [notification.to_line() for notification in sorted(notifications, key=attrgetter("sort_key"))]
@@ -308,21 +302,21 @@ def _count(delivered: Counter[tuple[int, Notification]], commit: int, notificati
     delivered[commit, notification] += 1
 
 
-def _commit(cloud: Cloud, batch: Sequence[Record], listener: Callable[[Notification], object]) -> None:
+def _commit(cloud: Cloud, batch: Sequence[reference.Record], listener: Callable[[Notification], object]) -> None:
     """Write one commit to the log of a cloud."""
     match batch[0]:
-        case EventRecord():
-            for text in event_files([record for record in batch if isinstance(record, EventRecord)]).values():
+        case reference.EventRecord():
+            for text in event_files([record for record in batch if isinstance(record, reference.EventRecord)]).values():
                 cloud.publish(text)
-        case SubscribeRecord(subscription=subscription):
+        case reference.SubscribeRecord(subscription=subscription):
             cloud.subscribe(to_text(subscription), listener)
-        case UnsubscribeRecord(name=name):
+        case reference.UnsubscribeRecord(name=name):
             cloud.unsubscribe(name)
-        case TickRecord(instant=instant):
+        case reference.TickRecord(instant=instant):
             cloud.tick(instant)
-        case BackgroundRecord(added=added, removed=removed):
+        case reference.BackgroundRecord(added=added, removed=removed):
             cloud.lake.background(added=sorted(added), removed=sorted(removed))
-        case RetractRecord(event=event):
+        case reference.RetractRecord(event=event):
             cloud.lake.retract(event)
     cloud.flush()
 

@@ -18,6 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from motet import reference
 from motet.codec.decode import decode_bytes, decode_file
 from motet.fuzz.case import PROV, Case
 from motet.language.parse import parse
@@ -28,15 +29,6 @@ from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri
 from motet.model.times import END_OF_TIME, format_datetime, parse_datetime, parse_duration
 from motet.ontology.load import load
-from motet.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-)
 
 EX = "http://example.org/"
 PREFIXES = {"ex": EX, "prov": PROV, "xsd": XSD}
@@ -74,7 +66,7 @@ def case_files(case: Case, lines: Mapping[str, Iterable[str]]) -> dict[str, str]
     return texts | {name: "".join(f"{line}\n" for line in file_lines) for name, file_lines in lines.items()}
 
 
-def event_files(events: Iterable[EventRecord]) -> dict[str, str]:
+def event_files(events: Iterable[reference.EventRecord]) -> dict[str, str]:
     """N-Quads files by name. The quads of a graph in one file are one event; a repetition is in the next file."""
     files: list[dict[str, str]] = [{}]
     for event in events:
@@ -84,7 +76,7 @@ def event_files(events: Iterable[EventRecord]) -> dict[str, str]:
     return {f"events{index or ''}.nq": "".join(texts.values()) for index, texts in enumerate(files)}
 
 
-def nquads(event: EventRecord) -> str:
+def nquads(event: reference.EventRecord) -> str:
     """The quads of an event, one per line."""
     return "".join(f"{s} {p} {o} {iri(event.id)} .\n" for s, p, o in sorted(event.triples))
 
@@ -97,8 +89,8 @@ def _distinct(subscriptions: Iterable[Subscription]) -> list[Subscription]:
 def _read_run(empty: Case, folder: Path, subscriptions: Mapping[str, Subscription]) -> Case:
     files = sorted(folder.glob("events*"))
     rows = [row for path in files for decoded in decode_file(str(path)) for row in event_rows(decoded.events)]
-    subscribes = [SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
-    return empty.with_records([*subscribes, *map(_event, rows), TickRecord(0, END_OF_TIME)])
+    subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
+    return empty.with_records([*subscribes, *map(_event, rows), reference.TickRecord(0, END_OF_TIME)])
 
 
 def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]) -> Case:
@@ -108,15 +100,17 @@ def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]
     return Case((), empty.ontology, lateness).with_records(records)
 
 
-def _record(line: Mapping[str, str], subscriptions: Mapping[str, Subscription]) -> Record:
-    readers: dict[str, Callable[[str], Record]] = {
-        "subscribe": lambda name: SubscribeRecord(0, subscriptions[name]),
-        "unsubscribe": lambda name: UnsubscribeRecord(0, name),
+def _record(line: Mapping[str, str], subscriptions: Mapping[str, Subscription]) -> reference.Record:
+    readers: dict[str, Callable[[str], reference.Record]] = {
+        "subscribe": lambda name: reference.SubscribeRecord(0, subscriptions[name]),
+        "unsubscribe": lambda name: reference.UnsubscribeRecord(0, name),
         "event": lambda name: _event(_row(line["turtle"], name)),
-        "tick": lambda time: TickRecord(0, END_OF_TIME if time == "end" else parse_datetime(time)),
-        "add": lambda turtle: BackgroundRecord(0, added=frozenset(_row(turtle, "urn:background").triples)),
-        "remove": lambda turtle: BackgroundRecord(0, removed=frozenset(_row(turtle, "urn:background").triples)),
-        "retract": lambda name: RetractRecord(0, name),
+        "tick": lambda time: reference.TickRecord(0, END_OF_TIME if time == "end" else parse_datetime(time)),
+        "add": lambda turtle: reference.BackgroundRecord(0, added=frozenset(_row(turtle, "urn:background").triples)),
+        "remove": lambda turtle: reference.BackgroundRecord(
+            0, removed=frozenset(_row(turtle, "urn:background").triples)
+        ),
+        "retract": lambda name: reference.RetractRecord(0, name),
     }
     kind = next(iter(line))
     return readers[kind](line[kind])
@@ -129,12 +123,12 @@ def _row(turtle: str, name: str) -> EventRow:
     return next(event_rows(decoded.events))
 
 
-def _event(row: EventRow) -> EventRecord:
+def _event(row: EventRow) -> reference.EventRecord:
     if row.start is None or row.end is None:
         raise UsageError(
             f"the event <{row.id}> has no time", advice="add a time, so that the case does not depend on the clock"
         )
-    return EventRecord(0, row.id, row.start, row.end, frozenset(row.triples))
+    return reference.EventRecord(0, row.id, row.start, row.end, frozenset(row.triples))
 
 
 def _log_lines(case: Case) -> Iterator[str]:
@@ -146,20 +140,20 @@ def _log_lines(case: Case) -> Iterator[str]:
             yield _dumps(line)
 
 
-def _record_lines(record: Record) -> Iterator[dict[str, str]]:
+def _record_lines(record: reference.Record) -> Iterator[dict[str, str]]:
     match record:
-        case SubscribeRecord():
+        case reference.SubscribeRecord():
             yield {"subscribe": record.subscription.name}
-        case UnsubscribeRecord():
+        case reference.UnsubscribeRecord():
             yield {"unsubscribe": record.name}
-        case EventRecord():
+        case reference.EventRecord():
             yield {"event": record.id, "turtle": _turtle(record.triples)}
-        case TickRecord():
+        case reference.TickRecord():
             yield {"tick": "end" if record.instant == END_OF_TIME else format_datetime(record.instant)}
-        case BackgroundRecord():
+        case reference.BackgroundRecord():
             yield from ({"remove": _turtle(record.removed)} for _ in [0] if record.removed)
             yield from ({"add": _turtle(record.added)} for _ in [0] if record.added)
-        case RetractRecord():
+        case reference.RetractRecord():
             yield {"retract": record.event}
 
 

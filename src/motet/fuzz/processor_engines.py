@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
+from motet import reference
 from motet.fuzz.case import Case
 from motet.fuzz.oracle import emission_lines
 from motet.lake.accept import UNCOMMITTED_RECORDS, assign_offsets
@@ -23,16 +24,6 @@ from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.model.batches import RecordRow, Triple, notification_rows, record_batch
 from motet.model.records import EVENT, UNCOMMITTED, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
-from motet.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-    assign_frontiers,
-)
 
 if TYPE_CHECKING:
     from motet.engine.runtime.record_slices import FilteredRecords
@@ -129,8 +120,8 @@ def log_records(case: Case) -> tuple[pa.RecordBatch, list[int]]:
     rows: list[RecordRow] = []
     case_offsets: list[int] = []
     for record in [
-        BackgroundRecord(ONTOLOGY_OFFSET, added=case.ontology),
-        *assign_frontiers(case.records, case.lateness),
+        reference.BackgroundRecord(ONTOLOGY_OFFSET, added=case.ontology),
+        *reference.assign_frontiers(case.records, case.lateness),
     ]:
         for row in _rows(record):
             rows.append(row)
@@ -141,20 +132,20 @@ def log_records(case: Case) -> tuple[pa.RecordBatch, list[int]]:
     return batch, case_offsets
 
 
-def _rows(record: Record) -> Iterator[RecordRow]:
+def _rows(record: reference.Record) -> Iterator[RecordRow]:
     match record:
-        case EventRecord(id=name, start=start, end=end, triples=triples):
+        case reference.EventRecord(id=name, start=start, end=end, triples=triples):
             yield RecordRow(UNCOMMITTED, EVENT, name, start, end, None, False, None, tuple(sorted(triples)))
-        case TickRecord(instant=instant):
+        case reference.TickRecord(instant=instant):
             yield Tick(instant).to_row()
-        case SubscribeRecord(subscription=subscription):
+        case reference.SubscribeRecord(subscription=subscription):
             yield Subscribe(subscription.name, to_text(subscription)).to_row()
-        case UnsubscribeRecord(name=name):
+        case reference.UnsubscribeRecord(name=name):
             yield Unsubscribe(name).to_row()
-        case BackgroundRecord(added=added, removed=removed):
+        case reference.BackgroundRecord(added=added, removed=removed):
             changes = (BackgroundChange(removed, is_removal=True), BackgroundChange(added))
             yield from (change.to_row() for change in changes if change.triples)
-        case RetractRecord(event=name):
+        case reference.RetractRecord(event=name):
             yield Retraction(name).to_row()
 
 

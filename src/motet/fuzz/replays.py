@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from random import Random
 
+from motet import reference
 from motet.codec.decode import decode_bytes
 from motet.fuzz.case import BEGIN, LAST_START, SECOND, Case
 from motet.fuzz.cases import nth_case
@@ -22,16 +23,6 @@ from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple
-from motet.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-    assign_frontiers,
-)
 
 
 @dataclass(frozen=True)
@@ -48,13 +39,13 @@ def nth_replay(seed: int, number: int) -> ReplayCase:
     """One of the replays of a seed."""
     case = nth_case(seed, number, EngineCapabilities())
     random = Random(f"{seed} {number} replay")  # noqa: S311  (seeded, not secret)
-    registrations = (SubscribeRecord, UnsubscribeRecord)
-    records: list[Record] = [record for record in case.records if not isinstance(record, registrations)]
+    registrations = (reference.SubscribeRecord, reference.UnsubscribeRecord)
+    records: list[reference.Record] = [record for record in case.records if not isinstance(record, registrations)]
     events = [event.id for event in case.events]
     for event in random.sample(events, random.choice((0, 0, 1, 2))):
-        published = (isinstance(record, EventRecord) and record.id == event for record in records)
+        published = (isinstance(record, reference.EventRecord) and record.id == event for record in records)
         offset = list(published).index(True)
-        records.insert(random.randint(offset + 1, len(records)), RetractRecord(0, event))
+        records.insert(random.randint(offset + 1, len(records)), reference.RetractRecord(0, event))
     since = random.choice((None, BEGIN + random.randint(0, LAST_START) * SECOND))
     until = random.choice((None, None, (since or BEGIN) + random.randint(0, LAST_START) * SECOND))
     by_name = {each.name: replace(each, since=since) for each in case.subscriptions}  # some are registered twice
@@ -68,18 +59,18 @@ def write_lake(log: Case, directory: Path) -> Lake:
         lake.background(added=sorted(log.ontology))
     for record in log.records:
         match record:
-            case EventRecord():
+            case reference.EventRecord():
                 for decoded in decode_bytes(nquads(record).encode(), "application/n-quads"):
                     lake.append(decoded.events, now=0)
-            case TickRecord(instant=instant):
+            case reference.TickRecord(instant=instant):
                 lake.tick(instant)
-            case BackgroundRecord(added=added, removed=removed):
+            case reference.BackgroundRecord(added=added, removed=removed):
                 lake.background(added=sorted(added), removed=sorted(removed))
-            case RetractRecord(event=event):
+            case reference.RetractRecord(event=event):
                 lake.retract(event)
-            case SubscribeRecord(subscription=subscription):
+            case reference.SubscribeRecord(subscription=subscription):
                 lake.subscribe(subscription.name, to_text(subscription))
-            case UnsubscribeRecord(name=name):
+            case reference.UnsubscribeRecord(name=name):
                 lake.unsubscribe(name)
     return lake
 
@@ -87,33 +78,33 @@ def write_lake(log: Case, directory: Path) -> Lake:
 def expected_replay_lines(replay: ReplayCase) -> list[str]:
     """The notification lines of a replay by the reference engine."""
     log = replay.log
-    before = list(takewhile(lambda record: not isinstance(record, EventRecord), log.records))
+    before = list(takewhile(lambda record: not isinstance(record, reference.EventRecord), log.records))
     ontology: frozenset[Triple] = log.ontology
     for record in before:
-        if isinstance(record, BackgroundRecord):
+        if isinstance(record, reference.BackgroundRecord):
             ontology = (ontology - record.removed) | record.added
-    subscribes = [SubscribeRecord(0, subscription) for subscription in replay.subscriptions]
+    subscribes = [reference.SubscribeRecord(0, subscription) for subscription in replay.subscriptions]
     visible = Case((), ontology).with_records([*subscribes, *_visible_records(replay, len(before))])
     return expected_result(visible).lines()
 
 
-def _visible_records(replay: ReplayCase, begin: int) -> Iterator[Record]:
+def _visible_records(replay: ReplayCase, begin: int) -> Iterator[reference.Record]:
     """The records that are visible to the subscriptions, and a tick for each that moves the frontier."""
     log, last = replay.log, None if replay.until is None else replay.until + 1
-    retracted = {record.event: record.offset for record in log.records if isinstance(record, RetractRecord)}
-    for record in assign_frontiers(log.records, log.lateness):
-        if isinstance(record, EventRecord):
+    retracted = {record.event: record.offset for record in log.records if isinstance(record, reference.RetractRecord)}
+    for record in reference.assign_frontiers(log.records, log.lateness):
+        if isinstance(record, reference.EventRecord):
             if not record.late and retracted.get(record.id, -1) < record.offset and _is_between(record, replay):
                 yield replace(record, frontier=None)
             if log.lateness is not None:
-                yield TickRecord(0, _earliest(record.end - log.lateness, last))
-        elif isinstance(record, TickRecord):
-            yield TickRecord(0, _earliest(record.instant, last))
-        elif isinstance(record, BackgroundRecord) and record.offset >= begin:
+                yield reference.TickRecord(0, _earliest(record.end - log.lateness, last))
+        elif isinstance(record, reference.TickRecord):
+            yield reference.TickRecord(0, _earliest(record.instant, last))
+        elif isinstance(record, reference.BackgroundRecord) and record.offset >= begin:
             yield record
 
 
-def _is_between(event: EventRecord, replay: ReplayCase) -> bool:
+def _is_between(event: reference.EventRecord, replay: ReplayCase) -> bool:
     since, until = replay.since, replay.until
     return (since is None or event.start >= since) and (until is None or event.end <= until)
 

@@ -12,6 +12,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet import reference
 from motet.codec.events import OnRejected
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
@@ -29,15 +30,6 @@ from motet.model.records import BackgroundChange, ControlRecord, Retraction, Sub
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.provenance.text import TextStyle
 from motet.provenance.traced_log import TracedLog, time_radius
-from motet.reference import (
-    BackgroundRecord,
-    EventRecord,
-    Record,
-    RetractRecord,
-    SubscribeRecord,
-    TickRecord,
-    UnsubscribeRecord,
-)
 
 UNFILTERED_EVENTS = 1_000  # up to so many events are examined whether they match a leaf or not
 MAX_EVENTS = 5_000  # that are examined: evaluating the definitions takes quadratic time
@@ -86,8 +78,8 @@ def from_files(
     job: BatchJob, prefixes: Mapping[str, str], on_rejected: OnRejected, required: Sequence[str] = ()
 ) -> WhyInput:
     """The log of `motet run`; the events in ``required`` are examined whether they match a leaf or not."""
-    subscribes: list[Record] = [
-        SubscribeRecord(offset, subscription) for offset, subscription in enumerate(job.subscriptions)
+    subscribes: list[reference.Record] = [
+        reference.SubscribeRecord(offset, subscription) for offset, subscription in enumerate(job.subscriptions)
     ]
     batches = list(EventFiles(job, on_rejected))
     count = sum(batch.num_rows for batch in batches)
@@ -96,19 +88,21 @@ def from_files(
         matching = _leaf_filter(job.subscriptions, job.background, job.entailment)
         ids = set(required).union(*map(matching, batches))
     events = list(_selected_records(batches, len(subscribes), ids))
-    end = TickRecord(len(subscribes) + count, END_OF_TIME)
+    end = reference.TickRecord(len(subscribes) + count, END_OF_TIME)
     log = TracedLog.from_records([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
     return WhyInput(log, TextStyle(dict(prefixes)), count, len(events), "those that match a leaf")
 
 
-def _selected_records(batches: Iterable[pa.RecordBatch], first: int, ids: set[str] | None) -> Iterator[EventRecord]:
+def _selected_records(
+    batches: Iterable[pa.RecordBatch], first: int, ids: set[str] | None
+) -> Iterator[reference.EventRecord]:
     """The events with these ids, or all, as records with the offsets they have among all events."""
     offset = first
     for batch in batches:
         for row in event_rows(batch):
             assert row.start is not None and row.end is not None, "events are stamped"
             if ids is None or row.id in ids:
-                yield EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples))
+                yield reference.EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples))
             offset += 1
 
 
@@ -142,7 +136,7 @@ def from_lake(
     """One subscription of a lake, those that derive events, and the events that can matter near an interval."""
     stored = list(snapshot.control_records())
     controls = list(_controls(stored, name))
-    subscriptions = [record.subscription for record in controls if isinstance(record, SubscribeRecord)]
+    subscriptions = [record.subscription for record in controls if isinstance(record, reference.SubscribeRecord)]
     examined = _with_upstream(subscriptions, name)
     state = ControlState(requested_entailment=entailment).apply_all(stored)
     changes = [record.offset for record in stored if isinstance(record, BackgroundChange)]
@@ -158,8 +152,9 @@ def from_replay(replay: Replay, name: str, interval: Interval, style: TextStyle,
     assert group is not None, "the subscription is replayed"
     view, controls = group.view, group.view.controls
     subscriptions = _with_upstream(group.subscriptions, name)
-    subscribes: list[Record] = [
-        SubscribeRecord(offset, subscription) for offset, subscription in enumerate(subscriptions, -len(subscriptions))
+    subscribes: list[reference.Record] = [
+        reference.SubscribeRecord(offset, subscription)
+        for offset, subscription in enumerate(subscriptions, -len(subscriptions))
     ]
     changes = [_background_record(change.record) for change in controls.background_changes]
     knowledge = (view.background, [change.offset for change in changes], entailment_of(view.background))
@@ -183,7 +178,7 @@ def _with_upstream(subscriptions: Iterable[Subscription], name: str) -> list[Sub
 class _Selection:
     """The events of a lake that are examined."""
 
-    events: list[EventRecord]
+    events: list[reference.EventRecord]
     which: str
     is_complete: bool
 
@@ -221,7 +216,7 @@ def _overlaps(segment: DataFile, start: int, end: int) -> bool:
     return segment.start is not None and segment.end is not None and segment.end >= start and segment.start <= end
 
 
-def _controls(records: Iterable[ControlRecord], name: str) -> Iterator[Record]:
+def _controls(records: Iterable[ControlRecord], name: str) -> Iterator[reference.Record]:
     """The control records that concern a subscription. Of the other subscriptions those that derive events, and the
     first, since the background at its offset decides derivation edges.
     """
@@ -229,20 +224,20 @@ def _controls(records: Iterable[ControlRecord], name: str) -> Iterator[Record]:
     for record in records:
         match record:
             case Tick():
-                yield TickRecord(record.offset, record.instant)
+                yield reference.TickRecord(record.offset, record.instant)
             case Subscribe() if is_first or record.name == name or "CONSTRUCT" in record.text.upper():
                 is_first = False
-                yield SubscribeRecord(record.offset, parse(record.text)[0])
+                yield reference.SubscribeRecord(record.offset, parse(record.text)[0])
             case Unsubscribe():
-                yield UnsubscribeRecord(record.offset, record.name)
+                yield reference.UnsubscribeRecord(record.offset, record.name)
             case Retraction():
-                yield RetractRecord(record.offset, record.event_id)
+                yield reference.RetractRecord(record.offset, record.event_id)
             case BackgroundChange():
                 yield _background_record(record)
 
 
-def _background_record(record: BackgroundChange) -> BackgroundRecord:
-    return BackgroundRecord(record.offset, **{"removed" if record.is_removal else "added": record.triples})
+def _background_record(record: BackgroundChange) -> reference.BackgroundRecord:
+    return reference.BackgroundRecord(record.offset, **{"removed" if record.is_removal else "added": record.triples})
 
 
 def _window(subscriptions: Iterable[Subscription], interval: Interval) -> Interval:
@@ -261,7 +256,7 @@ def _relevant(
     window: Interval,
     leaf_filter: Callable[[pa.RecordBatch], set[str]] | None,
     required: Sequence[str],
-) -> Iterator[EventRecord]:
+) -> Iterator[reference.EventRecord]:
     """The events that share an instant with a window and match a leaf, and the required ones in it."""
     low, high = (pa.scalar(instant, pa.int64()).cast(TIME) for instant in window)
     for batch in batches:
@@ -271,26 +266,28 @@ def _relevant(
         yield from (event for event in _event_records(near) if ids is None or event.id in ids)
 
 
-def _event_records(batch: pa.RecordBatch) -> Iterator[EventRecord]:
+def _event_records(batch: pa.RecordBatch) -> Iterator[reference.EventRecord]:
     """The events of a RECORDS batch, with the frontier and late flag of their commit."""
     columns = (batch.column("offset").to_pylist(), micros(batch.column("frontier")), batch.column("late").to_pylist())
     for row, offset, frontier, late in zip(event_rows(batch), *columns, strict=True):
         assert row.start is not None and row.end is not None, "events of a log are stamped"
-        yield EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples), frontier, late)
+        yield reference.EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples), frontier, late)
 
 
-def _nearest(events: list[EventRecord], interval: Interval, required: Sequence[str]) -> list[EventRecord]:
+def _nearest(
+    events: list[reference.EventRecord], interval: Interval, required: Sequence[str]
+) -> list[reference.EventRecord]:
     """At most `MAX_EVENTS` events: the required ones, then those nearest in time."""
     if len(events) <= MAX_EVENTS:
         return events
 
-    def distance(event: EventRecord) -> tuple[bool, int]:
+    def distance(event: reference.EventRecord) -> tuple[bool, int]:
         return event.id not in required, max(interval.start - event.end, event.start - interval.end, 0)
 
     return sorted(sorted(events, key=distance)[:MAX_EVENTS], key=lambda event: event.offset)
 
 
-def _last_tick(offset: int, frontier: int | None) -> Iterator[Record]:
+def _last_tick(offset: int, frontier: int | None) -> Iterator[reference.Record]:
     """The frontier of the whole log, which events that are not examined may have moved."""
     if frontier is not None:
-        yield TickRecord(offset, frontier)
+        yield reference.TickRecord(offset, frontier)

@@ -22,20 +22,6 @@ from motet.language import syntax
 from motet.language.motet_lexer import is_event_name, is_subscription_name
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.language.syntax import (
-    Construct,
-    Context,
-    Delivery,
-    Event,
-    Events,
-    Expression,
-    GroupPattern,
-    Pattern,
-    Select,
-    Signal,
-    Subscription,
-    Template,
-)
 from motet.model.errors import UsageError
 from motet.model.intervals import Relation
 from motet.model.terms import RDF, RDF_TYPE, XSD, iri, iri_value, is_iri, literal, literal_parts
@@ -52,11 +38,11 @@ FIRST, REST, NIL = iri(RDF + "first"), iri(RDF + "rest"), iri(RDF + "nil")
 Triple = tuple[str, str, str]
 
 
-def to_rdf(subscription: Subscription) -> list[Triple]:
+def to_rdf(subscription: syntax.Subscription) -> list[Triple]:
     """The triples of a subscription, as N-Triples terms.
 
     >>> from motet.language.syntax import Leaf
-    >>> to_rdf(Subscription("any", (Event("e"),), Leaf("e")))[0]
+    >>> to_rdf(syntax.Subscription("any", (syntax.Event("e"),), Leaf("e")))[0]
     ('<urn:motet:subscription:any>', '<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>', '<urn:motet:ns#Subscription>')
     """
     return _Writer(SUBSCRIPTIONS + subscription.name).subscription(subscription)
@@ -72,7 +58,7 @@ class _Writer:
         self._base = base
         self._triples: list[Triple] = []
 
-    def subscription(self, subscription: Subscription) -> list[Triple]:
+    def subscription(self, subscription: syntax.Subscription) -> list[Triple]:
         subject = iri(self._base)
         self._add(subject, "Subscription", name=literal(subscription.name))
         self._add(
@@ -86,7 +72,7 @@ class _Writer:
         self._add(subject, None, delivery=self._delivery(subscription.delivery))
         return self._triples
 
-    def _event(self, event: Event) -> str:
+    def _event(self, event: syntax.Event) -> str:
         subject = self._node(f"event-{event.name}")
         self._add(subject, "Event", name=literal(event.name))
         if event.class_iri is not None:
@@ -97,7 +83,7 @@ class _Writer:
             self._add(subject, None, startVariable=literal(event.times[0]), endVariable=literal(event.times[1]))
         return subject
 
-    def _pattern(self, node: Pattern, place: str) -> str:
+    def _pattern(self, node: syntax.Pattern, place: str) -> str:
         subject = self._node(place)
         self._add(subject, type(node).__name__)
         for field in fields(node):
@@ -112,19 +98,19 @@ class _Writer:
                 return literal(value)
             case Relation():
                 return literal(value.value)
-            case Expression():
+            case syntax.Expression():
                 return literal(value.text)
             case int():
                 return literal(str(value), datatype=XSD + "integer") if name == "count" else _duration(value)
             case _:
                 return self._pattern(value, f"{place}-{name}")  # type: ignore[arg-type]  # only patterns are left
 
-    def _delivery(self, delivery: Delivery) -> str:
+    def _delivery(self, delivery: syntax.Delivery) -> str:
         subject = self._node("delivery")
         self._add(subject, type(delivery).__name__)
-        if isinstance(delivery, Select) and delivery.variables is not None:
+        if isinstance(delivery, syntax.Select) and delivery.variables is not None:
             self._add(subject, None, variables=self._list("variables", [literal(name) for name in delivery.variables]))
-        if isinstance(delivery, Construct):
+        if isinstance(delivery, syntax.Construct):
             templates = [literal(template.text) for template in delivery.templates]
             self._add(subject, None, templates=self._list("templates", templates))
         return subject
@@ -160,7 +146,7 @@ _NOTHING: frozenset[str] = frozenset()
 _T = TypeVar("_T")
 
 
-def from_rdf(triples: Iterable[Triple]) -> Subscription:
+def from_rdf(triples: Iterable[Triple]) -> syntax.Subscription:
     """The checked subscription that triples describe; there must be exactly one.
 
     >>> from motet.language.rdf import to_rdf
@@ -182,7 +168,7 @@ class _Reader:
             self._objects[subject][predicate].append(value)
         self._seen: set[str] = set()
 
-    def subscription(self) -> Subscription:
+    def subscription(self) -> syntax.Subscription:
         kind = term("Subscription")
         subjects = [subject for subject, found in self._objects.items() if kind in found.get(RDF_TYPE, ())]
         if len(subjects) != 1:
@@ -192,7 +178,7 @@ class _Reader:
         if not is_subscription_name(name):
             raise UsageError(f"{name!r} cannot name a subscription", advice="use letters, digits, '_' and '-'")
         since = self._optional(subject, "since")
-        return Subscription(
+        return syntax.Subscription(
             name,
             tuple(self._event(node) for node in self._list(self._one(subject, "events"))),
             self._pattern(self._one(subject, "pattern"), 1),
@@ -202,13 +188,13 @@ class _Reader:
             None if since is None else self._read(subject, "since", since, parse_datetime),
         )
 
-    def _context(self, subject: str) -> Context:
+    def _context(self, subject: str) -> syntax.Context:
         try:
-            return Context(self._text(subject, "context", Context.RECENT.value))
+            return syntax.Context(self._text(subject, "context", syntax.Context.RECENT.value))
         except ValueError as error:
             raise UsageError(f"{subject}: {error}") from None
 
-    def _event(self, subject: str) -> Event:
+    def _event(self, subject: str) -> syntax.Event:
         name = self._text(subject, "name")
         class_term, body = self._optional(subject, "class"), self._optional(subject, "body")
         if not is_event_name(name) or (class_term is not None and not is_iri(class_term)):
@@ -216,14 +202,14 @@ class _Reader:
         times = None
         if self._optional(subject, "startVariable") is not None:
             times = self._text(subject, "startVariable"), self._text(subject, "endVariable")
-        return Event(
+        return syntax.Event(
             name,
             None if class_term is None else iri_value(class_term),
-            None if body is None else GroupPattern(_text(body), _NOTHING),
+            None if body is None else syntax.GroupPattern(_text(body), _NOTHING),
             times=times,
         )
 
-    def _pattern(self, subject: str, depth: int) -> Pattern:
+    def _pattern(self, subject: str, depth: int) -> syntax.Pattern:
         if depth > MAX_DEPTH or subject in self._seen:
             raise UsageError(f"{subject} is used twice, or too deep in a pattern", advice="a pattern is a tree")
         self._seen.add(subject)
@@ -234,7 +220,7 @@ class _Reader:
         for field in fields(_PATTERNS[kind]):
             if field.compare and not (field.name == "gap" and self._optional(subject, "gap") is None):
                 values[field.name] = self._value(subject, field.name, depth)
-        pattern: Pattern = _PATTERNS[kind](**values)
+        pattern: syntax.Pattern = _PATTERNS[kind](**values)
         return pattern
 
     def _value(self, subject: str, name: str, depth: int) -> object:
@@ -245,7 +231,7 @@ class _Reader:
             case "relation":
                 return self._read(subject, name, value, Relation)
             case "condition":
-                return Expression(_text(value), _NOTHING)
+                return syntax.Expression(_text(value), _NOTHING)
             case "count":
                 return self._read(subject, name, value, _count)
             case _ if name in _OPERANDS:
@@ -253,18 +239,20 @@ class _Reader:
             case _:
                 return self._read(subject, name, value, parse_duration)
 
-    def _delivery(self, subject: str) -> Delivery:
+    def _delivery(self, subject: str) -> syntax.Delivery:
         match self._kind(subject):
             case "Select":
                 variables = self._optional(subject, "variables")
-                return Select(None if variables is None else tuple(_text(item) for item in self._list(variables)))
+                return syntax.Select(
+                    None if variables is None else tuple(_text(item) for item in self._list(variables))
+                )
             case "Construct":
                 templates = self._list(self._one(subject, "templates"))
-                return Construct(tuple(Template(_text(item), _NOTHING) for item in templates))
+                return syntax.Construct(tuple(syntax.Template(_text(item), _NOTHING) for item in templates))
             case "Signal":
-                return Signal()
+                return syntax.Signal()
             case "Events":
-                return Events()
+                return syntax.Events()
             case kind:
                 raise UsageError(f"{subject} is a {kind}", advice="deliver Select, Construct, Signal or Events")
 

@@ -14,16 +14,7 @@ from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSoluti
 from motet.engine.match.string_column import Ints
 from motet.language import syntax
 from motet.language.scope import leaf_variables
-from motet.model.batches import (
-    BINDING,
-    NOTIFICATIONS,
-    EventRow,
-    RecordRow,
-    Triple,
-    notification_batch,
-    notification_rows,
-    record_batch,
-)
+from motet.model import batches
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.terms import iri
@@ -69,7 +60,7 @@ def single_event_leaf(subscription: syntax.Subscription) -> LeafQuery:
 
 def single_event_matcher(
     subscriptions: Iterable[syntax.Subscription],
-    background: frozenset[Triple] = frozenset(),
+    background: frozenset[batches.Triple] = frozenset(),
     entailment: str | None = None,
 ) -> Matcher:
     """The matcher of single-event subscriptions."""
@@ -102,20 +93,20 @@ def notify(matcher: Matcher, events: pa.RecordBatch) -> pa.RecordBatch:
         if matches.verified is not None:
             parts.append(_verified(matches.verified, matches.batch, leaves.leaf))
     if not parts:
-        return notification_batch(())
+        return batches.notification_batch(())
     if len(parts) == 1:  # is in order
         return parts[0][0]
     table = pa.Table.from_batches([notifications for notifications, _ in parts]).combine_chunks()
     order = np.argsort(np.concatenate([event for _, event in parts]), kind="stable")
-    (ordered,) = table.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
+    (ordered,) = table.take(pa.array(order)).combine_chunks().to_batches() or [batches.notification_batch(())]
     return ordered
 
 
-def notify_small(matcher: Matcher, records: Sequence[RecordRow]) -> Rows:
+def notify_small(matcher: Matcher, records: Sequence[batches.RecordRow]) -> Rows:
     """As `notify`, from event records in Python values to such: quicker for a few events."""
     matches = matcher.solve_small(records)
     if matches is None:
-        return list(notification_rows(notify(matcher, record_batch(records))))
+        return list(batches.notification_rows(notify(matcher, batches.record_batch(records))))
     rows = [row for part in matches for row in _small(part, records)]
     if len(matches) > 1:
         rows.sort(key=lambda row: row[0])
@@ -127,7 +118,7 @@ def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBat
     batch, event = solutions.batch, solutions.event
     variables = take_rows(solutions.projections.names, solutions.binding)
     terms = take_rows(solutions.terms(solutions.term), solutions.term)
-    pairs = pa.StructArray.from_arrays([variables, terms], fields=list(BINDING))
+    pairs = pa.StructArray.from_arrays([variables, terms], fields=list(batches.BINDING))
     starts = pa.array(solutions.starts.astype(np.int32))
     ids = take_rows(string_array(batch.events.column("id")), event)
     singles = pa.array(np.arange(len(event) + 1, dtype=np.int32))
@@ -137,13 +128,13 @@ def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBat
         take_rows(names, solutions.leaf),
         start,
         end,
-        pa.ListArray.from_arrays(singles, ids, type=NOTIFICATIONS.field("events").type),
-        pa.ListArray.from_arrays(starts, pairs, type=NOTIFICATIONS.field("bindings").type),
-        pa.nulls(len(event), NOTIFICATIONS.field("graphs").type),
-        pa.nulls(len(event), NOTIFICATIONS.field("construct").type),
+        pa.ListArray.from_arrays(singles, ids, type=batches.NOTIFICATIONS.field("events").type),
+        pa.ListArray.from_arrays(starts, pairs, type=batches.NOTIFICATIONS.field("bindings").type),
+        pa.nulls(len(event), batches.NOTIFICATIONS.field("graphs").type),
+        pa.nulls(len(event), batches.NOTIFICATIONS.field("construct").type),
         take_rows(batch.offsets, event),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)
+    return pa.RecordBatch.from_arrays(columns, schema=batches.NOTIFICATIONS)
 
 
 def _verified(
@@ -157,14 +148,14 @@ def _verified(
         graphs = _nquads(row) if leaf.with_triples else None
         notification = Notification(leaf.name, row.start, row.end, (row.id,), bindings, graphs)
         rows.append((notification, batch.offsets[event].as_py()))
-    return notification_batch(rows), solutions.event
+    return batches.notification_batch(rows), solutions.event
 
 
-def _nquads(row: EventRow) -> tuple[str, ...]:
+def _nquads(row: batches.EventRow) -> tuple[str, ...]:
     return tuple(sorted({f"{s} {p} {o} {iri(row.id)} ." for s, p, o in row.triples}))
 
 
-def _small(matches: SmallMatches, records: Sequence[RecordRow]) -> Iterator[tuple[int, Notification]]:
+def _small(matches: SmallMatches, records: Sequence[batches.RecordRow]) -> Iterator[tuple[int, Notification]]:
     solutions, name = matches.solutions, matches.segment.leaves.name
     labels, starts = solutions.projections.labels, solutions.starts.tolist()
     pairs = [
