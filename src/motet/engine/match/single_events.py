@@ -79,7 +79,7 @@ def _delivered(subscription: syntax.Subscription, event: syntax.Event) -> tuple[
 def _refusal(subscription: syntax.Subscription, problem: str) -> EngineError:
     return EngineError(
         f"subscription {subscription.name!r} {problem}",
-        advice="Let a kernel detect it: only single events are matched.",
+        advice="Run it on a Processor: a matcher takes single-event subscriptions only.",
     )
 
 

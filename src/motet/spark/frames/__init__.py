@@ -1,5 +1,5 @@
 """Patterns over any DataFrame, batch or streaming, without a lake: rows are events, columns their properties.
 
-Spark evaluates conditions, spreads rows over buckets and sorts them; behind the shuffle a kernel for each bucket finds
+Spark evaluates conditions, routes rows to buckets and sorts them; behind the shuffle a processor for each bucket finds
 what the pattern means. ``motet.spark.detect`` is the door.
 """
