@@ -1,1 +1,1 @@
-"""Which subscriptions of a single EVENT does an event match? A predicate index over all of them."""
+"""Matching: the solutions of leaves on events, found by a predicate index over all leaves."""
