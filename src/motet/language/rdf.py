@@ -170,7 +170,7 @@ class _Reader:
 
     def subscription(self) -> syntax.Subscription:
         kind = term("Subscription")
-        subjects = [subject for subject, found in self._objects.items() if kind in found.get(RDF_TYPE, ())]
+        subjects = [subject for subject, properties in self._objects.items() if kind in properties.get(RDF_TYPE, ())]
         if len(subjects) != 1:
             raise UsageError(f"there are {len(subjects)} subscriptions in these triples", advice="give exactly one")
         (subject,) = subjects

@@ -32,7 +32,7 @@ class InconsistencyChecker:
 
     >>> reasoner = Reasoner([("<urn:Cat>", v.DISJOINT, "<urn:Dog>")])
     >>> event = [("<urn:x>", TYPE, "<urn:Cat>"), ("<urn:x>", TYPE, "<urn:Dog>")]
-    >>> [str(found) for found in InconsistencyChecker(reasoner).check_event(event)]
+    >>> [str(inconsistency) for inconsistency in InconsistencyChecker(reasoner).check_event(event)]
     ['<urn:x> belongs to <urn:Cat> and to <urn:Dog>, which have no common member (cax-dw)']
     """
 
@@ -61,7 +61,7 @@ class InconsistencyChecker:
         return self._among(self._reasoner.close_layered(event))
 
     def _among(self, layer: LayeredTriples) -> tuple[Inconsistency, ...]:
-        return tuple(sorted({found for triple in layer.triples for found in self._of(triple, layer)}))
+        return tuple(sorted({inconsistency for triple in layer.triples for inconsistency in self._of(triple, layer)}))
 
     def _of(self, triple: Triple, layer: LayeredTriples) -> Iterator[Inconsistency]:
         s, p, o = triple

@@ -96,18 +96,18 @@ def _lookup_step(constants: TripleTerms, bound_names: TripleTerms, free: list[tu
     def step(graph: Graph, rows: list[Row]) -> list[Row]:
         result: list[Row] = []
         for row in rows:
-            found = graph.match(
+            triples = graph.match(
                 row[bound_s] if bound_s else s, row[bound_p] if bound_p else p, row[bound_o] if bound_o else o
             )
-            if not found:
+            if not triples:
                 continue
             if not free:
                 result.append(row)
             elif len(free) == 1:
                 name, index = free[0]
-                result += [{**row, name: triple[index]} for triple in found]
+                result += [{**row, name: triple[index]} for triple in triples]
             else:
-                result += [row | {name: triple[index] for name, index in free} for triple in found]
+                result += [row | {name: triple[index] for name, index in free} for triple in triples]
             check_size(result)
         return result
 
@@ -122,9 +122,9 @@ def _repeated_step(constants: TripleTerms, bound_names: TripleTerms, free: list[
     def step(graph: Graph, rows: list[Row]) -> list[Row]:
         result = []
         for row in rows:
-            for found in lookup(graph, [row]):
-                values = {name: found[f"{index} {name}"] for name, index in first.items()}
-                if all(found[f"{index} {name}"] == values[name] for name, index in free):
+            for solution in lookup(graph, [row]):
+                values = {name: solution[f"{index} {name}"] for name, index in first.items()}
+                if all(solution[f"{index} {name}"] == values[name] for name, index in free):
                     result.append(row | values)
         return result
 
@@ -140,10 +140,10 @@ def _path_step(triple: algebra.Triple, bound: frozenset[str]) -> Step:
     def pairs(graph: Graph, start: str, end: str) -> list[tuple[str, str]]:
         """The pairs of nodes the path joins, given which of its ends are bound."""
         if know_subject:
-            return [(start, found) for found in forward(graph, start) if not know_object or found == end]
+            return [(start, target) for target in forward(graph, start) if not know_object or target == end]
         if know_object:
-            return [(found, end) for found in backward(graph, end)]
-        return [(node, found) for node in graph.nodes() for found in forward(graph, node)]
+            return [(source, end) for source in backward(graph, end)]
+        return [(node, target) for node in graph.nodes() for target in forward(graph, node)]
 
     def step(graph: Graph, rows: list[Row]) -> list[Row]:
         result: list[Row] = []
@@ -224,8 +224,8 @@ def _closure(step: Ends, with_start: bool) -> Ends:
         visited: dict[str, None] = {start: None} if with_start else {}
         newest = [start]
         while newest:
-            found = dict.fromkeys(end for node in newest for end in step(graph, node))
-            newest = [node for node in found if node not in visited]
+            ends = dict.fromkeys(end for node in newest for end in step(graph, node))
+            newest = [node for node in ends if node not in visited]
             visited.update(dict.fromkeys(newest))
         return list(visited)
 
@@ -234,11 +234,11 @@ def _closure(step: Ends, with_start: bool) -> Ends:
 
 def _negated_ends(forward: tuple[str, ...] | None, backward: tuple[str, ...] | None) -> Ends:
     def ends(graph: Graph, start: str) -> list[str]:
-        found: list[str] = []
+        ends: list[str] = []
         if forward is not None:
-            found += [triple[2] for triple in graph.match(start, None, None) if triple[1] not in forward]
+            ends += [triple[2] for triple in graph.match(start, None, None) if triple[1] not in forward]
         if backward is not None:
-            found += [triple[0] for triple in graph.match(None, None, start) if triple[1] not in backward]
-        return found
+            ends += [triple[0] for triple in graph.match(None, None, start) if triple[1] not in backward]
+        return ends
 
     return ends

@@ -124,14 +124,14 @@ def _contains(text: Value, part: Value) -> Value:
 
 def _strbefore(text: Value, part: Value) -> Value:
     source, substring = _compatible(text, part)
-    before, found, _ = source.partition(substring) if substring else ("", True, "")
-    return text_like(text, before) if found else string("")
+    before, separator, _ = source.partition(substring) if substring else ("", True, "")
+    return text_like(text, before) if separator else string("")
 
 
 def _strafter(text: Value, part: Value) -> Value:
     source, substring = _compatible(text, part)
-    _, found, after = source.partition(substring) if substring else ("", True, source)
-    return text_like(text, after) if found else string("")
+    _, separator, after = source.partition(substring) if substring else ("", True, source)
+    return text_like(text, after) if separator else string("")
 
 
 def _concat(*parts: Value) -> Value:

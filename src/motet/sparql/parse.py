@@ -150,8 +150,8 @@ class _GroupReader:
 
     def refuse(self, what: str, keyword: str, advice: str | None = None) -> SubscriptionError:
         """The error for something the language does not have, at the first place its keyword stands."""
-        found = re.search(rf"\b{re.escape(keyword)}\b", self.text, re.IGNORECASE)
-        return SubscriptionError(what, text=self.text, position=found.start() if found else 0, advice=advice)
+        occurrence = re.search(rf"\b{re.escape(keyword)}\b", self.text, re.IGNORECASE)
+        return SubscriptionError(what, text=self.text, position=occurrence.start() if occurrence else 0, advice=advice)
 
     def term(self, node: Any) -> str:
         """A term or variable of the algebra."""

@@ -66,10 +66,10 @@ def parse_decimal(text: str) -> int:
     >>> parse_decimal("-1.50") * 2 == -3 * SCALE
     True
     """
-    found = _DECIMAL.fullmatch(text)
-    if found is None or len(text) > 80:
+    match = _DECIMAL.fullmatch(text)
+    if match is None or len(text) > 80:
         raise ValueError(f"{text[:80]!r} is not a decimal")
-    sign, whole, fraction, bare = found.groups()
+    sign, whole, fraction, bare = match.groups()
     digits = (fraction or bare or "").rstrip("0")
     if len(digits) > 18:
         raise ValueError(f"{text!r} has more than 18 fraction digits")
@@ -94,10 +94,10 @@ def parse_moment(kind: str, text: str) -> Moment:
     >>> parse_moment("date", "2020-02-29Z")
     Moment(year=2020, month=2, day=29, clock=0, zone=0)
     """
-    found = _PATTERNS[kind].fullmatch(text)
-    if found is None:
+    match = _PATTERNS[kind].fullmatch(text)
+    if match is None:
         raise ValueError(f"{text[:80]!r} is not an xsd:{kind}")
-    fields = _DEFAULT_DATE | {"hour": "0", "minute": "0", "second": "0"} | found.groupdict()
+    fields = _DEFAULT_DATE | {"hour": "0", "minute": "0", "second": "0"} | match.groupdict()
     year, month, day = int(fields["year"]), int(fields["month"]), int(fields["day"])
     if "day" not in HAS[kind]:
         day = 1 if kind != "time" else day
@@ -148,10 +148,10 @@ def parse_duration(kind: str, text: str) -> Duration:
     >>> parse_duration("duration", "-P1Y2M") == Duration(-14, 0)
     True
     """
-    found = _DURATION.fullmatch(text)
-    if found is None or len(text) > _MAX_DURATION or text.endswith(("P", "T")):
+    match = _DURATION.fullmatch(text)
+    if match is None or len(text) > _MAX_DURATION or text.endswith(("P", "T")):
         raise ValueError(f"{text[:80]!r} is not an xsd:{kind}")
-    sign, years, months, days, hours, minutes, seconds = found.groups()
+    sign, years, months, days, hours, minutes, seconds = match.groups()
     if (kind == "dayTimeDuration" and (years or months)) or (kind == "yearMonthDuration" and ("T" in text or days)):
         raise ValueError(f"{text!r} is not an xsd:{kind}")
     whole = int(days or 0) * 86_400 + int(hours or 0) * 3_600 + int(minutes or 0) * 60

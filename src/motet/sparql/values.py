@@ -110,9 +110,9 @@ def decode(term: str) -> Value:
     >>> decode('"01"^^<http://www.w3.org/2001/XMLSchema#integer>')[:2]
     ('integer', 1)
     """
-    found = _cache.get(term)
-    if found is not None:
-        return found
+    cached = _cache.get(term)
+    if cached is not None:
+        return cached
     value = _decode(term)
     if len(term) <= _CACHED_LENGTH:
         if len(_cache) >= _CACHED_TERMS:
