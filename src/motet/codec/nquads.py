@@ -52,7 +52,7 @@ _AFTER_LITERAL = re.compile(r'"(?:@[\w-]+|\^\^<[^<>]*>)?\s+<([^<>"\s]+)>\s*\.\s*
 
 _EMPTY = pa.RecordBatch.from_pylist([], QUADS)
 
-Row = tuple[int, str | None, str, str, str]  # line, graph, subject, predicate, object
+QuadRow = tuple[int, str | None, str, str, str]  # line, graph, subject, predicate, object
 
 
 class NQuadsDecoder:
@@ -110,12 +110,12 @@ class NQuadsDecoder:
         rows, bad = self._parse_uncertain(uncertain)
         return _merge(quads, rows), bad
 
-    def _parse_uncertain(self, uncertain: list[tuple[int, bytes]]) -> tuple[list[Row], list[BadLine]]:
+    def _parse_uncertain(self, uncertain: list[tuple[int, bytes]]) -> tuple[list[QuadRow], list[BadLine]]:
         """Parse uncertain lines into quads and bad lines."""
         bad = [refusal for line, content in uncertain if (refusal := self._refusal(line, content))]
         refused = {refusal.line for refusal in bad}
         parsable = [(line, content) for line, content in uncertain if line not in refused]
-        rows: list[Row] = []
+        rows: list[QuadRow] = []
         for first in range(0, len(parsable), _BLOCK):
             for row in _parse_block(parsable[first : first + _BLOCK]):
                 if isinstance(row, BadLine):
@@ -145,7 +145,7 @@ def _certain_quads(scanned: Scan) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns, pa.array(scanned.lines[:rows])], schema=QUADS)
 
 
-def _merge(quads: pa.RecordBatch, rows: list[Row]) -> pa.RecordBatch:
+def _merge(quads: pa.RecordBatch, rows: list[QuadRow]) -> pa.RecordBatch:
     """Insert rows into a batch by line number."""
     if not rows:
         return quads
@@ -157,7 +157,7 @@ def _merge(quads: pa.RecordBatch, rows: list[Row]) -> pa.RecordBatch:
     return both.take(pa.array(np.argsort(both.column("line").to_numpy(), kind="stable")))
 
 
-def _parse_block(lines: list[tuple[int, bytes]]) -> Iterator[Row | BadLine]:
+def _parse_block(lines: list[tuple[int, bytes]]) -> Iterator[QuadRow | BadLine]:
     """Parse lines in one call; if that does not give exactly one quad per line, parse them one by one."""
     try:
         quads = _parse(b"\n".join(content for _, content in lines))
@@ -168,7 +168,7 @@ def _parse_block(lines: list[tuple[int, bytes]]) -> Iterator[Row | BadLine]:
     return (row for line, content in lines for row in _parse_line(line, content))
 
 
-def _parse_line(line: int, content: bytes) -> Iterator[Row | BadLine]:
+def _parse_line(line: int, content: bytes) -> Iterator[QuadRow | BadLine]:
     try:
         quads = _parse(content)
     except SyntaxError as error:
@@ -186,7 +186,7 @@ def _parse(text: bytes) -> list[pyoxigraph.Quad]:
     return list(pyoxigraph.parse(text, pyoxigraph.RdfFormat.N_QUADS))
 
 
-def _to_row(line: int, content: bytes, quad: pyoxigraph.Quad) -> Row | BadLine:
+def _to_row(line: int, content: bytes, quad: pyoxigraph.Quad) -> QuadRow | BadLine:
     import pyoxigraph
 
     value, graph = quad.object, quad.graph_name

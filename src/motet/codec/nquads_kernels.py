@@ -15,10 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from motet.jit.compiled import allocating, compiled
-
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
+from motet.jit.compiled import Bytes, Ints, allocating, compiled
 
 _TAB, _LF, _CR, _SPACE, _QUOTE, _HASH, _PERCENT, _HYPHEN, _DOT, _SLASH = 9, 10, 13, 32, 34, 35, 37, 45, 46, 47
 _COLON, _LESS, _MORE, _QUESTION, _AT, _UPPER_U, _BACKSLASH, _CARET, _UNDERSCORE, _LOWER_U = (

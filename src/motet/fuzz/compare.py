@@ -22,8 +22,8 @@ from motet.fuzz.subscriptions import EngineCapabilities
 CASES_PER_TASK = 20  # unless the engine runs more cases at once
 QUEUED_PER_PROCESS = 2  # items submitted per process before the oldest result is awaited
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+CaseItem = TypeVar("CaseItem")
+CaseResult = TypeVar("CaseResult")
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,9 @@ def _task_ranges(engine: Engine, runs: int) -> Iterator[range]:
     return (range(first, min(first + size, cases)) for first in range(0, cases, size))
 
 
-def map_in_processes(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Generator[Result]:
+def map_in_processes(
+    function: Callable[[CaseItem], CaseResult], items: Iterable[CaseItem], jobs: int
+) -> Generator[CaseResult]:
     """The results of the items, in their order, computed by ``jobs`` processes, or in this process if ``jobs`` is 1.
 
     Closing the iterator cancels items that have not started.
@@ -189,7 +191,7 @@ def map_in_processes(function: Callable[[Item], Result], items: Iterable[Item], 
         return
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
     try:
-        pending: deque[Future[Result]] = deque()
+        pending: deque[Future[CaseResult]] = deque()
         for item in items:
             pending.append(pool.submit(function, item))
             if len(pending) > QUEUED_PER_PROCESS * jobs:

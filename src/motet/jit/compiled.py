@@ -1,7 +1,7 @@
 """Functions compiled by Numba and cached on disk; a cache is valid while no source file in a kernel's imports changes.
 
 Importing this module loads Numba. Three decorators: `compiled` for functions that Python calls, `inlined` and
-`allocating` for functions that only compiled functions call.
+`allocating` for functions that only compiled functions call. Also the types of the arrays these functions take.
 """
 
 from __future__ import annotations
@@ -14,6 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+UInts = npt.NDArray[np.uint32]
+Hashes = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 _SOURCE = Path(__file__).parent.parent.parent  # the directory that holds the package motet
 _IMPORT = re.compile(r"^from (motet[\w.]*) import (\([^)]*\)|[^\n#]+)|^import (motet[\w.]*)", re.MULTILINE)

@@ -20,7 +20,7 @@ from motet.model.errors import UsageError
 from motet.model.times import format_duration
 from motet.sparql.tokens import Document, closing, tokenise
 
-Duration = str | timedelta
+DurationInput = str | timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,16 @@ class PatternText:
     def or_(self, right: PatternText) -> PatternText:
         return self._combine("OR", right)
 
-    def xor(self, right: PatternText, window: Duration) -> PatternText:
+    def xor(self, right: PatternText, window: DurationInput) -> PatternText:
         return self._combine("XOR", right, f" WITHIN {_duration(window)}")
 
-    def unless(self, right: PatternText, window: Duration) -> PatternText:
+    def unless(self, right: PatternText, window: DurationInput) -> PatternText:
         return self._combine("UNLESS", right, f" WITHIN {_duration(window)}")
 
     def without(self, right: PatternText) -> PatternText:
         return self._combine("WITHOUT", right)
 
-    def within(self, bound: Duration) -> PatternText:
+    def within(self, bound: DurationInput) -> PatternText:
         return self._wrapped(f"{self._operand} WITHIN {_duration(bound)}")
 
     def filter(self, condition: str) -> PatternText:
@@ -100,11 +100,11 @@ class PatternText:
 
     # Repetition.
 
-    def times(self, count: int, every: Duration | None = None) -> PatternText:
+    def times(self, count: int, every: DurationInput | None = None) -> PatternText:
         gap = "" if every is None else f" EVERY {_duration(every)}"
         return self._wrapped(f"{self._operand}{{{int(count)}}}{gap}")
 
-    def run(self, every: Duration) -> PatternText:
+    def run(self, every: DurationInput) -> PatternText:
         return self._wrapped(f"{self._operand}+ EVERY {_duration(every)}")
 
     @property
@@ -131,7 +131,7 @@ def event(
     return PatternText(name, ((name, " ".join(parts)),))
 
 
-def no(pattern: PatternText, duration: Duration) -> PatternText:
+def no(pattern: PatternText, duration: DurationInput) -> PatternText:
     """``NO pattern FOR duration``."""
     return PatternText(f"NO {pattern._operand} FOR {_duration(duration)}", pattern.events)
 
@@ -171,7 +171,7 @@ def _declarations(pattern: PatternText) -> list[str]:
     return list(declared.values())
 
 
-def _duration(duration: Duration) -> str:
+def _duration(duration: DurationInput) -> str:
     if isinstance(duration, timedelta):
         return format_duration(duration // timedelta(microseconds=1))
     return f'"{duration}"^^xsd:dayTimeDuration' if duration.startswith(("P", "-")) else duration

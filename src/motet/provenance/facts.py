@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 from motet.model.intervals import Interval
 from motet.model.times import END_OF_TIME, format_datetime
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 from motet.reference.sparql import Triple
 
 INSTANTS = frozenset({"start", "end", "after", "until", "point", "previous", "following"})
@@ -47,7 +47,7 @@ class Satisfies:
     """A FILTER is true of these values."""
 
     condition: str
-    values: Bindings
+    values: SortedBindings
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Absent:
     window: str
     after: int
     until: int
-    bindings: Bindings
+    bindings: SortedBindings
     checked: bool
     length: int | None = None
 
@@ -91,7 +91,7 @@ class Counted:
     """The number of members of an iteration, all of one key."""
 
     members: int
-    key: Bindings
+    key: SortedBindings
 
 
 @dataclass(frozen=True)
@@ -167,5 +167,5 @@ def interval_json(interval: Interval) -> dict[str, object]:
     return {name: format_datetime(min(instant, END_OF_TIME)) for name, instant in interval._asdict().items()}
 
 
-def bindings_json(bindings: Bindings | Mapping[str, str]) -> dict[str, str]:
+def bindings_json(bindings: SortedBindings | Mapping[str, str]) -> dict[str, str]:
     return dict(bindings)

@@ -19,7 +19,7 @@ from motet.provenance import obstacles
 from motet.provenance.facts import Anything, Fact, Lacks, Satisfies, Stated
 from motet.reference.leaves import BackgroundGraph
 from motet.reference.log import VisibleEvent
-from motet.reference.occurrences import Bindings, project
+from motet.reference.occurrences import SortedBindings, project
 from motet.reference.sparql import Triple
 from motet.sparql import algebra as sparql
 from motet.sparql.algebra import Algebra, Expr, variable_name
@@ -46,7 +46,7 @@ def leaf_text(event: Event) -> str:
 
 
 def match_facts(
-    event: Event, visible_event: VisibleEvent, solution: Bindings, background: BackgroundGraph
+    event: Event, visible_event: VisibleEvent, solution: SortedBindings, background: BackgroundGraph
 ) -> tuple[Fact, ...]:
     """The facts by which an event matches a leaf with a solution."""
     text = leaf_text(event)

@@ -9,7 +9,7 @@ from motet.model.terms import iri
 from motet.provenance import obstacles
 from motet.provenance.text import Line, TextStyle, duration_text
 from motet.provenance.why_not import LocatedObstacle, WhyNot
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 
 MAX_LISTED = 4  # items of a list
 
@@ -171,5 +171,5 @@ def _list_text(items: Iterable[str]) -> str:
     return ", ".join(texts[:MAX_LISTED]) + more
 
 
-def _values(values: Bindings, style: TextStyle) -> str:
+def _values(values: SortedBindings, style: TextStyle) -> str:
     return ", ".join(f"?{name} is {style.term(term)}" for name, term in values) or "a variable is unbound"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from motet.model.intervals import Interval
 from motet.model.times import END_OF_TIME, format_datetime
 from motet.provenance.facts import bindings_json, interval_json
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 
 INSTANTS = frozenset({"end", "start", "since", "frontier", "needed"})
 
@@ -102,7 +102,7 @@ class FilterFalse:
     """A FILTER in a leaf or at an operator is not true; at an operator with the nearest partner."""
 
     condition: str
-    values: Bindings
+    values: SortedBindings
     partner: Partner | None = None
 
 
@@ -170,7 +170,7 @@ class TooFew:
 
     members: int
     wanted: int
-    key: Bindings
+    key: SortedBindings
 
 
 @dataclass(frozen=True)

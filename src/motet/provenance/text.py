@@ -14,7 +14,7 @@ from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, is_iri, litera
 from motet.model.times import END_OF_TIME, UNITS, format_datetime
 from motet.provenance import facts
 from motet.provenance.why import DerivationNode, Why
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 from motet.reference.sparql import Triple
 
 COMMON_PREFIXES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
@@ -69,7 +69,7 @@ class TextStyle:
         verb = "a" if predicate == RDF_TYPE else self.text(predicate)
         return f"{'' if subject == event else f'{self.term(subject)} '}{verb} {self.term(value)}"
 
-    def bindings(self, bindings: Bindings) -> str:
+    def bindings(self, bindings: SortedBindings) -> str:
         return ", ".join(f"?{name} = {self.term(term)}" for name, term in bindings)
 
     def instant(self, instant: int) -> str:

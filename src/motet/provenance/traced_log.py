@@ -28,7 +28,7 @@ from motet.reference.contexts import (
 from motet.reference.finality import lag
 from motet.reference.leaves import interval_bindings, leaf_solutions
 from motet.reference.log import EmittedNotification, Log, Registration, VisibleEvent
-from motet.reference.occurrences import NEVER, Bindings, Occurrence, project, union
+from motet.reference.occurrences import NEVER, Occurrence, SortedBindings, project, union
 from motet.reference.operators import Evaluator, Scope, is_candidate_pair
 from motet.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, assign_frontiers
 from motet.reference.sparql import Triple
@@ -127,7 +127,7 @@ class TracedLog(Log):
         visible = self.visible_events(registration, registration.subscription.event(leaf))
         return next((candidate for candidate in visible if candidate.id == event), None)
 
-    def solutions(self, registration: Registration, leaf: str, visible_event: VisibleEvent) -> list[Bindings]:
+    def solutions(self, registration: Registration, leaf: str, visible_event: VisibleEvent) -> list[SortedBindings]:
         """The solutions of a leaf in an event visible to it, over all its variables."""
         event = registration.subscription.event(leaf)
         solutions = leaf_solutions(
@@ -194,7 +194,7 @@ class TracedEvaluator(Evaluator):
     def root_scope(self) -> Scope:
         return Scope(self.visibility.delivery_variables())
 
-    def delivered_bindings(self, o: Occurrence) -> Bindings:
+    def delivered_bindings(self, o: Occurrence) -> SortedBindings:
         """The bindings of a notification."""
         return o.bindings if self.visibility.selects_all else project(o.bindings, self.visibility.delivery_variables())
 

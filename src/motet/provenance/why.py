@@ -21,7 +21,7 @@ from motet.provenance.leaf_explanation import match_facts
 from motet.provenance.traced_log import PartnerChoice, TracedEvaluator, TracedLog, is_carried
 from motet.reference.contexts import PatternResult
 from motet.reference.log import DerivedEvent, Registration, VisibleEvent
-from motet.reference.occurrences import Bindings, Occurrence, completion_order, merge, project
+from motet.reference.occurrences import Occurrence, SortedBindings, completion_order, merge, project
 from motet.reference.operators import Scope, iteration_occurrence
 
 
@@ -33,7 +33,7 @@ class DerivationNode:
     occurrence: Occurrence
     facts: tuple[Fact, ...]
     operands: tuple[DerivationNode, ...] = ()
-    solution: Bindings = ()  # of a leaf: all its variables
+    solution: SortedBindings = ()  # of a leaf: all its variables
     derived_by: Why | None = None  # of a leaf that matched a derived event: its notification
 
     def leaves(self) -> Iterator[DerivationNode]:
@@ -245,7 +245,7 @@ class _Derivations:
         if self.evaluator.context is self.registration.subscription.context:
             yield _picked(self.evaluator.context, expansion)
 
-    def _absent(self, pattern: syntax.Pattern, window: str, after: int, until: int, bindings: Bindings) -> Absent:
+    def _absent(self, pattern: syntax.Pattern, window: str, after: int, until: int, bindings: SortedBindings) -> Absent:
         visible = project(bindings, self.evaluator.visibility.occurring(pattern))
         return Absent(pattern_text(pattern), window, after, until, visible, self.is_complete)
 
@@ -264,7 +264,7 @@ class _Derivations:
         facts = match_facts(event, visible_event, solutions[0], self.log.background_at(visible_event.offset))
         return DerivationNode(leaf, o, facts, solution=solutions[0], derived_by=self._upstream(visible_event))
 
-    def _solutions(self, leaf: syntax.Leaf, o: Occurrence) -> tuple[VisibleEvent, list[Bindings]]:
+    def _solutions(self, leaf: syntax.Leaf, o: Occurrence) -> tuple[VisibleEvent, list[SortedBindings]]:
         """The event of a leaf's occurrence, and the solutions that project to it."""
         (event,) = o.events
         visible_event = self.log.visible_event(self.registration, leaf.name, event)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from motet.language.syntax import Context
-from motet.reference.occurrences import Bindings, Occurrence, join, merge, project
+from motet.reference.occurrences import Occurrence, SortedBindings, join, merge, project
 
 PairPredicate = Callable[[Occurrence, Occurrence], bool]
 
@@ -38,7 +38,7 @@ class CompletedOccurrence:
     is_right: bool
 
     @property
-    def order_key(self) -> tuple[int, int, list[str], bool, Bindings]:
+    def order_key(self) -> tuple[int, int, list[str], bool, SortedBindings]:
         o = self.occurrence
         return o.end, o.start, sorted(o.events), self.is_right, o.bindings
 
@@ -169,6 +169,6 @@ def tie_groups(merged: Sequence[CompletedOccurrence]) -> list[list[CompletedOccu
     return groups
 
 
-def recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, Bindings]:
+def recent_key(x: CompletedOccurrence, shared: frozenset[str]) -> tuple[bool, SortedBindings]:
     """The key under which recent keeps one occurrence: the side and the shared variables; unbound is a value, too."""
     return x.is_right, project(x.occurrence.bindings, shared)

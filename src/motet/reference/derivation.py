@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from motet.language.syntax import Event, Template
 from motet.model.terms import RDF_TYPE, iri
 from motet.reference.leaves import BackgroundGraph
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 from motet.reference.sparql import Triple, as_term
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def derived_iri(notification_id: str, position: int) -> str:
     return f"urn:motet:derived:{notification_id}:{position}"
 
 
-def instantiate(template: Template, members: Iterable[Bindings], event: str) -> frozenset[Triple]:
+def instantiate(template: Template, members: Iterable[SortedBindings], event: str) -> frozenset[Triple]:
     """The graph of a derived event.
 
     >>> hot = Template("?this <urn:in> ?room", frozenset({"this", "room"}))

@@ -21,7 +21,7 @@ from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import format_datetime
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 from motet.reference.sparql import Triple, solutions
 from motet.reference.visibility import body_variables
 
@@ -43,7 +43,7 @@ class BackgroundGraph:
 
 def leaf_solutions(
     event: Event, event_iri: str, graph: frozenset[Triple], background: BackgroundGraph
-) -> frozenset[Bindings]:
+) -> frozenset[SortedBindings]:
     """The solutions of a leaf that count, over all variables of its body."""
     typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
     body = event.body.text if event.body else ""
@@ -59,7 +59,7 @@ def leaf_solutions(
     return candidates - solutions(background.closure(), group, variables) if candidates else candidates
 
 
-def interval_bindings(event: Event, start: int, end: int) -> Bindings:
+def interval_bindings(event: Event, start: int, end: int) -> SortedBindings:
     """“`EVENT a : ex:A DURING ?s ?e` binds `?s` and `?e` to the event's start and end as xsd:dateTime literals”"""
     instants = (literal(format_datetime(instant), datatype=XSD + "dateTime") for instant in (start, end))
     return tuple(sorted(zip(event.times, instants, strict=True))) if event.times else ()

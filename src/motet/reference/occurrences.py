@@ -13,7 +13,7 @@ from itertools import groupby
 
 from motet.model.intervals import Interval
 
-Bindings = tuple[tuple[str, str], ...]  # sorted (variable, N-Triples term) pairs; unbound variables are left out
+SortedBindings = tuple[tuple[str, str], ...]  # sorted (variable, N-Triples term) pairs; unbound variables are left out
 
 NEVER = 2**63 - 1  # the offset of a record that is not in the log
 
@@ -25,23 +25,23 @@ class Occurrence:
     events: frozenset[str]
     start: int
     end: int
-    bindings: Bindings
+    bindings: SortedBindings
     final_at: int = field(default=0, compare=False)
-    members: frozenset[Bindings] = field(default=frozenset(), compare=False)
+    members: frozenset[SortedBindings] = field(default=frozenset(), compare=False)
 
     @property
     def interval(self) -> Interval:
         return Interval(self.start, self.end)
 
 
-def completion_order(o: Occurrence) -> tuple[int, int, list[str], Bindings]:
+def completion_order(o: Occurrence) -> tuple[int, int, list[str], SortedBindings]:
     """“**Completion order** is `(end, start, sorted event ids)`, then bindings as sorted (variable, N-Triples)
     pairs.”
     """
     return o.end, o.start, sorted(o.events), o.bindings
 
 
-def bindings_agree(x: Bindings, y: Bindings) -> bool:
+def bindings_agree(x: SortedBindings, y: SortedBindings) -> bool:
     """“bindings agree on shared variables (RDF term equality […]; an unbound variable agrees with every value)”.
 
     >>> bindings_agree((("a", "<urn:1>"), ("b", "<urn:2>")), (("b", "<urn:3>"),))
@@ -66,7 +66,7 @@ def join(x: Occurrence, y: Occurrence) -> Occurrence:
     return merge([x, y], members)
 
 
-def merge(occurrences: Iterable[Occurrence], members: frozenset[Bindings]) -> Occurrence:
+def merge(occurrences: Iterable[Occurrence], members: frozenset[SortedBindings]) -> Occurrence:
     """All events, the hull, and each variable on whose value the occurrences that bind it agree."""
     occurrences = list(occurrences)
     pairs = {pair for o in occurrences for pair in o.bindings}
@@ -81,11 +81,11 @@ def merge(occurrences: Iterable[Occurrence], members: frozenset[Bindings]) -> Oc
     )
 
 
-def union(x: Bindings, y: Bindings) -> Bindings:
+def union(x: SortedBindings, y: SortedBindings) -> SortedBindings:
     return tuple(sorted(set(x) | set(y)))
 
 
-def project(bindings: Bindings, variables: Set[str]) -> Bindings:
+def project(bindings: SortedBindings, variables: Set[str]) -> SortedBindings:
     return tuple((name, term) for name, term in bindings if name in variables)
 
 

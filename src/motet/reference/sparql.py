@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from motet.model import terms
-from motet.reference.occurrences import Bindings
+from motet.reference.occurrences import SortedBindings
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -30,7 +30,7 @@ _TOKEN = re.compile(rf"({_STRING})(@[A-Za-z0-9\-]+|\^\^<[^>]*>)?|({_SKIPPED})|({
 
 
 @lru_cache(maxsize=4096)
-def solutions(triples: frozenset[Triple], group: str, variables: frozenset[str]) -> frozenset[Bindings]:
+def solutions(triples: frozenset[Triple], group: str, variables: frozenset[str]) -> frozenset[SortedBindings]:
     """The distinct solutions of a group graph pattern, written without braces, over some triples.
 
     >>> solutions(frozenset({("<urn:s>", "<urn:p>", '"01"^^<urn:t>')}), "?s <urn:p> ?o", frozenset({"o"}))
@@ -43,7 +43,7 @@ def solutions(triples: frozenset[Triple], group: str, variables: frozenset[str])
 
 
 @lru_cache(maxsize=65536)
-def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool:
+def holds(condition: str, bindings: SortedBindings, variables: frozenset[str]) -> bool:
     """“evaluates a SPARQL expression over the joined bindings; an error is false”
 
     >>> holds("?x > 3", (("x", terms.literal("4", datatype=terms.XSD + "integer")),), frozenset({"x"}))
@@ -60,7 +60,7 @@ def holds(condition: str, bindings: Bindings, variables: frozenset[str]) -> bool
     return _ask_rdflib(query)
 
 
-def _select_by_oxigraph(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
+def _select_by_oxigraph(triples: frozenset[Triple], query: str) -> frozenset[SortedBindings]:
     import pyoxigraph
 
     results = _store(triples).query(query)
@@ -124,7 +124,7 @@ def _store_form(literal: str) -> str:
     return str(stored.object)
 
 
-def _select_by_rdflib(triples: frozenset[Triple], query: str) -> frozenset[Bindings]:
+def _select_by_rdflib(triples: frozenset[Triple], query: str) -> frozenset[SortedBindings]:
     """A literal that is neither in the data nor in the query has been computed: it gets the form the store returns."""
     literals = _literals(triples, query)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from motet.model.terms import iri, literal, literal_parts
-from motet.sparql.regex import Pattern, RegexError, matches, replace, translate
+from motet.sparql.regex import RegexError, RegexPattern, matches, replace, translate
 from motet.sparql.temporal import HAS, SCALE, TEMPORAL_KINDS, Duration, format_zone
 from motet.sparql.values import (
     LANG_STRING,
@@ -161,7 +161,7 @@ def _replace(text: Value, pattern: Value, replacement: Value, flags: Value | Non
         raise ExpressionError(str(problem)) from problem
 
 
-def _pattern(pattern: Value, flags: Value | None) -> Pattern:
+def _pattern(pattern: Value, flags: Value | None) -> RegexPattern:
     return translate(simple_text(pattern), simple_text(flags) if flags is not None else "")
 
 

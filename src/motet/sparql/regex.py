@@ -35,7 +35,7 @@ _CATEGORY = re.compile(r"[pP](?:[LMNPZSC]|\{\^?[A-Za-z_]+\})")
 _SPECIAL = frozenset("\\|.?*+(){}[]^$-")
 
 
-class Pattern(NamedTuple):
+class RegexPattern(NamedTuple):
     """A pattern in RE2's syntax."""
 
     re2: str
@@ -48,7 +48,7 @@ class RegexError(ValueError):
 
 
 @lru_cache(maxsize=1_000)
-def translate(pattern: str, flags: str = "") -> Pattern:
+def translate(pattern: str, flags: str = "") -> RegexPattern:
     """An XPath pattern in RE2's syntax, checked.
 
     >>> translate("a b+", "xi").re2
@@ -61,12 +61,12 @@ def translate(pattern: str, flags: str = "") -> Pattern:
     literal = "q" in flags
     body, groups = (_quote(pattern), 0) if literal else _Translation(pattern, "x" in flags).run()
     switches = "".join(flag for flag in "ims" if flag in flags and (flag == "i" or not literal))
-    translated = Pattern(f"(?{switches}){body}" if switches else body, groups, literal)
+    translated = RegexPattern(f"(?{switches}){body}" if switches else body, groups, literal)
     matches(translated, "")  # RE2 says here what it does not accept
     return translated
 
 
-def matches(pattern: Pattern, text: str) -> bool:
+def matches(pattern: RegexPattern, text: str) -> bool:
     """
     >>> matches(translate("^b", "m"), "a\\nb")
     True
@@ -81,7 +81,7 @@ def matches(pattern: Pattern, text: str) -> bool:
         raise RegexError(str(problem)) from problem
 
 
-def replace(pattern: Pattern, text: str, replacement: str) -> str:
+def replace(pattern: RegexPattern, text: str, replacement: str) -> str:
     """
     >>> replace(translate("(b)"), "abc", "[$1]")
     'a[b]c'

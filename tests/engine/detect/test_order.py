@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from tests.engine.detect.operator_driver import Driver, Row, point
 
-from motet.engine.detect.columns import END, START, Ints
+from motet.engine.detect.columns import END, START
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import Sides, break_ties, completion_order
 from motet.engine.detect.stateless import OrOperator
+from motet.jit.compiled import Ints
 
 
 def ordered(rows: list[Row], width: int = 1) -> list[Row]:

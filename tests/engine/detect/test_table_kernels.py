@@ -6,10 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.engine.detect.columns import VALUES, Ints
+from motet.engine.detect.columns import VALUES
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import gather_columns, is_time_ordered, key_ids, merge_events
+from motet.jit.compiled import Ints
 from motet.model.timeline import NO_FRONTIER
 
 NUMBERS = st.integers(-3, 3)

@@ -17,7 +17,7 @@ from tests.engine.match.random_leaves import (
 )
 
 from motet.engine.match.closure import ClosedBackground
-from motet.engine.match.leaf import Bindings, LeafQuery
+from motet.engine.match.leaf import LeafBindings, LeafQuery
 from motet.engine.match.matcher import Matcher, MatcherRegistry
 from motet.engine.match.single_events import notify, single_event_matcher
 from motet.engine.match.verifier import Verifier
@@ -42,7 +42,7 @@ def plainly(matcher: Matcher, events: pa.RecordBatch) -> Emitted:
     return ordered(found)
 
 
-def notification(leaf: LeafQuery, row: EventRow, bindings: Bindings) -> Notification:
+def notification(leaf: LeafQuery, row: EventRow, bindings: LeafBindings) -> Notification:
     assert row.start is not None and row.end is not None
     graphs = {f"{s} {p} {o} <{row.id}> ." for s, p, o in row.triples}
     shown = tuple(sorted(graphs)) if leaf.with_triples else None

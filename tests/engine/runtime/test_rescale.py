@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from motet.engine.detect.columns import EVENT_BIT, Ints
+from motet.engine.detect.columns import EVENT_BIT
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.processor import Processor
@@ -19,6 +19,7 @@ from motet.engine.runtime.rescale import merge, split
 from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows
 from motet.engine.state.snapshot import StateSnapshot
+from motet.jit.compiled import Ints
 from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
 

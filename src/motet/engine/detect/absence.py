@@ -23,10 +23,10 @@ from motet.engine.detect.columns import (
     RIGHT_START,
     START,
     VALUES,
-    Ints,
 )
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
+from motet.jit.compiled import Ints
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME
 from motet.plan.graph import Kind, PlanNode, variable_index

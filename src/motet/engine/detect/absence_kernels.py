@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import END, START, UNBOUND, Ints
+from motet.engine.detect.columns import END, START, UNBOUND
 from motet.engine.detect.table_kernels import hash_row
-from motet.jit.compiled import compiled, inlined
-
-_Hashes = npt.NDArray[np.uint64]
+from motet.jit.compiled import Hashes, Ints, compiled, inlined
 
 
 @compiled
-def hash_rows(table: Ints, columns: Ints) -> _Hashes:
+def hash_rows(table: Ints, columns: Ints) -> Hashes:
     """A hash of the given columns for each row."""
     hashes = np.empty(table.shape[1], np.uint64)
     for row in range(table.shape[1]):
@@ -32,7 +30,7 @@ def _agree(table: Ints, row: int, negated: Ints, other: int, joined: Ints) -> bo
 
 @compiled
 def find_contradicted(
-    table: Ints, hashes: _Hashes, low: Ints, high: Ints, negated: Ints, negated_hashes: _Hashes, joined: Ints,
+    table: Ints, hashes: Hashes, low: Ints, high: Ints, negated: Ints, negated_hashes: Hashes, joined: Ints,
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """Which rows have a negated row with agreeing values, ``start > low`` and ``end <= high``.
 
@@ -56,7 +54,7 @@ def find_contradicted(
 
 
 @inlined
-def _first_after(hashes: _Hashes, negated: Ints, hash_: np.uint64, instant: int) -> int:
+def _first_after(hashes: Hashes, negated: Ints, hash_: np.uint64, instant: int) -> int:
     """The first row with a hash that starts after an instant, or the row where it would be."""
     low, high = 0, len(hashes)
     while low < high:

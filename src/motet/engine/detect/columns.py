@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
-
-Ints = npt.NDArray[np.int64]
 
 # EMISSION_OFFSET is the offset of the record that made the occurrence final, FIRST_OFFSET that of its first event.
 # LEFT_END and RIGHT_START are the ends of the free interval between the sides of a pair; only WITHOUT reads them.

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from motet.codec.blank_nodes import canonical_labels
-from motet.engine.detect.columns import UNBOUND, Ints
+from motet.engine.detect.columns import UNBOUND
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
+from motet.jit.compiled import Ints
 from motet.language.syntax import Template
 from motet.model.batches import RECORDS, TIME, Triple
 from motet.model.terms import iri, is_iri

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, LEFT_END, RIGHT_START, START, VALUES, Ints
+from motet.engine.detect.columns import EMISSION_OFFSET, END, LEFT_END, RIGHT_START, START, VALUES
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import OperatorEnv
 from motet.engine.detect.table_kernels import first_equal
+from motet.jit.compiled import Ints
 
 _TIMES = np.array([START, END], np.int64)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import Ints
 from motet.engine.detect.table_kernels import first_passing
+from motet.jit.compiled import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import END, START, VALUES, Ints
-from motet.jit.compiled import compiled, inlined
+from motet.engine.detect.columns import END, START, VALUES
+from motet.jit.compiled import Ints, compiled, inlined
 
 
 @inlined

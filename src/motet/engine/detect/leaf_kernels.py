@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
-from motet.jit.compiled import compiled
+from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES
+from motet.jit.compiled import Ints, compiled
 
 
 @compiled

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
+from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
@@ -18,6 +18,7 @@ from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import MatcherRegistry, SegmentMatches
 from motet.engine.match.solutions import EncodedBatch, ProjectionArrays, Solutions, VerifiedSolutions
 from motet.engine.match.string_column import frozen
+from motet.jit.compiled import Ints
 from motet.language.syntax import Event
 from motet.model.batches import Triple
 from motet.plan.builder import PlanBuilder

@@ -14,11 +14,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import UNBOUND, Ints
+from motet.engine.detect.columns import UNBOUND
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
+from motet.jit.compiled import Ints
 from motet.model.timeline import END_FRONTIER
 from motet.plan.graph import variable_index
 from motet.sparql.algebra import Expr

@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
+from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Deduplicator, are_distinct
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.operator import OperatorEnv
 from motet.engine.detect.order import string_ranks
+from motet.jit.compiled import Ints
 from motet.language.scope import delivered_names
 from motet.language.syntax import Select
 from motet.model.batches import BINDING, NOTIFICATIONS, TIME

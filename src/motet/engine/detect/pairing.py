@@ -24,15 +24,13 @@ from motet.engine.detect.columns import (
     START,
     UNBOUND,
     VALUES,
-    Ints,
     Members,
 )
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
 from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
 from motet.engine.detect.order import break_ties
-from motet.engine.detect.pairing_kernels import Bools, PairRows, PairTest, SideRange
+from motet.engine.detect.pairing_kernels import PairRows, PairTest, SideRange
 from motet.engine.detect.table_kernels import (
-    UInts,
     gather_columns,
     is_time_ordered,
     key_ids,
@@ -40,6 +38,7 @@ from motet.engine.detect.table_kernels import (
     merge_groups,
     take_rows,
 )
+from motet.jit.compiled import Bools, Ints, UInts
 from motet.language.syntax import Context
 from motet.model.intervals import Relation
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER

@@ -9,13 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from motet.engine.detect.columns import UNBOUND, Ints
-from motet.engine.detect.table_kernels import UInts
-from motet.jit.compiled import allocating, compiled, inlined
-
-Bools = npt.NDArray[np.bool_]
+from motet.engine.detect.columns import UNBOUND
+from motet.jit.compiled import Bools, Ints, UInts, allocating, compiled, inlined
 
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)
 (

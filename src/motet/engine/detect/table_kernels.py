@@ -6,15 +6,10 @@ Indexes are unsigned where they can be: Numba then generates no code for negativ
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES, Ints
-from motet.engine.match.string_column import Hashes, Int32s, equal_bytes, string_hash
-from motet.jit.compiled import allocating, compiled, inlined
-
-UInts = npt.NDArray[np.uint32]
-_Bytes = npt.NDArray[np.uint8]
-
+from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, UNBOUND, VALUES
+from motet.engine.match.string_column import equal_bytes, string_hash
+from motet.jit.compiled import Bytes, Hashes, Int32s, Ints, UInts, allocating, compiled, inlined
 
 # Rows of one table
 
@@ -300,7 +295,7 @@ _LESS, _MORE = ord("<"), ord(">")
 
 
 @inlined
-def _copy(data: _Bytes, start: int, end: int, target: _Bytes, at: int) -> int:
+def _copy(data: Bytes, start: int, end: int, target: Bytes, at: int) -> int:
     """Copy bytes; returns the position behind the copy."""
     for index in range(end - start):
         target[np.uint64(at + index)] = data[np.uint64(start + index)]
@@ -309,8 +304,8 @@ def _copy(data: _Bytes, start: int, end: int, target: _Bytes, at: int) -> int:
 
 @compiled
 def assign_term_ids(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep its state in)
-    offsets: Int32s, data: _Bytes, requested: Ints, ids: Ints, begin: int,
-    size: int, term_offsets: Ints, term_data: _Bytes, hashes: Hashes, slots: Int32s,
+    offsets: Int32s, data: Bytes, requested: Ints, ids: Ints, begin: int,
+    size: int, term_offsets: Ints, term_data: Bytes, hashes: Hashes, slots: Int32s,
 ) -> tuple[int, int]:  # fmt: skip
     """Write the term ids of the requested strings from ``begin`` on, while the arrays of the terms have room.
 
@@ -342,8 +337,8 @@ def assign_term_ids(  # noqa: PLR0913, PLR0917  (a kernel has no object to keep 
 
 @compiled
 def concatenate_terms(
-    indexes: Ints, offsets: Ints, data: _Bytes, iri_offsets: Int32s, iris: _Bytes
-) -> tuple[Ints, _Bytes]:
+    indexes: Ints, offsets: Ints, data: Bytes, iri_offsets: Int32s, iris: Bytes
+) -> tuple[Ints, Bytes]:
     """The terms at the given indexes in one array of bytes, with their offsets; ``~i`` stands for event IRI ``i``."""
     result_offsets = np.zeros(indexes.size + 1, np.int64)
     for at in range(indexes.size):

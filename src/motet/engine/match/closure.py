@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from motet.engine.match.index import IndexSegment, LeafTable
 from motet.engine.match.leaf import LeafShape, prefix_key_named
-from motet.engine.match.string_column import Ints
+from motet.jit.compiled import Bools, Ints
 from motet.model.batches import EventRow, Triple, event_rows
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri, iri_value, is_iri
@@ -102,15 +102,12 @@ def _property(name: str) -> str:
     return name if key is None else key.predicate
 
 
-Flags = npt.NDArray[np.bool_]
-
-
 def hierarchy_suffices(reasoner: Reasoner) -> bool:
     """Whether no rule beyond the hierarchy applies to events."""
     return reasoner.is_hierarchy_only and reasoner.mode is not Entailment.OWL_RL
 
 
-def events_needing_closure(events: pa.RecordBatch, reasoner: Reasoner, referenced: ReferencedTerms) -> Flags:
+def events_needing_closure(events: pa.RecordBatch, reasoner: Reasoner, referenced: ReferencedTerms) -> Bools:
     """For each event, whether the index needs its closure."""
     none = np.zeros(len(events), np.bool_)
     if hierarchy_suffices(reasoner):
@@ -138,7 +135,7 @@ class _Triples:
         self._affects_others = np.array([each.affects_others for each in consequences], np.bool_)
         self._excess = np.array([max(each.size - 1 - INFERRED_PER_TRIPLE, 0) for each in consequences], np.int64)
 
-    def needing(self, limit: int) -> Flags:
+    def needing(self, limit: int) -> Bools:
         """The events from which a referenced term can follow, or more triples than the limit allows."""
         if not (self._is_referenced.any() or self._affects_others.any() or self._max_excess() > limit):
             return np.zeros(len(self._lengths), np.bool_)
@@ -147,7 +144,7 @@ class _Triples:
         referenced, others, excess = (self._by_event(event, column) for column in columns)
         return (referenced > 0) | (excess + np.where(others > 0, self._elsewhere(limit), 0) > limit)
 
-    def _by_event(self, event: Ints, values: Flags | Ints) -> npt.NDArray[np.float64]:
+    def _by_event(self, event: Ints, values: Bools | Ints) -> npt.NDArray[np.float64]:
         return np.asarray(np.bincount(event, values[self._consequence_id], len(self._lengths)), np.float64)
 
     def _max_excess(self) -> int:

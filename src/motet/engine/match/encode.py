@@ -16,16 +16,8 @@ import pyarrow as pa
 from motet.engine.match.encode_kernels import COMPARED, IMPLIES, EncodingTables, encode_rows
 from motet.engine.match.leaf import PrefixKey, comparable_value, prefix_key_named
 from motet.engine.match.search_kernels import KIND, REF, EncodedRows
-from motet.engine.match.string_column import (
-    Hashes,
-    Int32s,
-    Ints,
-    StringColumn,
-    frozen,
-    hash_slots,
-    string_column,
-    string_hashes,
-)
+from motet.engine.match.string_column import StringColumn, frozen, hash_slots, string_column, string_hashes
+from motet.jit.compiled import Hashes, Int32s, Ints
 from motet.model.terms import RDF_TYPE
 from motet.ontology.schema import Ancestors, PropertyTable
 

@@ -7,21 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.string_column import (
-    Hashes,
-    Int32s,
-    Ints,
-    StringColumn,
-    StringTable,
-    byte_range,
-    equal_bytes,
-    lookup,
-    string_hash,
-)
-from motet.jit.compiled import allocating, compiled, inlined
-
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
+from motet.engine.match.string_column import StringColumn, StringTable, byte_range, equal_bytes, lookup, string_hash
+from motet.jit.compiled import Bytes, Floats, Hashes, Int32s, Ints, allocating, compiled, inlined
 
 COMPARED, IMPLIES = np.uint8(1), np.uint8(2)  # flags of predicates
 SUPERPROPERTIES, DOMAINS, RANGES, PREFIXES = range(4)  # lists of predicates

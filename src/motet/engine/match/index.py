@@ -44,6 +44,7 @@ from motet.engine.match.search_kernels import (
     tagged_slots,
 )
 from motet.engine.match.string_column import StringColumn, frozen, string_column
+from motet.jit.compiled import Floats
 from motet.model.terms import RDF_TYPE
 
 ANY_LENGTH = np.iinfo(np.int64).max
@@ -205,7 +206,6 @@ def _concatenate_leaves(first: SegmentLeaves, retained: npt.NDArray[np.int64], s
     )
 
 
-Floats = npt.NDArray[np.float64]
 _LINE = 64  # bytes
 _NONE = pa.array([], pa.string())
 

@@ -34,7 +34,7 @@ MAX_CHOICES = 32  # combinations of an IN's terms that are worth an entry each
 EVENT_IRI, EVENT_START, EVENT_END, MATCHED_ROW, READ_VALUE = range(5)
 
 
-Bindings = tuple[tuple[str, str], ...]  # names and terms, by name
+LeafBindings = tuple[tuple[str, str], ...]  # names and terms, by name
 
 
 @dataclass(frozen=True, slots=True)

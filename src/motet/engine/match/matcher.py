@@ -25,11 +25,11 @@ from motet.engine.match.closure import (
 from motet.engine.match.encode import class_names, encode, encoding_tables
 from motet.engine.match.encode_kernels import EncodingTables
 from motet.engine.match.index import ANY_LENGTH, VERIFIED, IndexHits, IndexSegment, LeafIndex, SegmentLeaves
-from motet.engine.match.leaf import Bindings, LeafQuery
+from motet.engine.match.leaf import LeafBindings, LeafQuery
 from motet.engine.match.small_batch import SmallMatches, solve_small
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, solutions
-from motet.engine.match.string_column import Ints
 from motet.engine.match.verifier import Verifier
+from motet.jit.compiled import Ints
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import entailment_of
 
@@ -131,7 +131,7 @@ class Matcher:
     def _verified(self, closures: EventClosures, segment: IndexSegment, pairs: Ints) -> VerifiedSolutions:
         events: list[int] = []
         leaves: list[int] = []
-        bindings: list[Bindings] = []
+        bindings: list[LeafBindings] = []
         for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(segment.leaves))), strict=True):
             verifier = self._verifier(segment.leaves.leaf(leaf))
             solutions = verifier.solutions(closures.row(event), closures.graph(event), self._background.graph)

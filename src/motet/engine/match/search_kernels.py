@@ -13,20 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.match.string_column import (
-    Hashes,
-    Int32s,
-    Ints,
-    StringColumn,
-    byte_range,
-    combine_hashes,
-    equal_bytes,
-    string_hash,
-)
-from motet.jit.compiled import compiled, inlined
-
-Floats = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
+from motet.engine.match.string_column import StringColumn, byte_range, combine_hashes, equal_bytes, string_hash
+from motet.jit.compiled import Bytes, Floats, Hashes, Int32s, Ints, compiled, inlined
 
 PREFIX_MARK = "^"  # first character of a constant that is a prefix, not a term
 FREE = np.uint64(2**64 - 1)

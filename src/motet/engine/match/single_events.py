@@ -11,7 +11,7 @@ from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.small_batch import SmallMatches
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, string_array, take_rows
-from motet.engine.match.string_column import Ints
+from motet.jit.compiled import Ints
 from motet.language import syntax
 from motet.language.scope import leaf_variables
 from motet.model import batches

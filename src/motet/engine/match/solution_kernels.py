@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from motet.engine.match.search_kernels import EVENT, HIT_LEAF, MATCHED_ROWS, REF, predicate_rows
-from motet.engine.match.string_column import Int32s, Ints
-from motet.jit.compiled import allocating, compiled
+from motet.jit.compiled import Int32s, Ints, allocating, compiled
 
 _EVENT, _START, _END, _WITNESS, _READ = range(5)
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from motet.engine.match.encode import EncodedEvents
 from motet.engine.match.index import IndexHits
-from motet.engine.match.leaf import EVENT_END, EVENT_START, READ_VALUE, Bindings, LeafProjection
+from motet.engine.match.leaf import EVENT_END, EVENT_START, READ_VALUE, LeafBindings, LeafProjection
 from motet.engine.match.solution_kernels import fill_solutions
-from motet.engine.match.string_column import Ints
 from motet.engine.match.verifier import instant
+from motet.jit.compiled import Ints
 from motet.model.batches import EventRow, micros
 
 
@@ -53,7 +53,7 @@ class VerifiedSolutions(NamedTuple):
 
     event: Ints
     leaf: Ints
-    bindings: list[Bindings]
+    bindings: list[LeafBindings]
     rows: list[EventRow]  # of the events
 
 

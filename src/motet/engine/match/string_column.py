@@ -11,11 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.jit.compiled import compiled, inlined
-
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
+from motet.jit.compiled import Hashes, Int32s, compiled, inlined
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

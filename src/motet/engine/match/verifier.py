@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from motet.engine.match.leaf import Bindings, LeafQuery, matches_any
+from motet.engine.match.leaf import LeafBindings, LeafQuery, matches_any
 from motet.language.scope import leaf_variables
 from motet.language.syntax import Event
 from motet.model.batches import EventRow
@@ -32,7 +32,7 @@ class Verifier:
         self._variables = leaf_variables(leaf.event)
         self._conditions = [test(condition.algebra) for condition in leaf.conditions]
 
-    def solutions(self, row: EventRow, graph: Graph | None, background: Graph) -> list[Bindings]:
+    def solutions(self, row: EventRow, graph: Graph | None, background: Graph) -> list[LeafBindings]:
         """The distinct solutions on an event, projected to the leaf's variables; without a ``graph`` there is none."""
         if self._leaf.max_length is not None and (row.end or 0) - (row.start or 0) > self._leaf.max_length:
             return []
@@ -58,7 +58,7 @@ class Verifier:
     def _is_accepted(self, solution: Mapping[str, str]) -> bool:
         return all(condition(solution) for condition in self._conditions)
 
-    def _project(self, solution: Mapping[str, str]) -> Bindings:
+    def _project(self, solution: Mapping[str, str]) -> LeafBindings:
         return tuple((name, solution[name]) for name in self._leaf.variables if name in solution)
 
 

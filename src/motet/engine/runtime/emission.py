@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START, Ints
+from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START
 from motet.engine.detect.construct import ConstructedEvent, derived_records, template_solutions
 from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences, concatenate
@@ -28,6 +28,7 @@ from motet.engine.match.single_events import notify
 from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
+from motet.jit.compiled import Ints
 from motet.language.syntax import Events
 from motet.model.batches import notification_rows
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import FIRST_OFFSET, Ints
+from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
@@ -34,6 +34,7 @@ from motet.engine.runtime.processor_state import (
 from motet.engine.runtime.record_slices import FilteredRecords, RecordSlice, slice_at_controls
 from motet.engine.runtime.routing import BucketLayout
 from motet.engine.state.snapshot import StateSnapshot
+from motet.jit.compiled import Ints
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import ControlState

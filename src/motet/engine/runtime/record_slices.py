@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import Ints
+from motet.jit.compiled import Ints
 from motet.model.records import ControlRecord, Subscribe, control_records
 from motet.model.timeline import FrontierTimeline
 

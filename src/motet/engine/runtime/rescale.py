@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from motet.engine.detect.columns import EVENT_BIT, Ints
+from motet.engine.detect.columns import EVENT_BIT
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences, map_values
@@ -22,6 +22,7 @@ from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
+from motet.jit.compiled import Ints
 from motet.plan.graph import Plan
 from motet.plan.partitioning import components
 

@@ -16,13 +16,13 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import root_output
 from motet.engine.match.closure import closed_background
 from motet.engine.match.single_events import is_single_event
 from motet.engine.runtime.active_subscription import parse_stored
+from motet.jit.compiled import Ints
 from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState
 from motet.model.records import BackgroundChange, Subscribe, control_records

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.columns import Ints
+from motet.jit.compiled import Ints
 from motet.model.errors import EngineError
 
 VERSION = 2  # 1: other digests of plan nodes

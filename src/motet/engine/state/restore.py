@@ -11,12 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import END, START, Ints
+from motet.engine.detect.columns import END, START
 from motet.engine.detect.detector import OperatorNode
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import Sides, break_ties
 from motet.engine.state.rows import EventContent, StateRows
+from motet.jit.compiled import Ints
 from motet.language.syntax import Context
 from motet.model.batches import RECORDS
 from motet.plan.graph import PAIRING, Kind, variable_index

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from motet.engine.detect.columns import Ints
 from motet.engine.detect.occurrences import Occurrences, concatenate
 from motet.engine.detect.table_kernels import first_equal
 from motet.engine.state.format import StateReader, StateWriter, checksum, state_error
@@ -25,6 +24,7 @@ from motet.engine.state.rows import (
     with_common_terms,
     write_rows,
 )
+from motet.jit.compiled import Ints
 from motet.model.batches import Triple
 
 Graphs = Mapping[str, frozenset[Triple]]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from motet.jit.compiled import compiled
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from motet.jit.compiled import Bools, Ints, compiled
 
 
 @compiled
-def inside_one(numbers: Numbers, low: int, high: int) -> Mask:
+def inside_one(numbers: Ints, low: int, high: int) -> Bools:
     """Mask of the numbers in one interval."""
     mask = np.empty(numbers.size, np.bool_)
     for index in range(numbers.size):
@@ -21,7 +17,7 @@ def inside_one(numbers: Numbers, low: int, high: int) -> Mask:
 
 
 @compiled
-def inside_each(numbers: Numbers, low: Numbers, high: Numbers) -> Mask:
+def inside_each(numbers: Ints, low: Ints, high: Ints) -> Bools:
     """Whether each number lies in the interval of the same index."""
     mask = np.empty(numbers.size, np.bool_)
     for index in range(numbers.size):
@@ -30,7 +26,7 @@ def inside_each(numbers: Numbers, low: Numbers, high: Numbers) -> Mask:
 
 
 @compiled
-def inside_any(points: Numbers, first: Numbers, low: Numbers, high: Numbers, upper: Numbers, lower: Numbers) -> Mask:
+def inside_any(points: Ints, first: Ints, low: Ints, high: Ints, upper: Ints, lower: Ints) -> Bools:
     """Whether an interval of each upper node contains the number of the lower one, elementwise."""
     mask = np.empty(upper.size, np.bool_)
     for index in range(upper.size):

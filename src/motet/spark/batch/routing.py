@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.columns import Ints
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import is_single_event, notify, single_event_leaf
 from motet.engine.runtime.routing import bucket_of
+from motet.jit.compiled import Ints
 from motet.language.syntax import Select
 from motet.plan.graph import Kind, Plan, RouteKind
 from motet.spark.batch.job_plan import DetectionGroup, JobPlan
