@@ -102,7 +102,7 @@ def test_an_event_that_entails_too_much_matches_no_pattern() -> None:
 )
 def test_composite_and_construct_subscriptions_are_refused(rest: str) -> None:
     """The error names the subscription and says what to do."""
-    with pytest.raises(EngineError, match=r"'s'.*\n.*a kernel"):
+    with pytest.raises(EngineError, match=r"'s'.*\n.*a Processor"):
         single_event_matcher(parse(f"SUBSCRIPTION s {rest}"))
 
 
