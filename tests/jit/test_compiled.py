@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,30 @@ def test_a_kernel_compiles_where_nothing_can_be_written(monkeypatch: pytest.Monk
     monkeypatch.setattr("numba.core.dispatcher.Dispatcher.enable_caching", refuse)
     double = compiled.compiled(lambda value: 2 * value, "int64(int64)")
     assert double(21) == 42
+
+
+PROGRAM = """
+from typing import NamedTuple
+from motet.jit.compiled import compiled
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+@compiled
+def total(pair):
+    return pair.left + pair.right
+
+print(total(Pair(1, 2)))
+"""
+
+
+def test_code_cached_for_a_renamed_class_is_compiled_again(tmp_path: Path) -> None:
+    """Cached signatures that name a class of an earlier version are ignored; they used to stop the process."""
+    program = tmp_path / "pairs.py"
+    for text in (PROGRAM, PROGRAM.replace("Pair", "Couple")):
+        program.write_text(text)
+        arguments = [sys.executable, "-c", "import pairs"]
+        run = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert run.stdout == "3\n"
+    assert list(tmp_path.glob("__pycache__/*.nbi"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numba
@@ -47,12 +48,25 @@ def compiled(function: Callable[..., Any], signature: object = None) -> Callable
         dispatcher = numba.njit(cache=True, nogil=True)(function)
     except (RuntimeError, OSError):  # no cache directory is writable: compile in each process
         return numba.njit(*arguments, nogil=True)(function)
-    dispatcher._cache._cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))
+    cache_file = dispatcher._cache._cache_file
+    cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))
+    cache_file._load_index = partial(_load_index, cache_file)
     if signature is not None:
         dispatcher.compile(signature)
         dispatcher.disable_compile()
     _CACHED.append(dispatcher)
     return dispatcher
+
+
+def _load_index(cache_file: Any) -> dict[Any, Any]:
+    """The cached signatures of a function; empty if they name classes that no longer exist.
+
+    Numba reads the signatures before it compares the stamp, and fails where a class in them has been renamed.
+    """
+    try:
+        return type(cache_file)._load_index(cache_file)
+    except (AttributeError, ImportError, EOFError, TypeError, ValueError, UnpicklingError):
+        return {}
 
 
 def is_cached(package: str) -> bool:
