@@ -44,8 +44,8 @@ def assert_covers(ontology: tuple[Triple, ...], event: set[Triple]) -> None:
     properties = {p for _, p, _ in derived if p != TYPE}
     assert classes <= {name for one in found for name in one.classes}
     assert properties <= {name for one in found for name in one.properties}
-    elsewhere = bound.max_elsewhere(len(event)) if any(one.affects_others for one in found) else 0
-    assert len(layer) <= sum(one.size for one in found) + elsewhere
+    on_other_nodes = bound.max_on_other_nodes(len(event)) if any(one.affects_others for one in found) else 0
+    assert len(layer) <= sum(one.size for one in found) + on_other_nodes
 
 
 @pytest.mark.parametrize("name", RULES)

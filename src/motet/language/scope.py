@@ -156,9 +156,11 @@ class _Scope:
             self.visible(child, used_outside.union(condition, *used[:index], *used[index + 1 :]))
             for index, child in enumerate(operands)
         )
-        return Visible(node, visible, self._shown(node, self._bound_variables(node, visible), used_outside))
+        return Visible(node, visible, self._visible_variables(node, self._bound_variables(node, visible), used_outside))
 
-    def _shown(self, node: syntax.Pattern, bound: frozenset[str], used_outside: frozenset[str]) -> frozenset[str]:
+    def _visible_variables(
+        self, node: syntax.Pattern, bound: frozenset[str], used_outside: frozenset[str]
+    ) -> frozenset[str]:
         if isinstance(node, ITERATION):
             return bound & used_outside
         if self._everything:

@@ -18,10 +18,10 @@ from motet.ontology.layered_triples import LayeredTriples
 from motet.ontology.owl_names import SAME, TYPE
 from motet.ontology.schema import Schema
 
-X, Y, XY, YX, ELSEWHERE = "x", "y", "xy", "yx", "?"
-_SUBJECT = {XY: X, YX: Y, ELSEWHERE: ELSEWHERE}
-_OBJECT = {XY: Y, YX: X, ELSEWHERE: ELSEWHERE}
-_INVERSE = {XY: YX, YX: XY, ELSEWHERE: ELSEWHERE}
+X, Y, XY, YX, OTHER_NODE = "x", "y", "xy", "yx", "?"
+_SUBJECT = {XY: X, YX: Y, OTHER_NODE: OTHER_NODE}
+_OBJECT = {XY: Y, YX: X, OTHER_NODE: OTHER_NODE}
+_INVERSE = {XY: YX, YX: XY, OTHER_NODE: OTHER_NODE}
 
 
 PropertyValue = tuple[str, str]
@@ -64,7 +64,7 @@ class _Steps:
     subject: list[str] = field(default_factory=list)  # classes of the subject of the property
     object: list[str] = field(default_factory=list)
     inverse: list[str] = field(default_factory=list)  # properties from object to subject
-    elsewhere: list[PossibleInference] = field(default_factory=list)
+    on_other_nodes: list[PossibleInference] = field(default_factory=list)
 
 
 _NO_STEPS = _Steps()
@@ -90,9 +90,9 @@ class ConsequenceBound:
         self._of_classes(axioms)
         self._cache: dict[tuple[bool, str, bool], Consequences] = {}
         steps = (*self._classes.values(), *self._properties.values())
-        starts = [inference for step in steps for inference in (*step.elsewhere, *_values_elsewhere(step))]
+        starts = [inference for step in steps for inference in (*step.on_other_nodes, *_values_on_other_nodes(step))]
         inferences = {inference._replace(premise=None) for inference in self.close(starts)}
-        self._elsewhere = _ElsewhereBound(inferences, axioms, background)
+        self._on_other_nodes = _OtherNodeBound(inferences, axioms, background)
 
     def of_class(self, name: str) -> Consequences:
         """The possible consequences of ``x a name``."""
@@ -102,9 +102,9 @@ class ConsequenceBound:
         """The possible consequences of ``x name y``; ``literal`` means that y is a literal."""
         return self._of(False, name, literal=literal) if self._has(False, name) else NO_CONSEQUENCES
 
-    def max_elsewhere(self, triples: int) -> int:
+    def max_on_other_nodes(self, triples: int) -> int:
         """The maximum number of triples about other individuals that an event of ``triples`` triples implies."""
-        return self._elsewhere.max_triples(triples)
+        return self._on_other_nodes.max_triples(triples)
 
     def _has(self, is_class: bool, name: str) -> bool:
         """Whether the ontology has a name; only such names are cached, because events may contain any others."""
@@ -125,8 +125,8 @@ class ConsequenceBound:
         return Consequences(
             frozenset(inference.name for inference in new if inference.is_class),
             frozenset(inference.name for inference in new if not inference.is_class),
-            sum(inference.position != ELSEWHERE for inference in inferences),
-            any(inference.position == ELSEWHERE for inference in inferences),
+            sum(inference.position != OTHER_NODE for inference in inferences),
+            any(inference.position == OTHER_NODE for inference in inferences),
             any(self._merges(inference, literal) for inference in inferences),
         )
 
@@ -159,15 +159,15 @@ class ConsequenceBound:
         for c, implied in steps.intersections:
             inferred = PossibleInference(True, c, position, premise)
             yield from (each for each in (inferred, *self._above(inferred)) if each.name not in implied)
-        values = (PossibleInference(False, p, ELSEWHERE) for p, value in steps.values if (p, value) != premise)
-        for inferred in (*steps.elsewhere, *values):
+        values = (PossibleInference(False, p, OTHER_NODE) for p, value in steps.values if (p, value) != premise)
+        for inferred in (*steps.on_other_nodes, *values):
             yield from (inferred, *self._above(inferred))
 
     def _of_property(self, inference: PossibleInference) -> Iterator[PossibleInference]:
         _, name, position, _ = inference
         steps = self._properties.get(name, _NO_STEPS)
         inferences = [
-            *steps.elsewhere,
+            *steps.on_other_nodes,
             *(PossibleInference(True, c, _SUBJECT[position]) for c in steps.subject),
             *(PossibleInference(True, c, _SUBJECT[position], (name, value)) for c, value in steps.subject_by_value),
             *(PossibleInference(True, c, _OBJECT[position]) for c in steps.object),
@@ -188,10 +188,10 @@ class ConsequenceBound:
         for p in axioms.symmetric:
             self._properties[p].inverse.append(p)
         for p in axioms.transitive:
-            self._properties[p].elsewhere.append(PossibleInference(False, p, ELSEWHERE))
+            self._properties[p].on_other_nodes.append(PossibleInference(False, p, OTHER_NODE))
         for p, links in axioms.chains:
             for link in links:
-                self._properties[link].elsewhere.append(PossibleInference(False, p, ELSEWHERE))
+                self._properties[link].on_other_nodes.append(PossibleInference(False, p, OTHER_NODE))
         self._merging_individuals.update(axioms.functional)
         self._merging.update((False, p) for p in axioms.inverse_functional)
         for c, properties in axioms.keys:
@@ -206,10 +206,10 @@ class ConsequenceBound:
         for c, p, filler in axioms.some:
             if filler != v.THING:  # the schema has it as a domain
                 self._properties[p].subject.append(c)
-                self._classes[filler].elsewhere.append(PossibleInference(True, c, ELSEWHERE))
+                self._classes[filler].on_other_nodes.append(PossibleInference(True, c, OTHER_NODE))
         for c, p, filler in axioms.only:
             self._properties[p].object.append(filler)
-            self._classes[c].elsewhere.append(PossibleInference(True, filler, ELSEWHERE))
+            self._classes[c].on_other_nodes.append(PossibleInference(True, filler, OTHER_NODE))
         for c, p, value in axioms.value:
             self._properties[p].subject_by_value.append((c, value))
             self._classes[c].values.append((p, value))
@@ -221,11 +221,11 @@ class ConsequenceBound:
                     self._merging.add((True, filler))
 
 
-def _values_elsewhere(steps: _Steps) -> Iterator[PossibleInference]:
-    return (PossibleInference(False, p, ELSEWHERE) for p, _ in steps.values)
+def _values_on_other_nodes(steps: _Steps) -> Iterator[PossibleInference]:
+    return (PossibleInference(False, p, OTHER_NODE) for p, _ in steps.values)
 
 
-class _ElsewhereBound:
+class _OtherNodeBound:
     """Bounds the number of inferred triples about individuals that are not in the triggering triple.
 
     Rules go from one individual to the next along a property, so they reach only terms of the event, values in axioms,

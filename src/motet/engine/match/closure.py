@@ -142,7 +142,7 @@ class _Triples:
         event = np.repeat(np.arange(len(self._lengths)), self._lengths)
         columns = (self._is_referenced, self._affects_others, self._excess)
         referenced, others, excess = (self._by_event(event, column) for column in columns)
-        return (referenced > 0) | (excess + np.where(others > 0, self._elsewhere(limit), 0) > limit)
+        return (referenced > 0) | (excess + np.where(others > 0, self._on_other_nodes(limit), 0) > limit)
 
     def _by_event(self, event: Ints, values: Bools | Ints) -> npt.NDArray[np.float64]:
         return np.asarray(np.bincount(event, values[self._consequence_id], len(self._lengths)), np.float64)
@@ -150,10 +150,10 @@ class _Triples:
     def _max_excess(self) -> int:
         return int(self._lengths.max(initial=0)) * int(self._excess.max(initial=0))
 
-    def _elsewhere(self, limit: int) -> Ints:
+    def _on_other_nodes(self, limit: int) -> Ints:
         """The number of triples about other subjects that can follow from each event, capped above the limit."""
         lengths, index = np.unique(self._lengths, return_inverse=True)
-        counts = [min(self._bound.max_elsewhere(length), limit + 1) for length in lengths.tolist()]
+        counts = [min(self._bound.max_on_other_nodes(length), limit + 1) for length in lengths.tolist()]
         return np.array(counts, np.int64)[index]
 
     def _of_predicates(self) -> list[Consequences]:
