@@ -10,7 +10,7 @@ from tests.builders import EX, minute_event
 
 from motet.cli.main import main
 from motet.fuzz.case import Case
-from motet.fuzz.replays import write_lake
+from motet.fuzz.lakes import write_lake
 from motet.lake import Lake
 
 PAIR = f"""PREFIX ex: <{EX}>

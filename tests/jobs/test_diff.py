@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from motet.fuzz.replays import expected_replay_lines, nth_replay, write_lake
+from tests.replays import expected_replay_lines, nth_replay
+
+from motet.fuzz.lakes import write_lake
 from motet.jobs.diff import edit_status, notification_changes, replay_changes
 from motet.jobs.replay import load_replay, replay_embedded
 from motet.language.parse import parse

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.builders import event_triples
+from tests.replays import expected_replay_lines, nth_replay
 
 import motet
 from motet.fuzz.case import BEGIN, SECOND, Case, timed_event
-from motet.fuzz.replays import expected_replay_lines, nth_replay, write_lake
+from motet.fuzz.lakes import write_lake
 from motet.jobs.replay import load_replay, replay_embedded, replay_view
 from motet.lake import Lake
 from motet.language.parse import parse

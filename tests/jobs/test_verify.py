@@ -17,8 +17,8 @@ import motet
 from motet.cli.main import main
 from motet.fuzz.case import Case
 from motet.fuzz.cases import nth_case
+from motet.fuzz.lakes import write_lake
 from motet.fuzz.oracle import expected_result
-from motet.fuzz.replays import write_lake
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.verify import (
     Comparison,

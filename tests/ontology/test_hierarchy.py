@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.ontology.explain import explain_first_inconsistency, explain_unsatisfiable
+from motet.ontology.entailment import Reasoner
+from motet.ontology.explain import explain_inconsistency, explain_unsatisfiable
 from motet.ontology.hierarchy import Hierarchy, classify, hierarchy_from_parents
+from motet.ontology.inconsistencies import Inconsistency, InconsistencyChecker
 from motet.ontology.load import Ontology, parse_ontology
 
 PREFIXES = """
@@ -17,6 +19,10 @@ PREFIXES = """
 
 def ontology(turtle: str) -> Ontology:
     return Ontology(parse_ontology((PREFIXES + turtle).encode()).triples)
+
+
+def inconsistencies(of: Ontology) -> tuple[Inconsistency, ...]:
+    return InconsistencyChecker(Reasoner(of.triples)).check_background()
 
 
 def short(hierarchy: Hierarchy) -> dict[str, set[str]]:
@@ -82,14 +88,14 @@ def test_an_inconsistent_ontology_is_explained_through_its_expressions() -> None
         """:A rdfs:subClassOf [ owl:onProperty :p ; owl:allValuesFrom :B ] . :B owl:disjointWith :C .
            :x a :A ; :p :y . :y a :C ; :q :z . :D rdfs:subClassOf :A ."""
     )
-    assert explain_first_inconsistency(bad) == (
+    assert explain_inconsistency(bad, inconsistencies(bad)[0]) == (
         "<urn:x:A> rdfs:subClassOf [ owl:allValuesFrom <urn:x:B> ; owl:onProperty <urn:x:p> ]",
         "<urn:x:B> owl:disjointWith <urn:x:C>",
         "<urn:x:x> <urn:x:p> <urn:x:y>",
         "<urn:x:x> rdf:type <urn:x:A>",
         "<urn:x:y> rdf:type <urn:x:C>",
     )
-    assert explain_first_inconsistency(ontology(UNSATISFIABLE)) == ()
+    assert inconsistencies(ontology(UNSATISFIABLE)) == ()
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25))

@@ -160,13 +160,6 @@ def test_classes_and_subclasses(tmp_path: Path) -> None:
     assert ontology.superclasses("<urn:D>") == (v.THING, "<urn:A>", "<urn:B>", "<urn:C>")
 
 
-def test_a_changed_background_is_a_new_ontology() -> None:
-    """Adding and removing triples returns a new ontology and does not change the old one."""
-    old = Ontology((("<urn:a>", v.TYPE, "<urn:A>"),))
-    new = old.with_changes(add=[("<urn:b>", v.TYPE, "<urn:A>")], remove=old.triples)
-    assert (old.triples, new.triples) == ((("<urn:a>", v.TYPE, "<urn:A>"),), (("<urn:b>", v.TYPE, "<urn:A>"),))
-
-
 def test_an_ontology_can_be_pickled() -> None:
     """An ontology can be pickled, as workers need."""
     ontology = Ontology(DOG_IS_ANIMAL)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from motet.language.parse import SYNTAXES
 from motet.model.errors import UsageError
 from motet.model.times import END_OF_TIME, parse_datetime
+
+if TYPE_CHECKING:
+    from motet.jobs.run import BatchJob
 
 
 def add_syntax_argument(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +76,21 @@ def add_replay_range(parser: argparse.ArgumentParser) -> None:
 def replay_range(args: argparse.Namespace) -> dict[str, int | None]:
     """The arguments of `add_replay_range` as instants."""
     return {name: parse_instant(text) if (text := getattr(args, name)) else None for name in ("since", "until")}
+
+
+def load_job(args: argparse.Namespace) -> BatchJob:
+    """The subscriptions, events and ontology that the arguments name."""
+    from motet.jobs import run
+
+    return run.load_job(
+        args.subscriptions,
+        args.events,
+        ontology=args.ontology,
+        catalogue=args.catalogue,
+        syntax=args.syntax,
+        entailment=args.entailment,
+        arrival=parse_instant(args.arrival or "now"),
+    )
 
 
 def parse_instant(text: str) -> int:

@@ -37,17 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.jobs.run import load_job
-
-    job = load_job(
-        args.subscriptions,
-        args.events,
-        ontology=args.ontology,
-        catalogue=args.catalogue,
-        syntax=args.syntax,
-        entailment=args.entailment,
-        arrival=arguments.parse_instant(args.arrival or "now"),
-    )
+    job = arguments.load_job(args)
     started = time.perf_counter()
     rejections = output.Rejections(args.dead_letter)
     with output.open_output(args.output) as sink:

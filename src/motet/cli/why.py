@@ -62,18 +62,9 @@ def check_input_arguments(args: argparse.Namespace) -> None:
 def input_from_files(args: argparse.Namespace, required: tuple[str, ...] = ()) -> WhyInput:
     """The log of the given files; the events in ``required`` are examined in any case."""
     from motet.jobs.investigate import from_files
-    from motet.jobs.run import load_job
     from motet.jobs.subscription_files import declared_prefixes, load_documents
 
-    job = load_job(
-        args.subscriptions,
-        args.events,
-        ontology=args.ontology,
-        catalogue=args.catalogue,
-        syntax=args.syntax,
-        entailment=args.entailment,
-        arrival=arguments.parse_instant(args.arrival or "now"),
-    )
+    job = arguments.load_job(args)
     prefixes = declared_prefixes(load_documents(args.subscriptions, syntax=args.syntax))
     return from_files(job, prefixes | arguments.prefixes_of(args), output.Rejections(None), required)
 

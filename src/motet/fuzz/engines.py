@@ -179,7 +179,7 @@ class SparkStreamEngine:
     has_offsets: bool = True
 
     def run(self, cases: Sequence[Case]) -> list[list[str]]:
-        from motet.fuzz.replays import write_lake
+        from motet.fuzz.lakes import write_lake
         from motet.spark.session import session
         from motet.spark.stream.job import start_query
 

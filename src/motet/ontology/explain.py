@@ -224,12 +224,6 @@ def explain_unsatisfiable(ontology: Ontology, name: str) -> tuple[str, ...]:
     return explain(ontology.triples, is_unsatisfiable, [name])
 
 
-def explain_first_inconsistency(ontology: Ontology) -> tuple[str, ...]:
-    """The axioms and triples behind the first inconsistency of an ontology; empty if there is none."""
-    inconsistencies = InconsistencyChecker(Reasoner(ontology.triples)).check_background()
-    return explain_inconsistency(ontology, inconsistencies[0]) if inconsistencies else ()
-
-
 def explain_inconsistency(ontology: Ontology, inconsistency: Inconsistency) -> tuple[str, ...]:
     """The axioms and triples behind one inconsistency of an ontology with its individuals."""
 

@@ -225,10 +225,6 @@ class Ontology:
         """All named subclasses of a class, without the class itself."""
         return tuple(c for c in self.classes() if c != name and name in self.superclasses(c))
 
-    def with_changes(self, add: Iterable[Triple] = (), remove: Iterable[Triple] = ()) -> Ontology:
-        """The ontology with triples added and removed."""
-        return Ontology(tuple(sorted({*self.triples} - {*remove} | {*add})), self.sources, self.missing)
-
     @cached_property
     def _schema(self) -> Schema:
         return close_schema(self._axioms)

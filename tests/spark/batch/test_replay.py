@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from tests.replays import expected_replay_lines, nth_replay
 
 import motet
 from motet.demo import building
-from motet.fuzz.replays import expected_replay_lines, nth_replay, write_lake
+from motet.fuzz.lakes import write_lake
 from motet.jobs.replay import Replay, ReplayGroup, load_replay, replay_embedded
 from motet.jobs.subscription_files import load_subscriptions
 from motet.jobs.verify import verify_embedded

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import motet
 from motet.demo import building
 from motet.fuzz.cases import nth_case
-from motet.fuzz.replays import write_lake
+from motet.fuzz.lakes import write_lake
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.verify import recompute, verify_embedded
 from motet.lake import Lake

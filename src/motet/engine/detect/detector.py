@@ -227,23 +227,21 @@ def _may_predate(node: PlanNode) -> bool:
     return node.start is None and node.kind is not Kind.LEAF
 
 
-def _operator(node: PlanNode, nodes: Mapping[int, PlanNode]) -> IncrementalOperator:  # noqa: PLR0911  (one return for each kind)
-    match node.kind:
-        case Kind.UNLESS | Kind.WITHOUT:
-            return NegationOperator(node, pair_bound(node, nodes))
-        case Kind.XOR:
-            return XorOperator(node)
-        case Kind.NO:
-            return NoOperator(node)
-        case Kind.TIMES:
-            return TimesOperator(node)
-        case Kind.RUN:
-            return RunOperator(node)
-        case Kind.WITHIN:
-            return WithinOperator(node)
-        case Kind.FILTER:
-            return FilterOperator(node)
-    return OrOperator()
+def _operator(node: PlanNode, nodes: Mapping[int, PlanNode]) -> IncrementalOperator:
+    if node.kind in (Kind.UNLESS, Kind.WITHOUT):
+        return NegationOperator(node, pair_bound(node, nodes))
+    operator = _OPERATORS.get(node.kind)
+    return operator(node) if operator else OrOperator()
+
+
+_OPERATORS: Mapping[Kind, Callable[[PlanNode], IncrementalOperator]] = {
+    Kind.XOR: XorOperator,
+    Kind.NO: NoOperator,
+    Kind.TIMES: TimesOperator,
+    Kind.RUN: RunOperator,
+    Kind.WITHIN: WithinOperator,
+    Kind.FILTER: FilterOperator,
+}
 
 
 def _variable_map(node: PlanNode, edge: Edge, child: PlanNode) -> list[int]:

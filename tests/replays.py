@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from pathlib import Path
 from random import Random
 
 from motet import reference
-from motet.codec.decode import decode_bytes
 from motet.fuzz.case import BEGIN, LAST_START, SECOND, Case
 from motet.fuzz.cases import nth_case
-from motet.fuzz.files import nquads
 from motet.fuzz.oracle import expected_result
 from motet.fuzz.subscriptions import EngineCapabilities
-from motet.lake import Lake
-from motet.language.printer import to_text
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 
@@ -38,7 +33,7 @@ class ReplayCase:
 def nth_replay(seed: int, number: int) -> ReplayCase:
     """One of the replays of a seed."""
     case = nth_case(seed, number, EngineCapabilities())
-    random = Random(f"{seed} {number} replay")  # noqa: S311  (seeded, not secret)
+    random = Random(f"{seed} {number} replay")
     registrations = (reference.SubscribeRecord, reference.UnsubscribeRecord)
     records: list[reference.Record] = [record for record in case.records if not isinstance(record, registrations)]
     events = [event.id for event in case.events]
@@ -50,29 +45,6 @@ def nth_replay(seed: int, number: int) -> ReplayCase:
     until = random.choice((None, None, (since or BEGIN) + random.randint(0, LAST_START) * SECOND))
     by_name = {each.name: replace(each, since=since) for each in case.subscriptions}  # some are registered twice
     return ReplayCase(case.with_records(records), tuple(by_name.values()), since, until)
-
-
-def write_lake(log: Case, directory: Path) -> Lake:
-    """Write the log of a case to a lake."""
-    lake = Lake.open(directory, lateness=log.lateness, durable=False)
-    if log.ontology:
-        lake.background(added=sorted(log.ontology))
-    for record in log.records:
-        match record:
-            case reference.EventRecord():
-                for decoded in decode_bytes(nquads(record).encode(), "application/n-quads"):
-                    lake.append(decoded.events, now=0)
-            case reference.TickRecord(instant=instant):
-                lake.tick(instant)
-            case reference.BackgroundRecord(added=added, removed=removed):
-                lake.background(added=sorted(added), removed=sorted(removed))
-            case reference.RetractRecord(event=event):
-                lake.retract(event)
-            case reference.SubscribeRecord(subscription=subscription):
-                lake.subscribe(subscription.name, to_text(subscription))
-            case reference.UnsubscribeRecord(name=name):
-                lake.unsubscribe(name)
-    return lake
 
 
 def expected_replay_lines(replay: ReplayCase) -> list[str]:
