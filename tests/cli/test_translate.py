@@ -88,6 +88,17 @@ def test_wrong_requests(
     assert complaint in capsys.readouterr().err
 
 
+def test_other_syntaxes_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """jtang and cecube are targets, too; what they cannot express is refused by name."""
+    prefix = ["--prefix", "ex=http://example.org/"]
+    path = written(tmp_path, "in.jtang", "PREFIX ex: <http://example.org/> SUBSCRIPTION s (ex:A & (-ex:S)_5min)_1h")
+    output = translated(capsys, "--from", "jtang", "--to", "jtang", path, *prefix)
+    assert output == "PREFIX ex: <http://example.org/>\n\nSUBSCRIPTION s\n  ((ex:A - ex:S)_5 min)_1 h\n"
+    text = "SUBSCRIPTION s EVENT A : <urn:A> EVENT S : <urn:S> WHEN A AND NO S FOR 5 min"
+    assert main(["translate", "--to", "cecube", written(tmp_path, "in.motet", text)]) == 2
+    assert "`A AND NO S FOR 5 min` has no form" in capsys.readouterr().err
+
+
 def test_rdf_without_a_subscription(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A graph without a subscription is refused; the error names the file."""
     path = written(tmp_path, "cats.ttl", "<urn:Tom> a <urn:Cat> .")

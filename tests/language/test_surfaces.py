@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from motet import reference
+from motet.language.cecube_surface import to_cecube
+from motet.language.jtang_surface import to_jtang
 from motet.language.parse import parse
 from motet.language.printer import to_text
+from motet.language.syntax import Select, Subscription
 from motet.model.errors import SubscriptionError, UsageError
+from motet.model.terms import RDF_TYPE, iri
+from motet.model.times import END_OF_TIME
 
 PROLOGUE = "PREFIX : <urn:c:>\n"
 
@@ -66,6 +75,152 @@ def test_jtang(text: str, when: str, rest: str) -> None:
 def test_cecube(text: str, when: str, rest: str) -> None:
     """Each function of CECube has its operator, and a duration bounds it."""
     same(text, "cecube", when, rest)
+
+
+DIFFERENCES = {
+    "jtang": [
+        ("A & (-S)_5s", "A UNLESS S WITHIN 5 s", ""),
+        ("(-S)_5s & A", "A UNLESS S WITHIN 5 s", ""),
+        ("A & ((-S)_5s)", "A UNLESS S WITHIN 5 s", ""),
+        ("A & B & (-S)_5s", "(A AND B) UNLESS S WITHIN 5 s", "UNBOUNDED"),
+        ("A & (-S)_5s & B", "(A AND B) UNLESS S WITHIN 5 s", "UNBOUNDED"),
+        ("(-S)_5s & A & B", "(A AND B) UNLESS S WITHIN 5 s", "UNBOUNDED"),
+        ("(A & B)_1h & (-S)_5s", "(A AND B WITHIN 1 h) UNLESS S WITHIN 5 s", ""),
+        ("(A & B & (-S)_5s)_1h", "((A AND B) UNLESS S WITHIN 5 s) WITHIN 1 h", ""),
+        ("(A & (-S)_5s)_1h", "(A UNLESS S WITHIN 5 s) WITHIN 1 h", ""),
+        ("(A & (-S)_5s) & B", "(A UNLESS S WITHIN 5 s) AND B", "UNBOUNDED"),
+        ("((A before B) & (-S)_5s)", "(A BEFORE B) UNLESS S WITHIN 5 s", "UNBOUNDED"),
+        ("(-R)_1s & (-S)_5s", "NO R FOR 1 s AND NO S FOR 5 s", "UNBOUNDED"),
+        ("(A & (-R)_1s & (-S)_5s)_1h", "A AND NO R FOR 1 s AND NO S FOR 5 s WITHIN 1 h", ""),
+        ("A | (-S)_5s", "A OR NO S FOR 5 s", ""),
+        ("(A before (-S)_5s)_1h", "A BEFORE NO S FOR 5 s WITHIN 1 h", ""),
+    ],
+    "cecube": [
+        ("[and(A, [not(S)]/5 s)]", "A UNLESS S WITHIN 5 s", ""),
+        ("[and([not(S)]/5 s, A)]", "A UNLESS S WITHIN 5 s", ""),
+        ("[and(A, [not(S/5 s)])]", "A UNLESS S WITHIN 5 s", ""),
+        ("[and(A, B, [not(S)]/5 s)]", "(A AND B) UNLESS S WITHIN 5 s", "CONTEXT recent UNBOUNDED"),
+        ("[and(A, [not(S)]/5 s, B)]/1 h", "((A AND B) UNLESS S WITHIN 5 s) WITHIN 1 h", ""),
+        ("[and([and(A, B)]/1 h, [not(S)]/5 s)]", "(A AND B WITHIN 1 h) UNLESS S WITHIN 5 s", ""),
+        ("[and(A, [and(B, [not(S)]/5 s)])]/1 h", "A AND (B UNLESS S WITHIN 5 s) WITHIN 1 h", ""),
+        ("[and([not(R)]/1 s, [not(S)]/5 s)]", "NO R FOR 1 s AND NO S FOR 5 s", "CONTEXT recent UNBOUNDED"),
+        ("[and(A, [not(R)]/1 s, [not(S)]/5 s)]/1 h", "A AND NO R FOR 1 s AND NO S FOR 5 s WITHIN 1 h", ""),
+        ("[or(A, [not(S)]/5 s)]", "A OR NO S FOR 5 s", ""),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "when", "rest"), [(syntax, *row) for syntax, rows in DIFFERENCES.items() for row in rows]
+)
+def test_conjunctions_with_a_negation(syntax: str, text: str, when: str, rest: str) -> None:
+    """“A conjunction with exactly one negated operand, on either side, is a difference […]; a T of the conjunction is a
+    WITHIN over it; two negations stay AND. […] Both are UNBOUNDED where a T is missing.”
+    """
+    same(text, syntax, when, f"CONTEXT chronicle {rest}" if syntax == "jtang" else rest)
+
+
+def test_absence_of_the_paper() -> None:
+    """“`((S1 before S2) & (¬S3)_T)` with E1 10:00, E2 10:01 and no E3 within T after E2 gives one notification {E1,
+    E2}, also when there never was an E3.”
+    """
+    subscriptions = parse(PROLOGUE + "((S1 before S2) & (-S3)_5min)", syntax="jtang")
+
+    def notified(*events: tuple[str, int]) -> list[tuple[str, ...]]:
+        at = [event(f"urn:{name}:{minute}", minute * 60_000_000, name) for name, minute in events]
+        first, last = reference.SubscribeRecord(0, subscriptions[0]), reference.TickRecord(0, END_OF_TIME)
+        records: list[reference.Record] = [first, *at, last]
+        placed = [replace(record, offset=offset) for offset, record in enumerate(records)]
+        return [notification.events for notification in reference.evaluate(placed, lateness=None)]
+
+    def event(name: str, time: int, class_: str) -> reference.EventRecord:
+        return reference.EventRecord(0, name, time, time, frozenset({(iri(name), RDF_TYPE, iri(f"urn:c:{class_}"))}))
+
+    pair = ("S1", 600), ("S2", 601)
+    assert notified(*pair) == [("urn:S1:600", "urn:S2:601")]
+    assert notified(*pair, ("S3", 607)) == [("urn:S1:600", "urn:S2:601")]
+    assert notified(*pair, ("S3", 606)) == []
+
+
+def test_cecube_delivers_no_negated_event() -> None:
+    """Where times are limited, the events of an occurrence are selected, not those of a negation."""
+    (subscription,) = parse(PROLOGUE + "[and(A/T1, B/T1, [not(S)]/5 s)]", syntax="cecube")
+    assert subscription.delivery == Select(("A", "B"))
+
+
+def in_order(subscription: Subscription) -> Subscription:
+    """The subscription with its events by name: their order says nothing."""
+    return replace(subscription, events=tuple(sorted(subscription.events, key=lambda event: event.name)))
+
+
+@pytest.mark.parametrize("syntax", ["jtang", "cecube"])
+def test_writing(syntax: str) -> None:
+    """What is written reads back as the same tree."""
+    texts = {
+        "jtang": [
+            *(row[0] for row in DIFFERENCES["jtang"]),
+            "(A | B & C || D before E^2)_1s",
+            "((A^*)_1s)_1h",
+            "((A - (B | C))_2s - D)_1s | (-E^3)_1min",
+            "((A | B)^2^3 & (C before (D meets E)))_1 d",
+            "(A)_5s",
+        ],
+        "cecube": [
+            *(row[0] for row in DIFFERENCES["cecube"]),
+            "[met by([xor(A, [or(B, C, D)])]/5 s, E/3 s)]/1 h",
+            "[during(A, [not(B/1 s)]/2 s)]",
+            "[and([and(A, [not(B)]/1 s)]/2 s, [not([and(C, D)])]/3 s)]",
+        ],
+    }
+    write = to_jtang if syntax == "jtang" else to_cecube
+    for text in texts[syntax]:
+        subscriptions = parse(PROLOGUE + text, syntax=syntax)
+        for prefixes in ({}, {"c": "urn:c:"}, {"": "urn:c:"}):
+            back = parse(write(subscriptions, prefixes), syntax=syntax)
+            assert [in_order(each) for each in back] == [in_order(each) for each in subscriptions], text
+
+
+@pytest.mark.parametrize(
+    ("syntax", "rest", "reason"),
+    [
+        ("jtang", "WHEN A AND NO S FOR 5 s WITHIN 1 h", "`A AND NO S FOR 5 s` has no form: there a conjunction"),
+        ("cecube", "WHEN NO S FOR 5 s AND A", "`NO S FOR 5 s AND A` has no form: there a conjunction"),
+        ("jtang", "WHEN A AFTER S WITHIN 1 h", "it has no AFTER, as in `A AFTER S`"),
+        ("jtang", "WHEN A XOR S WITHIN 1 h", "it has no XOR"),
+        ("jtang", "WHEN A AND S{2} WITHIN 1 h SELECT ?A", "SELECT *"),
+        ("jtang", "WHEN A OR (S{2} WITHIN 1 h)", "it has no WITHIN over an iteration without EVERY"),
+        ("cecube", "WHEN A ALONGSIDE S", "it has no ALONGSIDE"),
+        ("cecube", "WHEN (A XOR S WITHIN 1 s) WITHIN 5 s", "it has no WITHIN over XOR"),
+        ("cecube", "WHEN NO A FOR 1 s UNLESS S WITHIN 5 s", "two negations stay AND"),
+        ("cecube", "WHEN A OR S{2}", "it has no TIMES"),
+    ],
+)
+def test_writing_refusals(syntax: str, rest: str, reason: str) -> None:
+    """What a surface cannot express is refused by name: “`A AND NO S FOR T` cannot be written in them”."""
+    context = "CONTEXT chronicle" if syntax == "jtang" else ""
+    when, select, names = rest.partition(" SELECT")
+    subscriptions = parse(f"SUBSCRIPTION s EVENT A : <urn:A> EVENT S : <urn:S> {when} {context} {select}{names}")
+    with pytest.raises(UsageError, match=f"subscription 's' cannot be written in {syntax}: .*{re.escape(reason)}"):
+        (to_jtang if syntax == "jtang" else to_cecube)(subscriptions, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("EVENT a : <urn:A> WHEN a", "it would name an event of class <urn:A> 'A'"),
+        ("EVENT A : <urn:A> EVENT B : <urn:B> WHEN A OR (A BEFORE B WITHIN 5 s)", "'A_2'"),
+        ("EVENT A WHEN A", "EVENT A is more than a class"),
+        ("EVENT A : <urn:A> { ?A <urn:p> ?x } WHEN A", "EVENT A is more than a class"),
+    ],
+)
+def test_writing_names(text: str, reason: str) -> None:
+    """Events are named after their classes, so that notifications have the same variables."""
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        to_jtang(parse(f"SUBSCRIPTION s {text} CONTEXT chronicle"), {})
+    with pytest.raises(UsageError, match="its context is always chronicle"):
+        to_jtang(parse(f"SUBSCRIPTION s {text}"), {})
+    with pytest.raises(UsageError, match="it has no SINCE"):
+        to_jtang(parse(f'SUBSCRIPTION s SINCE "2026-01-01T00:00:00Z" {text} CONTEXT chronicle'), {})
 
 
 def test_cecube_times() -> None:

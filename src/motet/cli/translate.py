@@ -16,10 +16,11 @@ HELP = "convert subscriptions to another syntax, or to RDF"
 EXAMPLES = """\
   motet translate --from jtang --to motet alarms.jtang
   motet translate --from motet --to turtle fire.motet > fire.ttl
+  motet translate --from motet --to jtang alarms.motet --prefix ex=http://example.org/building#
   motet translate --from rdf --to motet fire.ttl --prefix ex=http://example.org/building#
 """
 SOURCES = ("motet", "sparql", "jtang", "cecube", "rdf")
-TARGETS = ("motet", "turtle", "ntriples", "rdf")
+TARGETS = ("motet", "jtang", "cecube", "turtle", "ntriples", "rdf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--to", dest="target", choices=TARGETS, default="motet", metavar="SYNTAX",
-        help=f"the syntax to write: {', '.join(TARGETS)} (rdf is turtle); default: motet",
+        help=f"the syntax to write: {', '.join(TARGETS)} (rdf is turtle); default: motet. "
+        "What jtang and cecube cannot express is refused.",
     )  # fmt: skip
-    add_prefix_argument(parser, "shorten IRIs in motet and turtle; repeatable")
+    add_prefix_argument(parser, "shorten IRIs; repeatable")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,6 +54,14 @@ def _to_text(subscriptions: Sequence[Subscription], target: str, prefixes: dict[
         from motet.language.printer import to_text
 
         return to_text(subscriptions, prefixes)
+    if target == "jtang":
+        from motet.language.jtang_surface import to_jtang
+
+        return to_jtang(subscriptions, prefixes)
+    if target == "cecube":
+        from motet.language.cecube_surface import to_cecube
+
+        return to_cecube(subscriptions, prefixes)
     from motet.language.rdf import to_rdf
 
     lines = "".join(f"{s} {p} {o} .\n" for subscription in subscriptions for s, p, o in to_rdf(subscription))

@@ -1,13 +1,15 @@
-"""The `cecube` surface: ``[and(E3/T1, [and(E1/T1, E2/T2)])]`` to syntax trees (language page, section 9).
+"""The `cecube` surface: ``[and(E3/T1, [and(E1/T1, E2/T2)])]`` to syntax trees and back (language page, section 9).
 
-What T means: an instant or ``t1..t2`` limits every event inner it, a name makes its leaves share an instant, a duration
-is the operator's bound (the window of xor, the duration of not), ``*`` says nothing. Limits and shared instants become
-FILTERs over the events' start and end, which the leaves bind with DURING.
+What T means: an instant or ``t1..t2`` limits every event inside it, a name makes its leaves share an instant, a
+duration is the operator's bound (the window of xor, the duration of not), ``*`` says nothing. Limits and shared
+instants become FILTERs over the events' start and end, which the leaves bind with DURING. A conjunction with exactly
+one negated operand is a difference: ``[and(A, [not(S)]/T)]`` is ``A UNLESS S WITHIN T``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -15,9 +17,14 @@ from typing import Any
 from lark import Token, Transformer_NonRecursive, v_args
 
 from motet.language import syntax
+from motet.language.check import operator_text
+from motet.language.scope import children
 from motet.language.surface_shared import (
     ClassLeaves,
+    SurfaceWriter,
+    chain,
     is_unbounded,
+    negated_operand,
     read_duration,
     read_instant,
     read_xsd_duration,
@@ -26,7 +33,7 @@ from motet.language.surface_shared import (
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 from motet.model.terms import XSD, literal
-from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
+from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime, format_duration
 from motet.sparql.prologue import Prologue, read_prologue
 from motet.sparql.tokens import MAX_DEPTH, Document
 
@@ -161,11 +168,24 @@ def compile_composite(prologue: Prologue, name: str, position: int, composite: C
     compiler = _Compiler(prologue)
     pattern = compiler.compile(composite, TimeSpan(START_OF_TIME, END_OF_TIME, position)).pattern
     events = compiler.leaves.events
-    hides_times = any(event.times for event in events)
-    delivery = syntax.Select(tuple(event.name for event in events), position) if hides_times else syntax.Select()
+    delivered = _delivered_names(pattern) if any(event.times for event in events) else ()
+    delivery = syntax.Select(delivered, position) if delivered else syntax.Select()
     return syntax.Subscription(
         name, events, pattern, unbounded=is_unbounded(pattern), delivery=delivery, position=position
     )
+
+
+def _delivered_names(pattern: syntax.Pattern) -> tuple[str, ...]:
+    """The events that an occurrence can have, which are all but those of negations."""
+    match pattern:
+        case syntax.Leaf():
+            return (pattern.name,)
+        case syntax.No():
+            return ()
+        case syntax.Unless():
+            return _delivered_names(pattern.operand)
+        case _:
+            return tuple(name for operand in children(pattern) for name in _delivered_names(operand))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +263,14 @@ class _Compiler:
         operator = re.sub(r"[ _-]|(?<=\w)(?=by$)", " ", element.operator.lower()).replace("  ", " ").upper()
         if operator not in ("AND", "OR") or len(element.parts) < 2:
             self._expect(element, 2)
-        result, *operands = (self.compile(inner, span) for inner in element.parts)
-        for operand in operands:
+        operands = [self.compile(inner, span) for inner in element.parts]
+        negated = negated_operand([operand.pattern for operand in operands]) if operator == "AND" else None
+        result, *others = (operand for operand in operands if operand.pattern is not negated)
+        for operand in others:
             result = self._combine(operator, result, operand, element.position)
+        if negated is not None:  # “a conjunction with exactly one negated operand […] is a difference”
+            difference = syntax.Unless(result.pattern, negated.operand, negated.duration, negated.position)
+            result = _Compiled(difference, result.named)
         if isinstance(element.time, Length):
             return _Compiled(syntax.Within(result.pattern, element.time.micros, element.time.position), result.named)
         return result
@@ -294,3 +319,62 @@ def _uncertain(named: tuple[_NamedLeaf, ...]) -> tuple[_NamedLeaf, ...]:
 
 def _without_time(element: CompositePart) -> CompositePart:
     return replace(element, time=None)
+
+
+def to_cecube(subscriptions: Iterable[syntax.Subscription], prefixes: Mapping[str, str]) -> str:
+    """The text of subscriptions; a UsageError names what CECube cannot express.
+
+    >>> events = (syntax.Event("A", "urn:A"), syntax.Event("B", "urn:B"))
+    >>> pair = syntax.Within(syntax.And(syntax.Leaf("A"), syntax.Leaf("B")), 5_000_000)
+    >>> print(to_cecube([syntax.Subscription("s", events, pair)], {}), end="")
+    SUBSCRIPTION s
+      [and(<urn:A>, <urn:B>)]/5 s
+    """
+    writer = SurfaceWriter("cecube", syntax.Context.RECENT, prefixes)
+    return writer.document(
+        subscriptions, _Writer(writer).composite, lambda text: parse_cecube(Document(text, None), "query")
+    )
+
+
+class _Writer:
+    """Writes patterns. Times of events, which are FILTERs over DURING in the tree, are not written."""
+
+    def __init__(self, shared: SurfaceWriter) -> None:
+        self._shared = shared
+
+    def composite(self, node: syntax.Pattern) -> str:
+        """A whole pattern, which needs an operator."""
+        if isinstance(node, syntax.Leaf) or (isinstance(node, syntax.Within) and isinstance(node.operand, syntax.Leaf)):
+            raise self._shared.refusal("it has no pattern of a single event", "Use motet or jtang.")
+        return self._element(node)
+
+    def _element(self, node: syntax.Pattern) -> str:
+        match node:
+            case syntax.Leaf():
+                written = self._shared.leaf(node)
+            case syntax.Within(operand=syntax.Within() | syntax.Xor() | syntax.No()):
+                raise self._shared.lacking(node, f"WITHIN over {operator_text(node.operand)}")
+            case syntax.Within():
+                written = f"{self._element(node.operand)}/{format_duration(node.bound)}"
+            case syntax.And():
+                operands = chain(node)
+                self._shared.refuse_negation(operands, node)
+                written = self._function("and", *operands)
+            case syntax.Or():
+                written = self._function("or", *chain(node))
+            case syntax.Timed():
+                written = self._function(node.relation.value.lower(), node.left, node.right)
+            case syntax.Xor():
+                written = f"{self._function('xor', node.left, node.right)}/{format_duration(node.window)}"
+            case syntax.No():
+                written = f"{self._function('not', node.operand)}/{format_duration(node.duration)}"
+            case syntax.Unless(operand=syntax.No()):
+                raise self._shared.lacking(node, "UNLESS over NO: two negations stay AND")
+            case syntax.Unless():
+                written = self._function("and", node.operand, syntax.No(node.absent, node.window))
+            case _:
+                raise self._shared.lacking(node, operator_text(node))
+        return written
+
+    def _function(self, name: str, *operands: syntax.Pattern) -> str:
+        return f"[{name}({', '.join(map(self._element, operands))})]"

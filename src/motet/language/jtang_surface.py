@@ -1,27 +1,33 @@
-"""The `jtang` surface: the symbols of JTangCSPS to syntax trees (language page, section 9).
+"""The `jtang` surface: the symbols of JTangCSPS to syntax trees and back (language page, section 9).
 
 ``(S)_T`` gives the operator directly inside the parentheses its T: a bound, a window, a duration or a gap. Two leaves
-of the same class are two events. Events are consumed on detection, which is the chronicle context.
+of the same class are two events. Events are consumed on detection, which is the chronicle context. A conjunction with
+exactly one negated operand is a difference: ``(A & B & (-S)_T)`` is ``(A AND B) UNLESS S WITHIN T``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Transformer_NonRecursive, v_args
 
 from motet.language import syntax
-from motet.language.check import check_depth
+from motet.language.check import check_depth, operator_text
 from motet.language.surface_shared import (
     ClassLeaves,
+    SurfaceWriter,
+    chain,
     is_unbounded,
+    negated_operand,
     read_count,
     read_duration,
     read_xsd_duration,
     transform,
 )
 from motet.model.intervals import Relation
+from motet.model.times import format_duration
 from motet.sparql.prologue import Prologue, read_prologue
 from motet.sparql.tokens import Document
 
@@ -83,8 +89,17 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             sign, "(S1 - S2)_T", lambda window: syntax.Unless(operand, absent, window, _position(sign))
         )
 
-    def and_(self, left: _Open, sign: Token, right: _Open) -> _Open:
-        return _bounded(syntax.And(left(None), right(None), _position(sign)))
+    def and_(self, left: _Open, sign: Token, right: _Open) -> _Conjunction:
+        first = left if isinstance(left, _Conjunction) else _Conjunction((left(None),), (_position(sign),))
+        return _Conjunction((*first.operands, right(None)), (*first.positions, _position(sign)))
+
+    def grouped(self, expression: _Open) -> _Open:
+        """``(S)``: a conjunction in parentheses is one operand of the conjunction around it."""
+
+        def complete(duration: int | None) -> syntax.Pattern:
+            return expression(duration)
+
+        return complete
 
     def alongside(self, left: _Open, sign: Token, right: _Open) -> _Open:
         return _bounded(syntax.Alongside(left(None), right(None), _position(sign)))
@@ -123,9 +138,100 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return complete
 
 
+@dataclass(frozen=True, slots=True)
+class _Conjunction:
+    """``A & B & C`` without parentheses: an `_Open` to which operands can be added."""
+
+    operands: tuple[syntax.Pattern, ...]
+    positions: tuple[int, ...]  # of the sign before each operand
+
+    def __call__(self, bound: int | None) -> syntax.Pattern:
+        """“A conjunction with exactly one negated operand, on either side, is a difference.”"""
+        negated = negated_operand(self.operands)
+        placed = zip(self.operands, self.positions, strict=True)
+        (pattern, _), *others = (pair for pair in placed if pair[0] is not negated)
+        for operand, position in others:
+            pattern = syntax.And(pattern, operand, position)
+        if negated is not None:
+            pattern = syntax.Unless(pattern, negated.operand, negated.duration, negated.position)
+        return _bounded(pattern)(bound)
+
+
 def _bounded(pattern: syntax.Pattern) -> _Open:
     return lambda bound: pattern if bound is None else syntax.Within(pattern, bound, pattern.position)
 
 
 def _position(token: Token) -> int:
     return token.start_pos or 0
+
+
+_OR, _DIFFERENCE, _AND, _ALONGSIDE, _TIMED, _NEGATION, _POWER, _PRIMARY = range(8)  # how tightly each rule binds
+_RELATIONS = {"BEFORE", "MEETS", "OVERLAPS", "FINISHES", "INCLUDES", "STARTS", "EQUALS"}
+
+
+def to_jtang(subscriptions: Iterable[syntax.Subscription], prefixes: Mapping[str, str]) -> str:
+    """The text of subscriptions; a UsageError names what JTangCSPS cannot express.
+
+    >>> events = (syntax.Event("A", "urn:A"), syntax.Event("B", "urn:B"))
+    >>> pair = syntax.Within(syntax.And(syntax.Leaf("A"), syntax.Leaf("B")), 5_000_000)
+    >>> print(to_jtang([syntax.Subscription("s", events, pair, syntax.Context.CHRONICLE)], {}), end="")
+    SUBSCRIPTION s
+      (<urn:A> & <urn:B>)_5 s
+    """
+    writer = SurfaceWriter("jtang", syntax.Context.CHRONICLE, prefixes)
+    return writer.document(
+        subscriptions, _Writer(writer).pattern, lambda text: parse_jtang(Document(text, None), "query")
+    )
+
+
+class _Writer:
+    """Writes patterns."""
+
+    def __init__(self, shared: SurfaceWriter) -> None:
+        self._shared = shared
+
+    def pattern(self, node: syntax.Pattern, needed: int = _OR) -> str:
+        text, binding = self._written(node)
+        return text if binding >= needed else f"({text})"
+
+    def _written(self, node: syntax.Pattern) -> tuple[str, int]:
+        """The text of a node, and how tightly it binds."""
+        match node:
+            case syntax.Leaf():
+                written = self._shared.leaf(node), _PRIMARY
+            case syntax.Or():
+                written = f"{self.pattern(node.left, _OR)} | {self.pattern(node.right, _DIFFERENCE)}", _OR
+            case syntax.And():
+                operands = chain(node)
+                self._shared.refuse_negation(operands, node)
+                written = " & ".join(self.pattern(operand, _ALONGSIDE) for operand in operands), _AND
+            case syntax.Alongside():
+                written = f"{self.pattern(node.left, _ALONGSIDE)} || {self.pattern(node.right, _TIMED)}", _ALONGSIDE
+            case syntax.Timed() if node.relation.value in _RELATIONS:
+                left, right = self.pattern(node.left, _TIMED), self.pattern(node.right, _NEGATION)
+                written = f"{left} {node.relation.value.lower()} {right}", _TIMED
+            case syntax.Times(gap=None):
+                written = f"{self.pattern(node.operand, _POWER)}^{node.count}", _POWER
+            case _:
+                written = self._limited(node), _PRIMARY
+        return written
+
+    def _limited(self, node: syntax.Pattern) -> str:
+        """``(S)_T``."""
+        match node:
+            case syntax.Within(operand=syntax.Times(gap=None)):
+                raise self._shared.lacking(node, "WITHIN over an iteration without EVERY")
+            case syntax.Within():
+                inside, duration = self.pattern(node.operand), node.bound
+            case syntax.Unless():
+                inside = f"{self.pattern(node.operand, _AND)} - {self.pattern(node.absent, _AND)}"
+                duration = node.window
+            case syntax.No():
+                inside, duration = f"-{self.pattern(node.operand, _NEGATION)}", node.duration
+            case syntax.Times(gap=int(gap)):
+                inside, duration = f"{self.pattern(node.operand, _POWER)}^{node.count}", gap
+            case syntax.Run():
+                inside, duration = f"{self.pattern(node.operand, _POWER)}^*", node.gap
+            case _:
+                raise self._shared.lacking(node, operator_text(node))
+        return f"({inside})_{format_duration(duration)}"

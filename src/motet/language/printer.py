@@ -29,10 +29,9 @@ def to_text(
       WHEN e
     """
     several = (subscriptions,) if isinstance(subscriptions, syntax.Subscription) else tuple(subscriptions)
-    writer = _Writer(prefixes or {})
-    blocks = [writer.subscription(subscription) for subscription in several]
-    prologue = [f"PREFIX {name}: <{iri}>\n" for name, iri in writer.prefixes.items() if name in writer.used]
-    return "\n".join(["".join(prologue), *blocks] if prologue else blocks)
+    iris = ShortIris(prefixes or {})
+    writer = _Writer(iris)
+    return iris.document([writer.subscription(subscription) for subscription in several])
 
 
 def pattern_text(pattern: syntax.Pattern) -> str:
@@ -40,15 +39,34 @@ def pattern_text(pattern: syntax.Pattern) -> str:
     >>> pattern_text(syntax.And(syntax.Leaf("a"), syntax.Or(syntax.Leaf("b"), syntax.Leaf("c"))))
     'a AND (b OR c)'
     """
-    return _Writer({}).pattern(pattern)
+    return _Writer(ShortIris({})).pattern(pattern)
 
 
-class _Writer:
-    """Writes with a set of prefixes and remembers which of them were needed."""
+class ShortIris:
+    """Writes IRIs with prefixes, and the prologue of those that were used."""
 
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self.prefixes = prefixes
-        self.used: set[str] = set()
+        self._used: set[str] = set()
+
+    def write(self, iri: str) -> str:
+        for name, start in self.prefixes.items():
+            if iri.startswith(start) and _LOCAL.fullmatch(iri, len(start)):
+                self._used.add(name)
+                return f"{name}:{iri[len(start) :]}"
+        return f"<{iri}>"
+
+    def document(self, blocks: list[str]) -> str:
+        """The texts of subscriptions as one document, with the prologue."""
+        prologue = [f"PREFIX {name}: <{iri}>\n" for name, iri in self.prefixes.items() if name in self._used]
+        return "\n".join(["".join(prologue), *blocks] if prologue else blocks)
+
+
+class _Writer:
+    """Writes the parts of subscriptions."""
+
+    def __init__(self, iris: ShortIris) -> None:
+        self._iris = iris
 
     def subscription(self, subscription: syntax.Subscription) -> str:
         since = f" SINCE {_quoted(format_datetime(subscription.since))}" if subscription.since is not None else ""
@@ -62,7 +80,7 @@ class _Writer:
 
     def event(self, event: syntax.Event) -> str:
         parts = [f"EVENT {event.name}"]
-        parts += [f": {self.iri(event.class_iri)}"] if event.class_iri is not None else []
+        parts += [f": {self._iris.write(event.class_iri)}"] if event.class_iri is not None else []
         parts += [f"DURING ?{event.times[0]} ?{event.times[1]}"] if event.times else []
         parts += [f"{{ {self.sparql(event.body.text)} }}"] if event.body else []
         return " ".join(parts)
@@ -127,21 +145,14 @@ class _Writer:
             )
         return f"{self.pattern(node.left, binding)} {sign} {self.pattern(node.right, binding + 1)}", binding
 
-    def iri(self, iri: str) -> str:
-        for name, start in self.prefixes.items():
-            if iri.startswith(start) and _LOCAL.fullmatch(iri, len(start)):
-                self.used.add(name)
-                return f"{name}:{iri[len(start) :]}"
-        return f"<{iri}>"
-
     def sparql(self, text: str) -> str:
         """Normalised SPARQL with its IRIs shortened."""
-        if not self.prefixes:
+        if not self._iris.prefixes:
             return text
         written, position = "", 0
         for token in tokenise(Document(text)):
             if token.kind == "IRIREF":
-                written += text[position : token.position] + self.iri(token.text[1:-1])
+                written += text[position : token.position] + self._iris.write(token.text[1:-1])
                 position = token.end
         return written + text[position:]
 

@@ -1,8 +1,11 @@
-"""What several surfaces share: running a Lark grammar, leaves written as classes, durations, counts and instants."""
+"""What several surfaces share: running a Lark grammar, leaves written as classes, durations, counts and instants, and
+what the writers of these surfaces refuse.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -13,8 +16,10 @@ from lark import Token as LarkToken
 from lark.exceptions import VisitError
 
 from motet.language.motet_lexer import KEYWORDS
+from motet.language.printer import ShortIris, pattern_text
 from motet.language.scope import PAIRING, bounds
-from motet.language.syntax import Event, Leaf, Pattern, Run
+from motet.language.syntax import And, Context, Event, Leaf, No, Or, Pattern, Run, Select, Subscription
+from motet.model.errors import UsageError
 from motet.model.times import UNITS, parse_datetime, parse_duration
 from motet.sparql.prologue import Prologue, resolve
 from motet.sparql.tokens import MAX_COUNT, MAX_DURATION, MAX_EXPRESSION, Document, Token, string_value
@@ -104,6 +109,101 @@ def is_unbounded(pattern: Pattern) -> bool:
             return True
         stack.extend(bounded.children)
     return False
+
+
+def negated_operand(operands: Sequence[Pattern]) -> No | None:
+    """The only negated operand of a conjunction, which makes it a difference; None if there is none, or several.
+
+    >>> negated_operand([Leaf("a"), No(Leaf("s"), 5)]), negated_operand([No(Leaf("r"), 5), No(Leaf("s"), 5)])
+    (No(operand=Leaf(name='s', position=0), duration=5, position=0), None)
+    """
+    negations = [operand for operand in operands if isinstance(operand, No)]
+    return negations[0] if len(negations) == 1 else None
+
+
+def chain(node: And | Or) -> list[Pattern]:
+    """The operands of ``a AND b AND c``, which is read from left to right.
+
+    >>> [leaf.name for leaf in chain(And(And(Leaf("a"), Leaf("b")), Leaf("c")))]
+    ['a', 'b', 'c']
+    """
+    operands: list[Pattern] = [node.right]
+    left = node.left
+    while isinstance(left, type(node)):
+        operands.append(left.right)
+        left = left.left
+    return [left, *reversed(operands)]
+
+
+class SurfaceWriter:
+    """Writes subscriptions in a surface whose leaves are classes; refuses by name what the surface lacks."""
+
+    def __init__(self, surface: str, context: Context, prefixes: Mapping[str, str]) -> None:
+        self._surface = surface
+        self._context = context
+        self._iris = ShortIris(prefixes)
+        self._subscription: Subscription
+
+    def document(
+        self,
+        subscriptions: Iterable[Subscription],
+        write: Callable[[Pattern], str],
+        read: Callable[[str], tuple[Subscription, ...]],
+    ) -> str:
+        """The text of subscriptions, written by ``write``; ``read`` must give the same subscriptions back."""
+        blocks, written = [], []
+        for subscription in subscriptions:
+            self._subscription = subscription
+            self._refuse_clauses(subscription)
+            blocks.append(f"SUBSCRIPTION {subscription.name}\n  {write(subscription.pattern)}\n")
+            written.append(subscription)
+        text = self._iris.document(blocks)
+        for self._subscription, back in zip(written, read(text), strict=True):
+            self._refuse_other_names(back)
+        return text
+
+    def leaf(self, leaf: Leaf) -> str:
+        """The class of a leaf."""
+        event = self._subscription.event(leaf.name)
+        if event.class_iri is None or event.body is not None or event.times is not None:
+            raise self.refusal(f"EVENT {event.name} is more than a class", "Use motet or turtle.")
+        return self._iris.write(event.class_iri)
+
+    def lacking(self, node: Pattern, operator: str) -> UsageError:
+        """The refusal of an operator that the surface does not have."""
+        return self.refusal(f"it has no {operator}, as in `{pattern_text(node)}`", "Use motet or turtle.")
+
+    def refuse_negation(self, operands: Sequence[Pattern], node: Pattern) -> None:
+        """“`A AND NO S FOR T` cannot be written in them and is refused by `translate`.”"""
+        if negated_operand(operands) is not None:
+            raise self.refusal(
+                f"`{pattern_text(node)}` has no form: there a conjunction with one negated operand is a difference",
+                "Use UNLESS, if the absence is to begin where the other operand ends; otherwise motet or turtle.",
+            )
+
+    def refusal(self, reason: str, advice: str) -> UsageError:
+        message = f"subscription {self._subscription.name!r} cannot be written in {self._surface}: {reason}"
+        return UsageError(message, advice=advice)
+
+    def _refuse_clauses(self, subscription: Subscription) -> None:
+        if subscription.context is not self._context:
+            raise self.refusal(f"its context is always {self._context.value}", "Use motet or turtle.")
+        if subscription.delivery != Select():
+            raise self.refusal("it delivers every variable (SELECT *)", "Use motet or turtle.")
+        if subscription.since is not None:
+            raise self.refusal("it has no SINCE", "Use motet or turtle.")
+
+    def _refuse_other_names(self, back: Subscription) -> None:
+        """Events are named after their classes: another name would be another variable in notifications."""
+        names = [event.name for event in self._subscription.events]
+        for event in back.events:
+            if event.name not in names:
+                raise self.refusal(
+                    f"it would name an event of class <{event.class_iri}> '{event.name}'",
+                    f"Rename that event to '{event.name}', once for each place where it is used.",
+                )
+        if back.pattern != self._subscription.pattern:
+            raise self.refusal(f"it would be read as `{pattern_text(back.pattern)}`", "Use motet or turtle.")
 
 
 _MAX_DIGITS = 40  # digits; more cannot be a duration or a count
