@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # subtracting without zones takes half the time
 START_OF_TIME = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z, the earliest instant a log can hold
 END_OF_TIME = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z, the tick that ends a finite log
@@ -49,7 +50,7 @@ def format_datetime(micros: int) -> str:
     >>> format_datetime(1500000)
     '1970-01-01T00:00:01.500000Z'
     """
-    return (EPOCH + timedelta(microseconds=micros)).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return f"{(_NAIVE_EPOCH + timedelta(microseconds=micros)).isoformat(timespec='microseconds')}Z"
 
 
 def parse_duration(lexical: str) -> int:
