@@ -20,8 +20,8 @@ PREFIXES = """
 FILMS = ":Film rdfs:subClassOf :Video . :Movie owl:equivalentClass :Film . :Video rdfs:label 'Filmaufnahme'@de ."
 
 
-def write(path: Path, turtle: str) -> str:
-    path.write_text(PREFIXES + turtle)
+def write(path: Path, text: str, prologue: str = PREFIXES) -> str:
+    path.write_text(prologue + text)
     return str(path)
 
 
@@ -77,7 +77,7 @@ def test_check_names_the_axioms_of_each_problem(tmp_path: Path, capsys: pytest.C
 
 
 def test_imports_come_from_the_catalogue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An imported file is found by its IRI, beside the catalogue; without it the import can be ignored."""
+    """An imported file is found by its IRI, beside the catalogue; without it a strict command refuses."""
     (tmp_path / "vendor").mkdir()
     write(tmp_path / "vendor" / "units.ttl", "<urn:units> a owl:Ontology . :Metre rdfs:subClassOf :Unit .")
     (tmp_path / "catalogue.json").write_text('{"urn:units": "vendor/units.ttl"}')
@@ -86,9 +86,32 @@ def test_imports_come_from_the_catalogue(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["ontology", "show", path, *catalogue]) == 0
     assert capsys.readouterr().out == "Unit\n└── Metre\n"
     assert main(["ontology", "check", path, *catalogue]) == 0
-    assert main(["ontology", "check", path, "--ignore-missing-imports"]) == 0
-    assert main(["ontology", "show", path]) == 2
-    assert "imports <urn:units>" in capsys.readouterr().err
+    for action in ("check", "show"):
+        assert main(["ontology", action, path]) == 0
+        assert main(["ontology", action, path, "--imports", "strict"]) == 2
+        assert "imports <urn:units>" in capsys.readouterr().err
+
+
+def test_every_command_takes_an_ontology_with_missing_imports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brick imports five ontologies that nobody has at hand: a warning names them, --imports strict refuses."""
+    ontology = write(tmp_path / "brick.ttl", "<urn:a> a owl:Ontology ; owl:imports <urn:units>, <urn:tags> . :C a :D .")
+    subscriptions = write(tmp_path / "s.motet", "SUBSCRIPTION s EVENT e : <urn:x:C> WHEN e", prologue="")
+    events = write(tmp_path / "e.nq", "<urn:e> <urn:p> <urn:o> <urn:e> .", prologue="")
+    commands = {
+        "run": ["--subscriptions", subscriptions, "--events", events],
+        "why-not": ["--subscription", "s", "--event", "urn:e", "--subscriptions", subscriptions, "--events", events],
+        "lint": [subscriptions],
+        "explain": [subscriptions],
+    }
+    for command, arguments in commands.items():
+        caplog.clear()
+        assert main([command, *arguments, "--ontology", ontology]) == 0
+        warnings = [message for message in caplog.messages if f"{ontology} imports <urn:tags>, <urn:units>" in message]
+        assert len(warnings) == 1
+        assert main([command, *arguments, "--ontology", ontology, "--imports", "strict"]) == 2
+        assert "imports <urn:tags>" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["[]", '{"urn:a": 5}', "{", None])

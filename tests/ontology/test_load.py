@@ -125,13 +125,19 @@ def test_imports_are_taken_from_the_catalogue(tmp_path: Path) -> None:
     assert load([main], catalogue={"urn:a": a, "urn:b": b}).sources == (str(main), str(a), str(b))
 
 
-def test_a_missing_import_is_named(tmp_path: Path) -> None:
-    """A missing import is an error that names it and its importer, unless missing imports are ignored."""
+def test_a_missing_import_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A missing import is named with its importer: in a warning, or in an error when imports are strict."""
     main = write(tmp_path / "main.ttl", f"<urn:main> a <{OWL}Ontology> ; <{OWL}imports> <urn:pets> .")
     with pytest.raises(UsageError) as caught:
-        load([main])
+        load([main], imports="strict")
     assert f"{main} imports <urn:pets>, which is not among the given files\n  pass the file" in str(caught.value)
-    assert load([main], ignore_missing_imports=True).sources == (str(main),)
+    assert caplog.messages == []
+    loaded = load([main])
+    assert (loaded.sources, loaded.missing) == ((str(main),), {"<urn:pets>": str(main)})
+    (warning,) = caplog.messages
+    assert f"{main} imports <urn:pets>" in warning
+    with pytest.raises(UsageError, match="'never' is unknown"):
+        load([main], imports="never")  # type: ignore[arg-type]
 
 
 def test_blank_nodes_of_two_files_differ(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from motet.model.times import END_OF_TIME, parse_datetime
 
 if TYPE_CHECKING:
     from motet.jobs.run import BatchJob
+    from motet.ontology.load import Ontology
 
 
 def add_syntax_argument(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +23,35 @@ def add_syntax_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ontology_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files, which may contain individuals")
-    add("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
-    add("--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without")
+    """--ontology with its imports, and --entailment."""
+    add_ontology_files(parser, "OWL or RDFS files, which may contain individuals")
+    parser.add_argument(
+        "--entailment", choices=["none", "rdfs", "owl-rl"], help="default: owl-rl with an ontology, none without"
+    )
+
+
+def add_ontology_files(parser: argparse.ArgumentParser, help_: str) -> None:
+    """--ontology with its imports; `load_ontology` loads it."""
+    parser.add_argument("--ontology", nargs="+", metavar="FILE", default=[], help=help_)
+    add_import_arguments(parser)
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    """How the imports of an ontology are found, and what a missing one is."""
+    parser.add_argument("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
+    parser.add_argument(
+        "--imports", choices=["warn", "strict"], default="warn",
+        help="what an import is that is neither given nor in the catalogue: a warning (default) or an error",
+    )  # fmt: skip
+
+
+def load_ontology(args: argparse.Namespace, paths: Sequence[str] | None = None) -> Ontology:
+    """The ontology of `add_ontology_files`, or of other paths; nothing is in it when no file is named."""
+    from motet.jobs.subscription_files import existing_file
+    from motet.ontology.load import load, read_catalogue
+
+    files = [existing_file(path, "ontology file") for path in (args.ontology if paths is None else paths)]
+    return load(files, catalogue=read_catalogue(args.catalogue) if args.catalogue else None, imports=args.imports)
 
 
 def add_arrival_argument(parser: argparse.ArgumentParser) -> None:
@@ -85,8 +111,7 @@ def load_job(args: argparse.Namespace) -> BatchJob:
     return run.load_job(
         args.subscriptions,
         args.events,
-        ontology=args.ontology,
-        catalogue=args.catalogue,
+        ontology=load_ontology(args),
         syntax=args.syntax,
         entailment=args.entailment,
         arrival=parse_instant(args.arrival or "now"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from motet.cli import output
-from motet.cli.arguments import add_syntax_argument
+from motet.cli.arguments import add_ontology_files, add_syntax_argument, load_ontology
 
 HELP = "show the plan of subscriptions: shared nodes, state, partitioning and index lookups"
 EXAMPLES = """\
@@ -18,13 +18,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files, planned together")
-    parser.add_argument(
-        "--ontology",
-        nargs="+",
-        metavar="FILE",
-        default=[],
-        help="OWL or RDFS files, to find which subscriptions derived events feed",
-    )
+    add_ontology_files(parser, "OWL or RDFS files, to find which subscriptions derived events feed")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, with times in microseconds")
     form.add_argument("--dot", action="store_true", help="print a graph for Graphviz")
@@ -36,11 +30,10 @@ def run(args: argparse.Namespace) -> int:
     from motet.jobs.subscription_files import load_subscriptions
     from motet.model.control import entailment_of
     from motet.ontology.entailment import Entailment, Reasoner
-    from motet.ontology.load import load
     from motet.plan.builder import build_plan
 
     plan = build_plan(load_subscriptions(args.files, syntax=args.syntax))
-    ontology = frozenset(load(args.ontology).triples)
+    ontology = frozenset(load_ontology(args).triples)
     reasoner = Reasoner(ontology, Entailment(entailment_of(ontology)))
     if args.json:
         from motet.plan.explain import explain_json

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.cli.arguments import add_syntax_argument
+from motet.cli.arguments import add_ontology_files, add_syntax_argument, load_ontology
 
 if TYPE_CHECKING:
     from motet.lint.diagnostics import LocatedDiagnostic
@@ -26,9 +26,7 @@ equal subscriptions are always reported, contained ones among up to 200
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="subscription files, compared with each other")
-    add(
-        "--ontology", nargs="+", metavar="FILE", default=[], help="OWL or RDFS files to check the subscriptions against"
-    )
+    add_ontology_files(parser, "OWL or RDFS files to check the subscriptions against")
     add("--json", action="store_true", help="print the diagnostics as JSON")
     add_syntax_argument(parser)
 
@@ -37,10 +35,9 @@ def run(args: argparse.Namespace) -> int:
     from motet.jobs.subscription_files import load_documents
     from motet.lint.diagnostics import Severity
     from motet.lint.lint import SubscriptionDocument, lint
-    from motet.ontology.load import load
 
     documents = [SubscriptionDocument(*document) for document in load_documents(args.files, syntax=args.syntax)]
-    diagnostics = lint(documents, load(args.ontology) if args.ontology else None)
+    diagnostics = lint(documents, load_ontology(args) if args.ontology else None)
     if args.json:
         output.print_json([diagnostic.to_json() for diagnostic in diagnostics])
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.cli import output
+from motet.cli.arguments import add_import_arguments, load_ontology
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print a subscription (default) or an event to publish",
     )  # fmt: skip
     for action in (check, show, classify, codes, topics):
-        action.add_argument("--catalogue", metavar="FILE", help="JSON object that maps imported IRIs to paths")
-        action.add_argument(
-            "--ignore-missing-imports", action="store_true", help="ignore imports that cannot be loaded"
-        )
+        add_import_arguments(action)
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -77,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> int:
     from motet.ontology.explain import check_ontology
 
-    ontology = _load(args, ignore_missing_imports=True)
-    report = check_ontology(dataclasses.replace(ontology, missing={}) if args.ignore_missing_imports else ontology)
+    report = check_ontology(load_ontology(args, args.files))
     fields = dataclasses.asdict(report)
     if args.json:
         output.print_json(fields | {"ok": not report.problems})
@@ -184,17 +181,10 @@ def _individual(args: argparse.Namespace, description: tuple[tuple[str, str, str
     )
 
 
-def _load(args: argparse.Namespace, *, ignore_missing_imports: bool) -> Ontology:
-    from motet.ontology.load import load, read_catalogue
-
-    catalogue = read_catalogue(args.catalogue) if args.catalogue else None
-    return load(args.files, catalogue=catalogue, ignore_missing_imports=ignore_missing_imports)
-
-
 def _load_classified(args: argparse.Namespace) -> tuple[Ontology, Hierarchy]:
     from motet.ontology.hierarchy import classify
 
-    ontology = _load(args, ignore_missing_imports=args.ignore_missing_imports)
+    ontology = load_ontology(args, args.files)
     return ontology, classify(ontology)
 
 

@@ -21,7 +21,7 @@ from motet.model.control import entailment_of
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
-from motet.ontology.load import load, read_catalogue
+from motet.ontology.load import Ontology
 
 if TYPE_CHECKING:
     from motet.reference import Record
@@ -53,8 +53,7 @@ def load_job(
     subscriptions: Sequence[str],
     events: Sequence[str],
     *,
-    ontology: Sequence[str] = (),
-    catalogue: str | None = None,
+    ontology: Ontology | None = None,
     entailment: str | None = None,
     arrival: int | None = None,
     syntax: str = "motet",
@@ -62,7 +61,7 @@ def load_job(
     """Load everything but the events; wrong arguments are refused here."""
     for path in events:
         existing_file(path, "event file")
-    background = _background(ontology, catalogue)
+    background = frozenset(ontology.triples if ontology is not None else ())
     return BatchJob(
         subscriptions=load_subscriptions(subscriptions, syntax=syntax),
         events=tuple(events),
@@ -70,11 +69,6 @@ def load_job(
         entailment=entailment_of(background, entailment),
         arrival=time.time_ns() // 1000 if arrival is None else arrival,
     )
-
-
-def _background(ontology: Sequence[str], catalogue: str | None) -> frozenset[Triple]:
-    files = [existing_file(path, "ontology file") for path in ontology]
-    return frozenset(load(files, catalogue=read_catalogue(catalogue) if catalogue else None).triples)
 
 
 class EventFiles:

@@ -174,7 +174,8 @@ class OntologyReport:
 
     @property
     def problems(self) -> tuple[OntologyProblem, ...]:
-        return self.missing_imports + self.contradictions + self.unsatisfiable
+        """What is wrong with the axioms; missing imports are not, they are only named."""
+        return self.contradictions + self.unsatisfiable
 
 
 def check_ontology(ontology: Ontology, *, max_explained: int = MAX_EXPLAINED) -> OntologyReport:

@@ -3,7 +3,7 @@
 The suffix selects the format: Turtle, RDF/XML, JSON-LD (inline contexts), N-Triples; ``.owl`` is RDF/XML or Turtle by
 its first bytes; ``.gz`` and ``.zst`` are decompressed. A catalogue is a JSON object from imported IRIs to paths
 relative to its directory: ``{"http://www.w3.org/ns/sosa/": "vendor/sosa.ttl"}``. Nothing is fetched from the network:
-an import that is neither given nor in the catalogue is an error.
+an import that is neither given nor in the catalogue is named in a warning, or is an error with ``imports="strict"``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import gzip
 import hashlib
 import io
 import json
+import logging
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Literal, cast, get_args
 
 from motet.codec.formats import Format
 from motet.model.errors import DecodeError, LimitError, MotetError, UsageError
@@ -29,6 +30,11 @@ from motet.ontology.schema import Schema, close_schema
 
 if TYPE_CHECKING:
     import pyoxigraph
+
+log = logging.getLogger("motet")
+
+#: What a missing import is: a logged warning, or an error.
+Imports = Literal["warn", "strict"]
 
 #: Maximum size of a file after decompression.
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -210,7 +216,7 @@ class Ontology:
 
     triples: tuple[Triple, ...]
     sources: tuple[str, ...] = field(default=(), compare=False)
-    #: imported IRI → the file that imports it, for imports that were missing and ignored
+    #: imported IRI → the file that imports it, for imports that are missing
     missing: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def classes(self) -> tuple[str, ...]:
@@ -244,10 +250,15 @@ def load(
     paths: Iterable[str | Path],
     *,
     catalogue: Mapping[str, str | Path] | None = None,
-    ignore_missing_imports: bool = False,
+    imports: Imports = "warn",
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> Ontology:
-    """Read files and the files they import; ``catalogue`` maps imported IRIs to files."""
+    """Read files and the files they import; ``catalogue`` maps imported IRIs to files.
+
+    A missing import is logged as a warning, or refused with ``imports="strict"``.
+    """
+    if imports not in get_args(Imports):
+        raise UsageError(f"imports={imports!r} is unknown", advice=f"use one of {', '.join(get_args(Imports))}")
     documents: list[OntologyDocument] = []
     for path in paths:
         documents.append(read_ontology_file(Path(path), max_file_bytes=max_file_bytes))
@@ -263,15 +274,19 @@ def load(
                     documents.append(read_ontology_file(path, max_file_bytes=max_file_bytes))
             else:
                 missing[imported] = document.source
-    if missing and not ignore_missing_imports:
-        raise _missing_imports(missing)
+    if missing:
+        _report_missing(missing, imports)
     triples = {triple for document in documents for triple in document.triples}
     return Ontology(tuple(sorted(triples)), tuple(document.source for document in documents), missing)
 
 
-def _missing_imports(missing: Mapping[str, str]) -> UsageError:
-    imports = "; ".join(f"{source} imports {name}" for name, source in sorted(missing.items()))
-    return UsageError(
-        f"{imports}, which is not among the given files",
-        advice="pass the file (nothing is fetched), add it to the catalogue, or ignore missing imports",
-    )
+def _report_missing(missing: Mapping[str, str], imports: Imports) -> None:
+    by_source: dict[str, list[str]] = {}
+    for name, source in sorted(missing.items()):
+        by_source.setdefault(source, []).append(name)
+    names = "; ".join(f"{source} imports {', '.join(imported)}" for source, imported in by_source.items())
+    message = f"{names}, which is not among the given files" if len(missing) == 1 else f"{names}: not among the files"
+    if imports == "strict":
+        advice = "pass the file (nothing is fetched), add it to the catalogue, or let missing imports be warnings"
+        raise UsageError(message, advice=advice)
+    log.warning("%s, so its axioms do not count; pass the file or a catalogue (nothing is fetched)", message)

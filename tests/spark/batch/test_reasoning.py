@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from motet.jobs.run import BatchJob, load_job, run_embedded
+from motet.ontology.load import load
 from motet.spark.batch.run import run_spark
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -15,7 +16,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 def job_of(example: str, subscriptions: str) -> BatchJob:
     home = EXAMPLES / example
-    ontology = [str(home / "ontology.ttl")]
+    ontology = load([home / "ontology.ttl"])
     return load_job([str(home / subscriptions)], [str(home / "events.trig")], ontology=ontology, arrival=0)
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from motet.demo import building
 from motet.jobs.run import load_job, run_embedded
 from motet.model.terms import XSD
+from motet.ontology.load import load
 from motet.spark.batch.run import run_spark
 
 MORE = """
@@ -35,7 +36,7 @@ def test_composite_subscriptions_give_the_same_bytes(spark: SparkSession, tmp_pa
     (tmp_path / "more.motet").write_text(MORE)
     texts = [building.subscriptions_path(), building.composite_path(), tmp_path / "more.motet"]
     events = [*map(str, [*paths, again])]
-    job = load_job([*map(str, texts)], events, ontology=[str(building.ontology_path())], arrival=0)
+    job = load_job([*map(str, texts)], events, ontology=load([building.ontology_path()]), arrival=0)
     here, there = io.BytesIO(), io.BytesIO()
     embedded, on_spark = run_embedded(job, here, lambda _: None), run_spark(job, there, lambda _: None)
     assert there.getvalue() == here.getvalue()
