@@ -108,13 +108,10 @@ class NotificationBoard:
         self.lines.append(notification.to_line())
 
     def _table(self) -> Table:
-        from rich.table import Table
-
         title = f"{self.events} events published, {len(self.lines)} notifications"
-        table = Table("time", "subscription", "bindings", title=title, title_justify="left", min_width=100)
-        for line in self.lines[-TABLE_ROWS:]:
-            table.add_row(*_row(json.loads(line)))
-        return table
+        rows = [_row(json.loads(line)) for line in self.lines[-TABLE_ROWS:]]
+        headers = ["time", "subscription", "bindings"]
+        return output.make_table(rows, headers=headers, title=title, title_justify="left", min_width=100)
 
 
 def _row(notification: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from motet.cli import output
 from motet.model.errors import JavaError
 from motet.spark.java import find_java
 from motet.spark.session import cores, memory
@@ -184,16 +185,16 @@ def _size(count: int) -> str:
 
 def _print_table(results: list[CheckResult], healthy: bool) -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for result in results:
-        mark = ("[yellow]![/]" if result.advice else "[green]✓[/]") if result.ok else "[red]✗[/]"
-        table.add_row(mark, result.name, escape(result.value), escape(result.detail))
+    marks = [
+        (Text("!", "yellow") if result.advice else Text("✓", "green")) if result.ok else Text("✗", "red")
+        for result in results
+    ]
+    rows = [(mark, result.name, result.value, result.detail) for mark, result in zip(marks, results, strict=True)]
     console = Console(highlight=False, soft_wrap=True)
-    console.print(table)
+    console.print(output.make_table(rows, pad_edge=False, padding=(0, 1)))
     for result in results:
         if result.advice:
-            console.print(f"{result.name}: {result.advice}", markup=False)
+            console.print(f"{result.name}: {result.advice}", markup=False, emoji=False)
     console.print("All requirements are met." if healthy else "A requirement is not met.")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from motet.model.errors import DecodeError, UsageError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.table import Table
+    from rich.text import Text
 
 PRINTED_REJECTIONS = 10
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def print_json(value: object) -> None:
@@ -24,16 +28,29 @@ def print_json(value: object) -> None:
 def print_table(rows: Iterable[Sequence[object]], *, headers: Sequence[str] = ()) -> None:
     """Columns of text; numbers are aligned right."""
     from rich.console import Console
+
+    Console(soft_wrap=False).print(make_table(rows, headers=headers))
+
+
+def make_table(rows: Iterable[Sequence[object]], *, headers: Sequence[str] = (), **options: Any) -> Table:
+    """A table whose cells show values literally; ``options`` are those of a rich table. All tables are made here."""
     from rich.table import Table
 
-    table = Table(box=None, show_header=bool(headers), padding=(0, 2, 0, 0))
     rows = [list(row) for row in rows]
-    for index in range(max(map(len, rows), default=0)):
-        is_numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
+    table = Table(**{"box": None, "show_header": bool(headers), "padding": (0, 2, 0, 0)} | options)
+    for index in range(max(map(len, [headers, *rows]))):
+        is_numeric = bool(rows) and all(isinstance(row[index], int | float | None) for row in rows)
         table.add_column(headers[index] if headers else "", justify="right" if is_numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    Console(soft_wrap=False).print(table)
+        table.add_row(*map(_literal, row))
+    return table
+
+
+def _literal(value: object) -> Text:
+    """A cell that is not read as rich markup, so that ``urn:x:6`` is not an emoji; a rich text stays as it is."""
+    from rich.text import Text
+
+    return value if isinstance(value, Text) else Text(_cell(value))
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
@@ -51,7 +68,7 @@ def print_tree(lines: Iterable[tuple[str, str, str]], note: str = "") -> None:
     styles = {"head": "bold", "operator": "bold yellow", "leaf": "bold cyan", "fact": ""}
     console = Console(highlight=False, soft_wrap=True)
     for branch, text, kind in lines:
-        console.print(Text.assemble((branch, "dim"), (text, styles[kind])))
+        console.print(Text.assemble((branch, "dim"), (_printable(text), styles[kind])))
     if note:
         warn(note)
 
@@ -85,10 +102,10 @@ def byte_progress(*, quiet: bool = False) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
@@ -111,13 +128,14 @@ def record_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 def status_line(title: str) -> Iterator[Callable[[str], None]]:
     """A line for work without an end; yields a function that updates its text. Hidden as above."""
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda note: None
         return
     with console.status(title) as status:
-        yield lambda note: status.update(f"{title}: {note}")
+        yield lambda note: status.update(Text(f"{title}: {note}"))
 
 
 @contextmanager
@@ -157,4 +175,9 @@ def _cell(value: object) -> str:
         return ", ".join(f"{name} {_cell(count)}" for name, count in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_cell(item) for item in value)
-    return "" if value is None else str(value)
+    return "" if value is None else _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """The text with control characters escaped: a terminal would obey them."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)

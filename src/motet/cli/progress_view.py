@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from motet.cli.output import make_table
 from motet.model.times import format_datetime, format_duration
 
 if TYPE_CHECKING:
@@ -72,11 +73,8 @@ class LiveTable:
 
 
 def _batch_table(batch: BatchProgress) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     stages = [f"{name} {share:.0%}" for name, share in batch.shares.items() if share >= 0.01]
-    for name, value in (
+    rows = (
         ("batch", f"{batch.number}, {batch.seconds:.1f} s: {', '.join(stages)}"),
         ("records", f"{batch.records} ({batch.records_per_second:.0f}/s)"),
         ("events", f"{batch.events} ({batch.events_per_second:.0f}/s), {batch.late} late"),
@@ -86,21 +84,16 @@ def _batch_table(batch: BatchProgress) -> Table:
             "state",
             f"{batch.state_rows} rows, {batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f} MB",
         ),
-    ):
-        table.add_row(name, value)
-    return table
+    )
+    return make_table(rows)
 
 
 def _lake_table(lakes: list[LakeStatus], now: int) -> Table:
-    from rich.table import Table
-
-    table = Table("lake", "records", "behind", "frontier", "lag", "behind the clock", box=None, padding=(0, 2, 0, 0))
+    rows = []
     for lake in lakes:
         frontier = "none yet" if lake.frontier is None else format_datetime(lake.frontier)
-        table.add_row(
-            lake.lake, str(lake.end), str(lake.backlog), frontier, _duration(lake.lag), _duration(lake.behind(now))
-        )
-    return table
+        rows.append((lake.lake, lake.end, lake.backlog, frontier, _duration(lake.lag), _duration(lake.behind(now))))
+    return make_table(rows, headers=["lake", "records", "behind", "frontier", "lag", "behind the clock"])
 
 
 def _duration(micros: int | None) -> str:
