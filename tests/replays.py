@@ -1,7 +1,8 @@
 """Random replays: a log in a lake, subscriptions over its history, and their expected notifications.
 
 The reference engine gets the log as the language page defines it: the subscriptions are first, events that are not
-visible to them are omitted, and the frontier moves as far as it may.
+visible to them are omitted, and the frontier moves as far as it may; with ``late``
+it stays where no later event is late.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from motet.fuzz.oracle import expected_result
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple
+from motet.model.times import END_OF_TIME
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class ReplayCase:
     subscriptions: tuple[Subscription, ...]
     since: int | None
     until: int | None
+    late: bool = False
 
 
 def nth_replay(seed: int, number: int) -> ReplayCase:
@@ -44,7 +47,23 @@ def nth_replay(seed: int, number: int) -> ReplayCase:
     since = random.choice((None, BEGIN + random.randint(0, LAST_START) * SECOND))
     until = random.choice((None, None, (since or BEGIN) + random.randint(0, LAST_START) * SECOND))
     by_name = {each.name: replace(each, since=since) for each in case.subscriptions}  # some are registered twice
-    return ReplayCase(case.with_records(records), tuple(by_name.values()), since, until)
+    late = random.random() < 0.4
+    return ReplayCase(case.with_records(records), tuple(by_name.values()), since, until, late)
+
+
+def in_any_order(log: Case, random: Random) -> Case:
+    """The events of a log in any order, most of them late, then its ticks and retractions."""
+    others = [record for record in log.records if isinstance(record, reference.TickRecord | reference.RetractRecord)]
+    return replace(log, lateness=SECOND).with_records([*random.sample(log.events, len(log.events)), *others])
+
+
+def in_time_order(log: Case, frontier: int | None) -> Case:
+    """The events of a log by their ends, then a tick at a frontier and its retractions."""
+    first = {event.id: event for event in reversed(log.events)}
+    ticks = [] if frontier is None else [reference.TickRecord(0, frontier)]
+    retractions = [record for record in log.records if isinstance(record, reference.RetractRecord)]
+    events = sorted(first.values(), key=lambda event: event.end)
+    return replace(log, lateness=None).with_records([*events, *ticks, *retractions])
 
 
 def expected_replay_lines(replay: ReplayCase) -> list[str]:
@@ -64,14 +83,18 @@ def _visible_records(replay: ReplayCase, begin: int) -> Iterator[reference.Recor
     """The records that are visible to the subscriptions, and a tick for each that moves the frontier."""
     log, last = replay.log, None if replay.until is None else replay.until + 1
     retracted = {record.event: record.offset for record in log.records if isinstance(record, reference.RetractRecord)}
-    for record in reference.assign_frontiers(log.records, log.lateness):
+    records = reference.assign_frontiers(log.records, log.lateness)
+    late = [record for record in records if isinstance(record, reference.EventRecord) and record.late and replay.late]
+    for record in records:
+        caps = [last, *(min(event.end, END_OF_TIME - 1) for event in late if event.offset > record.offset)]
         if isinstance(record, reference.EventRecord):
-            if not record.late and retracted.get(record.id, -1) < record.offset and _is_between(record, replay):
-                yield replace(record, frontier=None)
+            is_seen = replay.late or not record.late
+            if is_seen and retracted.get(record.id, -1) < record.offset and _is_between(record, replay):
+                yield replace(record, frontier=None, late=False)
             if log.lateness is not None:
-                yield reference.TickRecord(0, _earliest(record.end - log.lateness, last))
+                yield reference.TickRecord(0, _earliest(record.end - log.lateness, *caps))
         elif isinstance(record, reference.TickRecord):
-            yield reference.TickRecord(0, _earliest(record.instant, last))
+            yield reference.TickRecord(0, _earliest(record.instant, *caps))
         elif isinstance(record, reference.BackgroundRecord) and record.offset >= begin:
             yield record
 
@@ -81,5 +104,5 @@ def _is_between(event: reference.EventRecord, replay: ReplayCase) -> bool:
     return (since is None or event.start >= since) and (until is None or event.end <= until)
 
 
-def _earliest(instant: int, last: int | None) -> int:
-    return instant if last is None else min(instant, last)
+def _earliest(instant: int, *caps: int | None) -> int:
+    return min([instant, *(cap for cap in caps if cap is not None)])

@@ -95,6 +95,70 @@ def test_diff_of_added_and_removed_subscriptions(home: Path, capsys: pytest.Capt
     assert printed.err == "changes without an explanation: 1. Raise --limit to explain them.\n"
 
 
+ABSENCE = PAIR.replace("pair", "alone").replace("a BEFORE b WITHIN 5 min", "a UNLESS b WITHIN 5 min")
+
+
+def add_late_event(home: Path) -> None:
+    """The lake with another B at 10:02, which is late, and a subscription that it contradicts."""
+    late = minute_event(4, "B", 2, has_time=True)
+    times = [(1, "A", 0), (3, "B", 9)]
+    events = [minute_event(number, class_, minute, has_time=True) for number, class_, minute in times]
+    write_lake(Case((), lateness=0).with_records([*events, late]), home / "late")
+    (home / "absence.motet").write_text(ABSENCE)
+
+
+def test_replay_reads_late_events(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """“`motet replay --late` reads late events as if they had come in time”; the summary names their number."""
+    add_late_event(home)
+    files = ["--lake", str(home / "late"), "--subscriptions", str(home / "absence.motet"), "--engine", "embedded"]
+    assert main(["replay", *files]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["events"] == ["urn:e:1"]
+    assert printed.err.endswith("; late events, left out (--late reads them): 1\n")
+    assert main(["replay", *files, "--late", "--json"]) == 0
+    printed = capsys.readouterr()
+    summary = json.loads(printed.err)
+    assert (printed.out, summary["late"], summary["late_read"]) == ("", 1, True)
+
+
+def test_diff_of_late_events(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """“`motet diff --late` shows the notifications that would be gained and lost (an absence told although a late event
+    contradicts it)”.
+    """
+    add_late_event(home)
+    (home / "both.motet").write_text(ABSENCE + PAIR.split("\n", 1)[1])
+    request = ["diff", str(home / "both.motet"), "--late", "--lake", str(home / "late")]
+    assert main(request) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "1 of 3 events are late\n"
+    assert [line.split() for line in printed.out.splitlines()[1:3]] == [
+        ["alone", "late", "events", "0", "1"],
+        ["pair", "late", "events", "1", "0"],
+    ]
+    assert "without the late events, urn:e:" in printed.out and "with the late events, urn:e:1: " in printed.out
+    assert main([*request, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    changes = [(each["change"], each["notification"]["events"]) for each in found["changes"]]
+    assert (found["late"], changes) == (1, [("lost", ["urn:e:1"]), ("gained", ["urn:e:1", "urn:e:4"])])
+
+
+def test_diff_takes_one_file_or_two(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two for an edit, one for late events."""
+    assert diff(home, "old.motet", "new.motet", "--late") == 2
+    assert "--late compares one file with itself" in capsys.readouterr().err
+    assert main(["diff", str(home / "old.motet"), "--lake", str(home / "lake")]) == 2
+    assert "the file after the edit is missing" in capsys.readouterr().err
+
+
+def test_verify_names_the_number_of_late_events(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """“`verify` and `inspect` name the number of late events.”"""
+    add_late_event(home)
+    assert main(["verify", "--lake", str(home / "late"), "--engine", "embedded", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["late"] == 1
+    assert main(["inspect", "--lake", str(home / "late"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["late"] == 1
+
+
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [

@@ -47,7 +47,8 @@ def test_random_diffs_agree_with_the_reference_engine(tmp_path: Path) -> None:
         lake = str(tmp_path / str(number))
         write_lake(original.log, Path(lake))
         before, after = (
-            load_replay(lake, one.subscriptions, since=one.since, until=one.until) for one in (original, edited)
+            load_replay(lake, one.subscriptions, since=one.since, until=one.until, late=one.late)
+            for one in (original, edited)
         )
         found = [(one.gained, one.notification.to_line()) for one in replay_changes(before, after, replay_embedded)]
         old, new = set(expected_replay_lines(original)), set(expected_replay_lines(edited))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.builders import event_triples
-from tests.replays import expected_replay_lines, nth_replay
+from tests.replays import expected_replay_lines, in_any_order, in_time_order, nth_replay
 
 import motet
 from motet.fuzz.case import BEGIN, SECOND, Case, timed_event
@@ -18,7 +19,8 @@ from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
 from motet.model.errors import LakeError, UsageError
-from motet.reference import EventRecord, Record, SubscribeRecord, evaluate
+from motet.model.times import END_OF_TIME
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 UNLESS = "SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN a UNLESS b WITHIN 4 s SELECT ?a"
 
@@ -29,10 +31,14 @@ def event(name: str, class_: str, second: int) -> EventRecord:
 
 
 def replayed(
-    lake: Path, subscriptions: tuple[Subscription, ...], since: int | None = None, until: int | None = None
+    lake: Path,
+    subscriptions: tuple[Subscription, ...],
+    since: int | None = None,
+    until: int | None = None,
+    late: bool = False,
 ) -> list[str]:
     sink = io.BytesIO()
-    count = replay_embedded(load_replay(str(lake), subscriptions, since=since, until=until), sink)
+    count = replay_embedded(load_replay(str(lake), subscriptions, since=since, until=until, late=late), sink)
     lines = sink.getvalue().decode().splitlines()
     assert count == len(lines)
     return lines
@@ -44,8 +50,47 @@ def test_random_replays_agree_with_the_reference_engine(portion: int, tmp_path: 
     for number in range(8 * portion, 8 * portion + 8):
         case = nth_replay(3, number)
         write_lake(case.log, tmp_path / str(number))
-        found = replayed(tmp_path / str(number), case.subscriptions, case.since, case.until)
+        found = replayed(tmp_path / str(number), case.subscriptions, case.since, case.until, case.late)
         assert found == expected_replay_lines(case), f"replay {number}"
+
+
+def test_late_events_are_read_as_if_they_had_come_in_time(tmp_path: Path) -> None:
+    """“`motet replay --late` reads late events as if they had come in time”: it equals a replay of the same events in
+    time order.
+    """
+    late_events, changed = 0, 0
+    for number in range(16):
+        case = nth_replay(7, number)
+        log = in_any_order(case.log, Random(number))
+        lake = write_lake(log, tmp_path / str(number))
+        write_lake(in_time_order(log, lake.snapshot().frontier), tmp_path / f"{number}-in-time")
+        found = replayed(tmp_path / str(number), case.subscriptions, case.since, case.until, late=True)
+        expected = replayed(tmp_path / f"{number}-in-time", case.subscriptions, case.since, case.until)
+        assert found == expected, f"replay {number}"
+        late_events += sum(segment.late for segment in lake.snapshot().segments)
+        changed += found != replayed(tmp_path / str(number), case.subscriptions, case.since, case.until)
+    assert late_events > 50 and changed > 5
+
+
+def test_an_absence_that_a_late_event_contradicts(tmp_path: Path) -> None:
+    """It is in the replay without late events, and not in the one with them."""
+    records = [event("urn:1", "A", 0), event("urn:3", "C", 20), event("urn:2", "B", 3)]
+    lake = write_lake(Case((), lateness=0).with_records(records), tmp_path)
+    assert sum(segment.late for segment in lake.snapshot().segments) == 1
+    assert len(replayed(tmp_path, parse(UNLESS))) == 1
+    assert replayed(tmp_path, parse(UNLESS), late=True) == []
+    single = parse("SUBSCRIPTION b EVENT b : <urn:B> WHEN b SIGNAL")
+    assert (len(replayed(tmp_path, single)), len(replayed(tmp_path, single, late=True))) == (0, 1)
+
+
+def test_a_late_event_at_the_end_of_time(tmp_path: Path) -> None:
+    """After a tick at the end of time every event is late; with --late it counts like any other."""
+    at_end = timed_event("urn:2", END_OF_TIME, END_OF_TIME, event_triples("urn:2", "A", namespace="urn:"))
+    log = Case((), lateness=0).with_records([event("urn:1", "A", 0), TickRecord(0, END_OF_TIME), at_end])
+    write_lake(log, tmp_path)
+    pairs = parse("SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:A> WHEN a BEFORE b CONTEXT chronicle UNBOUNDED")
+    assert replayed(tmp_path, pairs) == []
+    assert len(replayed(tmp_path, pairs, late=True)) == 1
 
 
 def test_a_replay_equals_a_backfill(tmp_path: Path) -> None:

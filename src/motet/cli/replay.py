@@ -18,6 +18,7 @@ EXAMPLES = """\
   motet replay --lake building --subscriptions fire.motet
   motet replay --lake building --subscriptions fire.motet --since 2026-11-16T08:00:00Z --until 2026-11-16T18:00:00Z
   motet replay --lake building --subscriptions fire.motet --engine embedded --output out.jsonl
+  motet replay --lake building --subscriptions fire.motet --late
 """
 
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--subscriptions", nargs="+", metavar="FILE", required=True, help="subscription files")
     arguments.add_syntax_argument(parser)
     arguments.add_replay_range(parser)
+    add("--late", action="store_true", help="read late events as if they had come in time (default: they are left out)")
     add("--engine", choices=["spark", "embedded"], default="spark", help="default: spark")
     add("--output", metavar="FILE", help="default: standard output")
     add("--json", action="store_true", help="print the summary as JSON, on standard error")
@@ -37,13 +39,22 @@ def run(args: argparse.Namespace) -> int:
     from motet.jobs.subscription_files import load_subscriptions
 
     subscriptions = load_subscriptions(args.subscriptions, syntax=args.syntax)
-    replay = load_replay(args.lake, subscriptions, **arguments.replay_range(args))
+    replay = load_replay(args.lake, subscriptions, late=args.late, **arguments.replay_range(args))
     started = time.perf_counter()
     with output.open_output(args.output) as sink:
         count = replay_on(args.engine, replay, sink, Path(args.output).parent if args.output else None)
     seconds = round(time.perf_counter() - started, 3)
-    fields = {"notifications": count, "events": replay.events, "engine": args.engine, "seconds": seconds}
+    fields = {
+        "notifications": count,
+        "events": replay.events,
+        "late": replay.late,
+        "late_read": args.late,
+        "engine": args.engine,
+        "seconds": seconds,
+    }
     summary = "{notifications} notifications from a log of {events} events in {seconds} s on {engine}"
+    if replay.late:
+        summary += f"; late events, {'read as if in time' if args.late else 'left out (--late reads them)'}: {{late}}"
     output.warn(json.dumps(fields, sort_keys=True) if args.json else summary.format(**fields))
     return 0
 

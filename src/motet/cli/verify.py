@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     comparison = _compare(args.engine, lake, snapshot)
     fields: dict[str, object] = {
         "records": snapshot.next_offset,
+        "late": sum(segment.late for segment in snapshot.segments),
         "derived_to": snapshot.notifications_end,
         "notifications": sum(table.rows for table in snapshot.tables),
         "links": comparison.links,

@@ -1,4 +1,4 @@
-"""Which notifications edited subscriptions gain and lose over the log of a lake, and why."""
+"""Which notifications edited subscriptions, or late events, gain and lose over the log of a lake, and why."""
 
 from __future__ import annotations
 
@@ -90,11 +90,22 @@ class ChangeExplanation:
 
 @dataclass(frozen=True)
 class ChangeExplainer:
-    """Explains the changes between two replays."""
+    """Explains the changes between two replays: of an old and a new file, or without and with late events."""
 
     old: Replay
     new: Replay
     style: TextStyle
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the new replay reads late events as if they had come in time."""
+        return any(group.view.late_caps is not None for group in self.new.groups)
+
+    def side(self, new: bool) -> str:
+        """What a text calls one of the replays."""
+        if self.is_late:
+            return "with the late events" if new else "without the late events"
+        return "now" if new else "before"
 
     def explain(self, change: NotificationChange) -> ChangeExplanation:
         emitting, silent = (self.new, self.old) if change.gained else (self.old, self.new)

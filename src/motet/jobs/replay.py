@@ -3,7 +3,8 @@
 A replayed subscription behaves as if it had been registered before the first event. It sees the events that are not
 late, from an instant on, without those retracted by now, each with the background at its offset. The subscriptions of
 the log itself are ignored. ``until`` gives the log as it was known at that instant: later events are not visible, and
-the frontier stops just after it, so that no absence is concluded from events that are left out.
+the frontier stops just after it, so that no absence is concluded from events that are left out. With ``late`` it sees
+late events, too, as if they had come in time: before each of them the frontier stays where it does not make it late.
 While subscriptions do not change, the final notifications depend only on the last frontier, not on the steps to it:
 a processor may therefore get some of the events, with the frontiers stored in their records.
 """
@@ -16,6 +17,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +31,7 @@ from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.records import BackgroundChange, control_records
+from motet.model.timeline import InstantColumn
 from motet.model.times import END_OF_TIME, format_datetime
 from motet.plan.builder import build_plan
 from motet.plan.derivation_edges import derivation_edges
@@ -78,6 +81,32 @@ class ReplayControls:
 
 
 @dataclass(frozen=True)
+class FrontierCaps:
+    """The greatest frontier before each record that makes no later record late."""
+
+    offsets: InstantColumn  # of the late events
+    instants: InstantColumn  # the least end of a late event at or after each of these offsets
+
+    def at(self, offsets: InstantColumn) -> InstantColumn:
+        """The caps before the records at some offsets; after the last late event the end of time."""
+        return np.append(self.instants, END_OF_TIME)[self.offsets.searchsorted(offsets)]
+
+
+def frontier_caps(snapshot: Snapshot) -> FrontierCaps:
+    """The caps by the late events of a snapshot; reads no segment without one."""
+    offsets: list[InstantColumn] = [np.empty(0, np.int64)]
+    ends: list[InstantColumn] = [np.empty(0, np.int64)]
+    for segment in snapshot.segments:
+        for batch in snapshot.records(segment.first, segment.stop, ["offset", "end", "late"]) if segment.late else ():
+            late = batch.filter(batch.column("late"))
+            offsets.append(late.column("offset").to_numpy())
+            ends.append(late.column("end").cast(pa.int64()).to_numpy())
+    last = END_OF_TIME - 1  # at the end of time the frontier has passed every event
+    from_the_end = np.minimum.accumulate(np.minimum(np.concatenate(ends), last)[::-1])
+    return FrontierCaps(np.concatenate(offsets), from_the_end[::-1])
+
+
+@dataclass(frozen=True)
 class ReplayView:
     """Which records of a log a replay sees. Picklable: Spark tasks filter the log with it."""
 
@@ -86,10 +115,13 @@ class ReplayView:
     background: frozenset[Triple]  # before the first event
     controls: ReplayControls
     retractions: Mapping[str, int] = field(default_factory=dict)  # by event: the offset of its last retraction
+    late_caps: FrontierCaps | None = None  # late events are visible, and frontiers at most these
 
     def visible(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The visible events among some records."""
-        is_visible = pc.and_(pc.equal(records.column("kind"), "event"), pc.invert(records.column("late")))
+        is_visible = pc.equal(records.column("kind"), "event")
+        if self.late_caps is None:
+            is_visible = pc.and_(is_visible, pc.invert(records.column("late")))
         if self.since is not None:
             is_visible = pc.and_(is_visible, pc.greater_equal(records.column("start"), _time_scalar(self.since)))
         if self.until is not None:
@@ -99,7 +131,7 @@ class ReplayView:
             pairs = zip(events.column("id").to_pylist(), events.column("offset").to_pylist(), strict=True)
             is_retained = [self.retractions.get(id_, -1) < offset for id_, offset in pairs]
             events = events.filter(pa.array(is_retained, pa.bool_()))
-        return _cap_frontiers(events, self.until)
+        return _cap_frontiers(_in_time(events, self.late_caps), self.until)
 
     def split_by_background(self, events: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The events between two background changes, with the index of their background in `backgrounds`."""
@@ -119,13 +151,16 @@ class ReplayView:
         return backgrounds
 
 
-def replay_view(snapshot: Snapshot, *, since: int | None = None, until: int | None = None) -> ReplayView:
+def replay_view(
+    snapshot: Snapshot, *, since: int | None = None, until: int | None = None, late: bool = False
+) -> ReplayView:
     """The replay view of a snapshot; reads its control records, not its events."""
     if since is not None and until is not None and since > until:
         raise UsageError(
             f"--since {format_datetime(since)} is later than --until {format_datetime(until)}",
             advice="Give the earlier instant as --since.",
         )
+    caps = frontier_caps(snapshot) if late else None
     first_event = _first_event_offset(snapshot)
     state = ControlState().apply_all(snapshot.control_records(stop=first_event))
     background = state.background
@@ -134,11 +169,12 @@ def replay_view(snapshot: Snapshot, *, since: int | None = None, until: int | No
         state.apply_all(control_records(batch))
         is_change = pc.equal(batch.column("kind"), BackgroundChange.kind)
         for row in record_rows(batch.filter(is_change)):
-            changes.append(
-                ReplayedBackgroundChange(BackgroundChange.from_row(row), _capped_frontier(row.frontier, until))
-            )
+            frontier = row.frontier
+            if caps is not None and frontier is not None:
+                frontier = min(frontier, int(caps.at(np.array([row.offset]))[0]))
+            changes.append(ReplayedBackgroundChange(BackgroundChange.from_row(row), _capped_frontier(frontier, until)))
     controls = ReplayControls(tuple(changes), _capped_frontier(snapshot.frontier, until), snapshot.next_offset)
-    return ReplayView(since, until, background, controls, state.retractions)
+    return ReplayView(since, until, background, controls, state.retractions, caps)
 
 
 def _first_event_offset(snapshot: Snapshot) -> int:
@@ -150,6 +186,18 @@ def _first_event_offset(snapshot: Snapshot) -> int:
                 if row >= 0:
                     return int(batch.column("offset")[row].as_py())
     return snapshot.next_offset
+
+
+def _in_time(events: pa.RecordBatch, caps: FrontierCaps | None) -> pa.RecordBatch:
+    """Events of which none is late, with frontiers that make none late."""
+    if caps is None or not len(events):
+        return events
+    schema = events.schema
+    index, late = schema.get_field_index("frontier"), schema.get_field_index("late")
+    instants = pa.array(caps.at(events.column("offset").to_numpy()), pa.int64()).cast(TIME)
+    frontiers = pc.if_else(pc.greater(events.column(index), instants), instants, events.column(index))
+    not_late = pa.array(np.zeros(len(events), np.bool_))
+    return events.set_column(index, schema.field(index), frontiers).set_column(late, schema.field(late), not_late)
 
 
 def _cap_frontiers(records: pa.RecordBatch, until: int | None) -> pa.RecordBatch:
@@ -194,6 +242,11 @@ class Replay:
         """The number of events in the log, visible or not."""
         return sum(segment.kinds.get("event", 0) for segment in self.snapshot.segments)
 
+    @property
+    def late(self) -> int:
+        """The number of late events in the log."""
+        return sum(segment.late for segment in self.snapshot.segments)
+
     def group_of(self, name: str) -> ReplayGroup | None:
         """The group of a subscription; None if it is not replayed."""
         groups = (group for group in self.groups if any(member.name == name for member in group.subscriptions))
@@ -201,14 +254,22 @@ class Replay:
 
 
 def load_replay(
-    lake: str, subscriptions: Sequence[Subscription], *, since: int | None = None, until: int | None = None
+    lake: str | Snapshot,
+    subscriptions: Sequence[Subscription],
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    late: bool = False,
 ) -> Replay:
-    """A replay of the lake as it is now; ``since`` replaces the SINCE of every subscription."""
+    """A replay of the lake as it is now, or of a snapshot; ``since`` replaces the SINCE of every subscription.
+
+    With ``late`` the late events are read as if they had come in time.
+    """
     if since is not None:
         subscriptions = [replace(subscription, since=since) for subscription in subscriptions]
-    snapshot = Lake.open(lake, create=False).snapshot()
+    snapshot = lake if isinstance(lake, Snapshot) else Lake.open(lake, create=False).snapshot()
     groups = [
-        ReplayGroup(replay_view(snapshot, since=instant, until=until), tuple(group))
+        ReplayGroup(replay_view(snapshot, since=instant, until=until, late=late), tuple(group))
         for instant, group in groupby(sorted(subscriptions, key=_since), key=lambda subscription: subscription.since)
     ]
     _refuse_edges_between_groups(groups)

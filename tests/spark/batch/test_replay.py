@@ -13,16 +13,20 @@ from pyspark.sql import SparkSession
 from tests.replays import expected_replay_lines, nth_replay
 
 import motet
+from motet.codec.decode import decode_bytes
 from motet.demo import building
+from motet.fuzz.case import timed_event
+from motet.fuzz.files import nquads
 from motet.fuzz.lakes import write_lake
 from motet.jobs.replay import Replay, ReplayGroup, load_replay, replay_embedded
 from motet.jobs.subscription_files import load_subscriptions
 from motet.jobs.verify import verify_embedded
 from motet.lake import Lake
 from motet.language.parse import parse
-from motet.model.terms import RDFS, iri
+from motet.model.terms import RDF_TYPE, RDFS, iri
 from motet.model.times import parse_datetime
 from motet.plan.graph import RouteKind
+from motet.reference import EventRecord
 from motet.spark.batch.job_plan import plan_job
 from motet.spark.batch.replay import MatchVisible, replay_spark
 from motet.spark.batch.routing import EventRouter
@@ -53,7 +57,8 @@ def test_random_replays_equal_the_reference(tmp_path: Path) -> None:
     for number in range(16):
         asked = nth_replay(1, number)
         write_lake(asked.log, tmp_path / str(number))
-        replay = load_replay(str(tmp_path / str(number)), asked.subscriptions, since=asked.since, until=asked.until)
+        lake = str(tmp_path / str(number))
+        replay = load_replay(lake, asked.subscriptions, since=asked.since, until=asked.until, late=asked.late)
         [part] = replay.groups
         assert lines_of(replay, part) == set(expected_replay_lines(asked)), f"replay {number}"
         kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.view.background, None).groups)
@@ -72,6 +77,9 @@ def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path:
         cloud.publish(paths[2].read_bytes())
     lake = Lake.open(tmp_path / "lake")
     lake.retract(first_event(lake))
+    lake.tick(parse_datetime("2026-11-17T12:00:00Z"))
+    (too_late,) = decode_bytes(nquads(late_alarm()).encode(), "application/n-quads")
+    lake.append(too_late.events, now=0)
     late = tmp_path / "late.motet"
     late.write_text(f'SUBSCRIPTION late SINCE "2026-11-16T12:00:00Z" EVENT e : <{building.BLD}Alarm> WHEN e SELECT ?e')
     subscriptions = load_subscriptions([*map(str, (building.subscriptions_path(), building.composite_path(), late))])
@@ -79,6 +87,11 @@ def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path:
     here, there = io.BytesIO(), io.BytesIO()
     assert replay_embedded(replay, here) == replay_spark(replay, there) == here.getvalue().count(b"\n")
     assert there.getvalue() == here.getvalue()
+    with_late = load_replay(str(tmp_path / "lake"), subscriptions, late=True)
+    here_late, there_late = io.BytesIO(), io.BytesIO()
+    assert replay_embedded(with_late, here_late) == replay_spark(with_late, there_late)
+    assert there_late.getvalue() == here_late.getvalue()
+    assert (b"urn:late:1" in here_late.getvalue(), b"urn:late:1" in here.getvalue()) == (True, False)
     for name in ("fire", "fire-spreads", "any-alarm", "late"):
         assert f'"subscription": "{name}"'.encode() in here.getvalue()
 
@@ -91,6 +104,11 @@ def test_an_empty_lake_has_no_notifications(spark: SparkSession, tmp_path: Path)
     assert replay_spark(load_replay(str(tmp_path), silent), sink) == 0
     assert sink.getvalue() == b""
     assert verify_spark(lake, lake.snapshot()) == verify_embedded(lake, lake.snapshot())
+
+
+def late_alarm() -> EventRecord:
+    instant = parse_datetime("2026-11-16T13:00:00Z")
+    return timed_event("urn:late:1", instant, instant, {(iri("urn:late:1"), RDF_TYPE, iri(building.BLD + "Alarm"))})
 
 
 def first_event(lake: Lake) -> str:
