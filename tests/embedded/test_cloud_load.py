@@ -29,6 +29,12 @@ def table(lake: Lake) -> list[Notification]:
     return [found for batch in lake.notifications() for found, _ in notification_rows(batch)]
 
 
+def stop_as_in_a_crash(cloud: Cloud) -> None:
+    """The process ends without writing anything; the operating system releases its consumers."""
+    cloud._follower.stop(wait=True)
+    cloud.lake.consumers.release_all()
+
+
 @pytest.fixture
 def without_persister(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is written only by flush and close."""
@@ -91,6 +97,7 @@ def test_notifications_lost_in_a_crash_are_computed_again(tmp_path: Path) -> Non
     crashed.subscribe(HOT, first.append)
     for number in range(3):
         crashed.publish(reading(number))
+    stop_as_in_a_crash(crashed)
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(HOT, second.append)
         cloud.publish(reading(3))

@@ -37,3 +37,23 @@ def test_a_failure_is_raised_in_waiting_threads() -> None:
         worker.flush()
     with pytest.raises(LakeError, match="gone"):
         worker.close()
+
+
+def test_a_failed_task_is_tried_again() -> None:
+    """A failure is raised once; who waits again makes the worker try again."""
+    outcomes = iter([LakeError("gone"), LakeError("still gone"), None])
+    done: list[int] = []
+
+    def work() -> None:
+        if (error := next(outcomes)) is not None:
+            raise error
+        done.append(1)
+
+    worker = Worker(work)
+    worker.wake()
+    for text in ("gone", "still gone"):
+        with pytest.raises(LakeError, match=text):
+            worker.wait_for(lambda: bool(done))
+    worker.wait_for(lambda: bool(done))
+    worker.close()
+    assert done == [1]

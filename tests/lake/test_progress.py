@@ -72,13 +72,57 @@ def test_one_file_for_many_cursors(tmp_path: Path) -> None:
     """Cursors written together are read one by one; the greatest counts; a new process merges the files."""
     lake = Lake.open(tmp_path)
     lake.advance_cursor("own", 7)
-    lake.advance_cursors({"a": 3, "b": 4, "own": 5})
-    lake.advance_cursors({"a": 2, "b": 6})
+    lake.consumers.put_cursors({"a": 3, "b": 4, "own": 5})
+    lake.consumers.put_cursors({"b": 6})
     other = Lake.open(tmp_path)
     assert other.cursors(["a", "b", "own", "new"]) == {"a": 3, "b": 6, "own": 7, "new": 0}
-    other.advance_cursors({"a": 9})
+    other.consumers.put_cursors({"a": 9})
     assert len([name for name in lake.store.names("consumers") if "+" in name]) == 1
     assert Lake.open(tmp_path).cursors(["a", "b"]) == {"a": 9, "b": 6}
     lake.store.put(lake.store.names("consumers")[0], b"[]")
     with pytest.raises(CorruptLakeError, match="not a cursor"):
         lake.cursor("a")
+
+
+def test_a_consumer_belongs_to_one_holder(tmp_path: Path) -> None:
+    """Names are claimed all or none, and free when they are released or their holder is gone."""
+    lake, other = Lake.open(tmp_path), Lake.open(tmp_path)
+    lake.consumers.claim(["a", "b"])
+    lake.consumers.claim(["b"])
+    with pytest.raises(UsageError, match="consumer 'b' is in use"):
+        other.consumers.claim(["c", "b"])
+    Lake.open(tmp_path).consumers.claim(["c"])  # and dropped
+    lake.consumers.release(["b", "unknown"])
+    other.consumers.claim(["b", "c"])
+    with pytest.raises(UsageError, match="consumer 'a' is in use"):
+        other.consumers.claim(["a"])
+    lake.consumers.release_all()
+    lake.consumers.release_all()
+    other.consumers.claim(["a"])
+
+
+def test_a_line_that_was_cut_off_claims_nothing(tmp_path: Path) -> None:
+    """A claim that failed halfway does not disturb others."""
+    lake, other = Lake.open(tmp_path), Lake.open(tmp_path)
+    lake.consumers.claim(["a"])
+    (held,) = (tmp_path / "consumers").glob("@*")
+    with held.open("ab") as file:
+        file.write(b'{"claim": "b')
+    other.consumers.claim(["b"])
+    with pytest.raises(UsageError, match="consumer 'a' is in use by another cloud"):
+        other.consumers.claim(["a"])
+
+
+def test_the_cursors_of_a_running_process_are_not_merged(tmp_path: Path) -> None:
+    """Its cursor may fall, down to where it was when the consumer was claimed, and others see that."""
+    lake, other = Lake.open(tmp_path), Lake.open(tmp_path)
+    lake.consumers.claim(["a"])
+    lake.consumers.put_cursors({"a": 9})
+    other.consumers.claim(["b"])
+    other.consumers.put_cursors({"b": 4})
+    lake.consumers.put_cursors({"a": 7})
+    assert Lake.open(tmp_path).cursors(["a", "b"]) == {"a": 7, "b": 4}
+    lake.consumers.release_all()
+    Lake.open(tmp_path).consumers.put_cursors({"c": 1})
+    assert len(list((tmp_path / "consumers").glob("+*"))) == 2
+    assert Lake.open(tmp_path).cursors(["a", "b", "c"]) == {"a": 7, "b": 4, "c": 1}

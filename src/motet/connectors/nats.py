@@ -286,7 +286,11 @@ def deliver(
     ``on_delivered`` gets the number of notifications in each chunk that the server has stored.
     """
     _check_subject(sink)
-    asyncio.run(_deliver(lake, sink, on_delivered, report, stop_requested, once))
+    lake.consumers.claim([sink.consumer])
+    try:
+        asyncio.run(_deliver(lake, sink, on_delivered, report, stop_requested, once))
+    finally:
+        lake.consumers.release([sink.consumer])
 
 
 async def _deliver(

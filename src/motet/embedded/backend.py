@@ -89,6 +89,8 @@ class RecentRecords:
     def rows(self, first: int, stop: int) -> Sequence[RecordRow] | None:
         """The records of `[first, stop)` as Python values, if they are one small commit."""
         with self._lock:
+            while self._commits and self._commits[0][1] <= first:  # added after they were read from disk
+                self._drop()
             begin, end, _, records = self._commits[0] if self._commits else (0, 0, 0, [])
         return records if (begin, end) == (first, stop) and isinstance(records, list) else None
 

@@ -1,9 +1,10 @@
 """The live cloud over a lake: publish events, subscribe, receive notifications.
 
 Publishing and subscribing append records to the log; notifications are computed from them in log order and delivered
-at once. The notification table and the cursors of the listeners are written later, for many notifications at a time:
-after a crash the missing ones are computed again. A listener that was disconnected receives what it missed when it
-subscribes again. Delivery is at least once; a notification that is delivered twice has the same id.
+at once. The notification table and the cursors of the consumers are written later, for many notifications at a time:
+after a crash the missing ones are computed again. A consumer that was away receives what it missed when its listener is
+there again. Delivery is at least once; a notification that is delivered twice has the same id. A cloud with listeners
+follows what other processes append.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from types import TracebackType
 from typing import Self
 
@@ -30,10 +31,11 @@ from motet.embedded.backend import (
     RecentRecords,
 )
 from motet.embedded.background import Background
-from motet.embedded.dispatcher import Dispatcher, Listener
+from motet.embedded.dispatcher import Consumption, Dispatcher, Listener
 from motet.embedded.group_commit import GroupCommitter
-from motet.embedded.worker import Worker
+from motet.embedded.worker import Poller, Worker
 from motet.lake import EventInput, Lake, Receipt, Snapshot
+from motet.lake.progress import cursor_name
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
@@ -49,6 +51,7 @@ MAX_STEP_RECORDS = 65_536  # processed together
 PERSIST_RECORDS = 10_000  # between two writes of the notification table
 PERSIST_SECONDS = 0.25
 STATE_RECORDS = 100_000  # between two state snapshots
+FOLLOW_SECONDS = 0.1  # between two looks for commits of other processes
 
 log = logging.getLogger("motet")
 
@@ -59,7 +62,8 @@ class Cloud:
     Methods may be called from several threads; listeners are called one at a time, in log order. On the embedded
     engine they have been called when `publish` returns. With `threaded=True`, and on Spark, a worker thread computes
     and delivers notifications, in one step for all events published meanwhile; `publish` waits when the worker is more
-    than `backlog` records behind, `flush()` until it has caught up.
+    than `backlog` records behind, `flush()` until it has caught up. While there are listeners, another thread looks for
+    records of other processes and delivers their notifications within a second.
     """
 
     def __init__(
@@ -92,10 +96,14 @@ class Cloud:
         self._controls = ControlState()  # of the records read so far, for the active subscriptions
         self._controls_to = 0
         self._lock = threading.RLock()
-        self._is_advancing = False
+        self._advancing_thread: int | None = None
+        self._step_end = 0  # of the records whose notifications are being delivered, or were last
         self._persist_scheduled = False  # the persister has been woken
         self._worker = Worker(self._advance) if threaded else None
         self._persister = Worker(self._try_persist, delay=PERSIST_SECONDS)
+        self._follower = Poller(self._follow, FOLLOW_SECONDS)
+        self._had_backlog = False  # at the last look for commits
+        self._is_closed = False
 
     def publish(
         self,
@@ -121,28 +129,40 @@ class Cloud:
         return receipt
 
     def subscribe(
-        self, subscription: str | Subscription, listener: Listener, *, syntax: str = "motet"
+        self,
+        subscription: str | Subscription,
+        listener: Listener,
+        *,
+        consumer: str | None = None,
+        syntax: str = "motet",
     ) -> tuple[str, ...]:
         """Register the subscriptions of a text, or one made by `motet.subscription`; returns their names.
 
-        The listener is called for each of their notifications. If an equal subscription is active already, delivery
-        continues after the last notification that its listener received.
+        The listener is called for each of their notifications. It belongs to a consumer, by default one with the
+        subscription's name: if an equal subscription is active already, delivery continues after the last notification
+        that the consumer received. Every consumer receives everything. Several listeners of one consumer each receive
+        what it receives from now on and what it missed; a consumer belongs to one process at a time.
         """
         subscriptions = parse(subscription, syntax=syntax) if isinstance(subscription, str) else (subscription,)
+        consumers = {requested.name: requested.name if consumer is None else consumer for requested in subscriptions}
         with self._lock:
+            if self._is_closed:
+                raise UsageError("the cloud is closed", advice="Open it again to listen.")
             self._current_offset(self.lake.snapshot())
             self._backend.check(subscriptions)  # before anything is written
             active = self._active()
             for requested in subscriptions:
                 _refuse_change(requested, active)
-            new = {requested.name: to_text(requested) for requested in subscriptions if requested.name not in active}
-            cursors = self.lake.cursors(requested.name for requested in subscriptions if requested.name in active)
-            processed_to = self._current_offset(self.lake.snapshot())
-            first = self.lake.subscribe_all(new) if new else 0
-            for name, cursor in cursors.items():
-                self._dispatcher.add(name, listener, max(active[name].offset, cursor), processed_to)
-            for offset, name in enumerate(new, first):
-                self._dispatcher.add(name, listener, offset, processed_to)
+            self.lake.consumers.claim(consumers.values())
+            try:
+                starts = self._registered(subscriptions, active, consumers)
+            except BaseException:
+                self.lake.consumers.release(self._dispatcher.without_listeners(consumers.values()))
+                raise
+            processed_to = max(self._current_offset(self.lake.snapshot()), self._step_end)
+            for name, start in starts.items():
+                self._dispatcher.add(name, consumers[name], listener, start, processed_to)
+            self._follower.start()
         self._process_new()
         return tuple(requested.name for requested in subscriptions)
 
@@ -151,9 +171,25 @@ class Cloud:
         with self._lock:
             if name not in self._active():
                 raise UsageError(f"there is no active subscription {name!r}", advice="`motet inspect` lists them.")
-            self._dispatcher.remove(name)
+            self._remove_listeners(name)
             self.lake.unsubscribe(name)
         self._process_new()
+
+    def disconnect(self, name: str, *, consumer: str | None = None) -> None:
+        """Remove the listeners of a consumer, by default of the one with the subscription's name.
+
+        The subscription stays active. The consumer receives what it misses when it has a listener again, in this
+        process or in another.
+        """
+        with self._lock:
+            consumer_name = name if consumer is None else consumer
+            if self._dispatcher.start_of(consumer_name, name) is None:
+                raise UsageError(
+                    f"consumer {consumer_name!r} has no listener of subscription {name!r} here",
+                    advice="Give the names that `subscribe` was called with.",
+                )
+            self._persist()  # the cursor
+            self._remove_listeners(name, consumer_name)
 
     def tick(self, instant: int) -> None:
         """Advance the frontier to an instant in microseconds: events that end before it are late from now on."""
@@ -178,6 +214,8 @@ class Cloud:
 
     def close(self) -> None:
         """Deliver and store the remaining notifications, then stop. Safe to call twice."""
+        self._is_closed = True
+        self._follower.stop(wait=self._advancing_thread != threading.get_ident())
         worker, self._worker = self._worker, None
         try:
             if worker:
@@ -186,6 +224,7 @@ class Cloud:
             self._persister.stop()
             self._persist()
             self._save_state()
+            self.lake.consumers.release_all()
 
     def __enter__(self) -> Self:
         return self
@@ -221,6 +260,39 @@ class Cloud:
                 lambda: self.lake.cached_snapshot().next_offset - (self._processed_to or 0) < self._max_backlog
             )
 
+    def _registered(
+        self, subscriptions: Sequence[Subscription], active: Mapping[str, Subscribe], consumers: Mapping[str, str]
+    ) -> dict[str, int]:
+        """Register the subscriptions that are not active; the emission offset from which each consumer receives."""
+        starts = {}
+        cursors = self.lake.cursors(cursor_name(consumers[name], name) for name in consumers if name in active)
+        for name, consumer in consumers.items():
+            if name in active:
+                start = self._dispatcher.start_of(consumer, name)
+                cursor = cursors[cursor_name(consumer, name)]
+                starts[name] = max(active[name].offset, cursor) if start is None else start
+        new = {requested.name: to_text(requested) for requested in subscriptions if requested.name not in active}
+        if new:
+            starts |= zip(new, count(self.lake.subscribe_all(new)))
+        return starts
+
+    def _remove_listeners(self, name: str, consumer: str | None = None, before: int | None = None) -> None:
+        self.lake.consumers.release(self._dispatcher.remove(name, consumer, before))
+        if not len(self._dispatcher):
+            self._follower.stop(wait=False)
+
+    def _follow(self) -> None:
+        """Process what other processes have appended since the last look.
+
+        Records of this process are left to the thread that appended them, unless they are there at two looks.
+        """
+        cached = self.lake.cached_snapshot()
+        newest = self.lake.snapshot()
+        has_backlog = newest.next_offset > (self._processed_to or 0)
+        had_backlog, self._had_backlog = self._had_backlog, has_backlog
+        if has_backlog and (newest is not cached or had_backlog) and not self._is_closed:
+            self._process_new()
+
     def _process_new(self) -> None:
         if self._worker:
             self._worker.wake()
@@ -230,24 +302,26 @@ class Cloud:
     def _advance(self) -> None:
         """Process the records of the cached snapshot, which has those of this process's commits, and deliver."""
         with self._lock:
-            if self._is_advancing:  # called by a listener: the loop that called it continues
+            if self._advancing_thread is not None:  # called by a listener: the loop that called it continues
                 return
-            self._is_advancing = True
+            self._advancing_thread = threading.get_ident()
             try:
                 while self._step(self.lake.cached_snapshot()):
                     pass
             finally:
-                self._is_advancing = False
+                self._advancing_thread = None
 
     def _step(self, snapshot: Snapshot) -> bool:
         """Process the next records of a snapshot and deliver their notifications; False when none are left."""
         first = self._current_offset(snapshot)
         if self._dispatcher.is_behind:
             self._persist()
-            self._dispatcher.catch_up(self.lake.snapshot(), first)
+            self._dispatcher.catch_up(self.lake.snapshot(), first, self._try_persist)
+            self._schedule_persist()
         stop = min(snapshot.next_offset, first + MAX_STEP_RECORDS)
         if stop <= first:
             return self._dispatcher.is_behind
+        self._step_end = stop
         try:
             notifications = self._backend.advance(self.lake, snapshot, stop, self._recent_records)
             self._unpersisted += [] if self._backend.writes_table else notifications
@@ -257,11 +331,24 @@ class Cloud:
             raise
         self._recent_records.prune(stop)
         self._processed_to = stop
+        self._remove_ended(snapshot, first, stop)
         self._schedule_persist()
         return True
 
+    def _remove_ended(self, snapshot: Snapshot, first: int, stop: int) -> None:
+        """Remove the listeners of subscriptions that another process has ended."""
+        if not any(Unsubscribe.kind in segment.kinds for segment in snapshot.overlapping(first, stop)):
+            return
+        for record in snapshot.control_records(Unsubscribe, first=first, stop=stop):
+            assert isinstance(record, Unsubscribe)
+            if self._dispatcher.has_listener(record.name, before=record.offset):
+                log.warning("subscription %r was ended elsewhere: its listeners receive nothing more", record.name)
+                self._remove_listeners(record.name, before=record.offset)
+
     def _reset(self) -> None:
         self._try_persist()
+        if self._processed_to is not None:
+            self._dispatcher.fall_behind(self._processed_to)
         self._backend = self._new_backend()
         self._processed_to, self._unpersisted = None, []
 
@@ -289,31 +376,35 @@ class Cloud:
             log.exception("the notifications could not be stored")
 
     def _persist(self) -> None:
-        """Write the delivered notifications to the table, and the cursors of their subscriptions."""
+        """Write the delivered notifications to the table, and the cursors of the consumers that received them."""
         with self._lock:
             self._persist_scheduled = False
             stop = self._processed_to
-            if stop is None or stop == self._persisted_to:
+            if stop is None:
                 return
-            while (first := self.lake.snapshot().notifications_end) < stop:  # of several processes, one writes a range
-                self.lake.commit_notifications(_to_table(self._unpersisted, first, stop), first, stop)
-            self._persisted_to = stop
-            if stop - self._state_saved_to >= STATE_RECORDS:
-                self._save_state()
-            self._unpersisted = [batch for batch in self._unpersisted if _last_offset(batch) >= stop]
-            if notified := self._dispatcher.drain_notified():
-                self._advance_cursors(notified, stop)
+            if stop > self._persisted_to:
+                self._write_table(stop)
+            if cursors := self._dispatcher.changed_cursors(stop):
+                self._write_cursors(cursors)
+
+    def _write_table(self, stop: int) -> None:
+        while (first := self.lake.snapshot().notifications_end) < stop:  # of several processes, one writes a range
+            self.lake.commit_notifications(_to_table(self._unpersisted, first, stop), first, stop)
+        self._persisted_to = stop
+        if stop - self._state_saved_to >= STATE_RECORDS:
+            self._save_state()
+        self._unpersisted = [batch for batch in self._unpersisted if _last_offset(batch) >= stop]
 
     def _save_state(self) -> None:
         """Store a state snapshot, so that the next process need not read the whole log."""
         self._backend.save_state()
         self._state_saved_to = self._persisted_to
 
-    def _advance_cursors(self, notified: set[str], offset: int) -> None:
+    def _write_cursors(self, cursors: Mapping[Consumption, int]) -> None:
         try:
-            self.lake.advance_cursors(dict.fromkeys(notified, offset))
+            self.lake.consumers.put_cursors({cursor_name(*names): offset for names, offset in cursors.items()})
         except MotetError:
-            self._dispatcher.requeue(notified)
+            self._dispatcher.requeue(cursors)
             raise
 
 

@@ -111,7 +111,7 @@ class Lake:
         self.lateness = lateness
         self._manifest = Manifest(store)
         self._ids: EventIds | None = None
-        self._cursor_file = progress.CursorFile(store)
+        self.consumers = progress.Consumers(store)
 
     @classmethod
     def open(
@@ -254,17 +254,13 @@ class Lake:
         """The stored state snapshots at or below an offset, the newest first."""
         return read_states(self.store, stop)
 
-    def cursors(self, consumers: Iterable[str]) -> dict[str, int]:
-        """The cursors of several consumers."""
-        return progress.read_cursors(self.store, consumers)
+    def cursors(self, names: Iterable[str]) -> dict[str, int]:
+        """Several cursors: of consumers, or of consumers in one subscription by `progress.cursor_name`."""
+        return progress.read_cursors(self.store, names)
 
     def advance_cursor(self, consumer: str, offset: int) -> None:
         """Move a consumer's cursor to an offset: it has everything below."""
         progress.advance_cursor(self.store, consumer, offset)
-
-    def advance_cursors(self, offsets: Mapping[str, int]) -> None:
-        """Move the cursors of several consumers in one write; a cursor that is farther stays."""
-        self._cursor_file.advance(offsets)
 
     def statistics(self) -> dict[str, object]:
         """Counts and extents of the newest version."""

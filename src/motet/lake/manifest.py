@@ -63,13 +63,15 @@ class Manifest:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.writing = threading.RLock()
+        self._caching = threading.Lock()
         self.cached_snapshot = replay_from_checkpoint(store)
 
     def snapshot(self) -> Snapshot:
         """The newest version: reads only the commits after the cached one."""
-        newest = catch_up(self.cached_snapshot)
-        if newest.version > self.cached_snapshot.version:
-            self.cached_snapshot = newest
+        cached = self.cached_snapshot
+        newest = catch_up(cached)
+        if newest is not cached:
+            self._cache(newest)
         return newest
 
     def commit(self, propose: Callable[[Snapshot], Commit | None], *, optimistic: bool = False) -> Snapshot | None:
@@ -100,9 +102,15 @@ class Manifest:
         after = _after(before, commit)
         if not self._store.put_if_absent(commit_name(after.version), commit.to_bytes()):
             raise CommitConflict
-        self.cached_snapshot = after
+        self._cache(after)
         self._checkpoint(after)
         return after
+
+    def _cache(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot as the cached one, unless another thread has read a newer one."""
+        with self._caching:
+            if snapshot.version > self.cached_snapshot.version:
+                self.cached_snapshot = snapshot
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
         """Write a checkpoint now and then; the larger the lake, the rarer, since it lists all files."""

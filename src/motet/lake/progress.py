@@ -7,23 +7,28 @@ records read again, files ingested again.
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import socket
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from hashlib import blake2b
+from typing import NamedTuple
 from urllib.parse import quote
 
-from motet.lake.store import Store
+from motet.lake.store import HeldFile, Store
 from motet.model.errors import CorruptLakeError, UsageError
 
 _CURSORS, _STATES, _SOURCES = "consumers", "states", "sources"  # folders
+_CLAIMS = f"{_CURSORS}/claims.lock"
 _SHARED = "+"  # first character of the names of cursor files; in a consumer's own file name it would be quoted
+_HOLDER = "@"  # first character of the names of the files that processes hold; quoted likewise
 _MAX_STATES = 2  # the newest two: while one is being written, another is complete
 _MAX_NOTES = 64  # files that list ingested files; more are merged into one
 
 
 # Cursors. A consumer can have a file of its own. A process that serves many consumers writes one file for all of them,
-# and merges the files of processes before it; the greatest offset counts.
+# and merges the files of processes that have ended; the greatest offset counts.
 
 
 def read_cursor(store: Store, consumer: str) -> int:
@@ -31,12 +36,11 @@ def read_cursor(store: Store, consumer: str) -> int:
     return read_cursors(store, [consumer])[consumer]
 
 
-def read_cursors(store: Store, consumers: Iterable[str]) -> dict[str, int]:
-    """The cursors of some consumers."""
+def read_cursors(store: Store, names: Iterable[str]) -> dict[str, int]:
+    """Some cursors, by name: that of a consumer, or a name made by `cursor_name`."""
     shared = [_read_cursor_file(store, name) for name in _cursor_files(store)]
     return {
-        consumer: max(_read_single_cursor(store, consumer), *(cursors.get(consumer, 0) for cursors in shared), 0)
-        for consumer in consumers
+        name: max(_read_single_cursor(store, name), *(cursors.get(name, 0) for cursors in shared), 0) for name in names
     }
 
 
@@ -44,33 +48,136 @@ def advance_cursor(store: Store, consumer: str, offset: int) -> None:
     """Move a consumer's cursor to an offset; it has everything below."""
     if offset < (current := read_cursor(store, consumer)):
         raise UsageError(f"consumer {consumer!r} is at offset {current} and cannot go back to {offset}")
-    store.put(_cursor_name(consumer), json.dumps({"consumer": consumer, "offset": offset}).encode())
+    store.put(_cursor_file(consumer), json.dumps({"consumer": consumer, "offset": offset}).encode())
 
 
-class CursorFile:
-    """The cursors of all consumers that one process serves."""
+def cursor_name(consumer: str, subscription: str) -> str:
+    """The name of the cursor of a consumer in one subscription: that of the consumer if both have the same name.
+
+    >>> cursor_name("hot", "hot"), cursor_name("dashboard", "hot")
+    ('hot', 'dashboard\\thot')
+    """
+    return consumer if consumer == subscription else f"{consumer}\t{subscription}"
+
+
+class Consumers:
+    """The consumers that one process serves: it alone has their names, until it releases them or ends.
+
+    The names are in a file that the process holds. Another process sees that it is held, reads the names and the
+    holder, and does not take one of them; after a crash the file is not held any more.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._name = f"{_CURSORS}/{_SHARED}{secrets.token_hex(8)}.json"
+        self._token = secrets.token_hex(8)
+        self._names: set[str] = set()
+        self._held: HeldFile | None = None
         self._cursors: dict[str, int] | None = None
 
-    def advance(self, offsets: Mapping[str, int]) -> None:
-        """Move these consumers' cursors, each to its offset unless it is farther."""
-        merged_files = _cursor_files(self._store) if self._cursors is None else []
-        cursors = dict(self._cursors or {})
-        for name in merged_files:
-            _merge_cursors(cursors, _read_cursor_file(self._store, name))
-        _merge_cursors(cursors, offsets)
-        self._store.put(self._name, json.dumps({"cursors": cursors}).encode())
-        self._cursors = cursors
-        for name in merged_files:  # a process that still uses one of these writes it again, whole
-            self._store.delete(name)
+    def claim(self, names: Iterable[str]) -> None:
+        """Take the names of consumers, all or none; an error says who has one of them."""
+        wanted = {_checked_name(name) for name in names} - self._names
+        if not wanted:
+            return
+        with self._store.lock(_CLAIMS):
+            for holder in _holders(self._store, self._token):
+                if taken := sorted(wanted & holder.names):
+                    raise _claim_error(taken[0], holder)
+            if self._held is None:
+                self._held = self._store.hold(_holder_file(self._token))
+                self._held.append(_line({"pid": os.getpid(), "host": socket.gethostname()}))
+            self._held.append(b"".join(_line({"claim": name}) for name in sorted(wanted)))
+            self._names |= wanted
+
+    def release(self, names: Iterable[str]) -> None:
+        """Give names back, so that another process can take them."""
+        released = self._names & set(names)
+        self._names -= released
+        if self._held is None:
+            return
+        if self._names:
+            self._held.append(b"".join(_line({"release": name}) for name in sorted(released)))
+        else:
+            self._held.release()
+            self._held = None
+
+    def release_all(self) -> None:
+        self.release(set(self._names))
+
+    def put_cursors(self, offsets: Mapping[str, int]) -> None:
+        """Write cursors of claimed consumers. One may fall, but not below its value when the consumer was claimed."""
+        if self._cursors is not None:
+            self._cursors = self._write({**self._cursors, **offsets})
+            return
+        with self._store.lock(_CLAIMS):  # no other process merges the same files
+            ended = [name for name in _cursor_files(self._store) if not self._store.is_held(_holder_of(name))]
+            merged: dict[str, int] = {}
+            for name in ended:
+                for cursor, offset in _read_cursor_file(self._store, name).items():
+                    merged[cursor] = max(offset, merged.get(cursor, 0))
+            self._cursors = self._write({**merged, **offsets})
+            for name in ended:  # a process that uses one of these without holding it writes it again, whole
+                self._store.delete(name)
+
+    def _write(self, cursors: dict[str, int]) -> dict[str, int]:
+        self._store.put(f"{_CURSORS}/{_SHARED}{self._token}.json", json.dumps({"cursors": cursors}).encode())
+        return cursors
 
 
-def _merge_cursors(cursors: dict[str, int], offsets: Mapping[str, int]) -> None:
-    for consumer, offset in offsets.items():
-        cursors[consumer] = max(offset, cursors.get(consumer, 0))
+class _Holder(NamedTuple):
+    """A process that serves consumers."""
+
+    pid: int
+    host: str
+    names: set[str]
+
+
+def _holders(store: Store, own_token: str) -> Iterator[_Holder]:
+    """The other processes that serve consumers; files of those that have ended are deleted."""
+    for name in store.names(_CURSORS):
+        if not name.startswith(f"{_CURSORS}/{_HOLDER}") or name == _holder_file(own_token):
+            continue
+        if store.is_held(name):
+            yield _read_holder(store.find(name) or b"")
+        else:
+            store.delete(name)
+
+
+def _read_holder(data: bytes) -> _Holder:
+    holder = _Holder(0, "an unknown host", set())
+    for line in data.splitlines():
+        with suppress(ValueError):  # cut off by a full disk: the claim failed
+            match json.loads(line):
+                case {"pid": int(pid), "host": str(host)}:
+                    holder = holder._replace(pid=pid, host=host)
+                case {"claim": str(name)}:
+                    holder.names.add(name)
+                case {"release": str(name)}:
+                    holder.names.discard(name)
+    return holder
+
+
+def _claim_error(consumer: str, holder: _Holder) -> UsageError:
+    is_here = (holder.pid, holder.host) == (os.getpid(), socket.gethostname())
+    who = "another cloud of this process" if is_here else f"process {holder.pid} on {holder.host}"
+    return UsageError(
+        f"consumer {consumer!r} is in use by {who}",
+        advice=f"Stop that one, or use a consumer of its own here, such as {consumer + '-2'!r}: "
+        "it receives every notification, too.",
+    )
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _holder_file(token: str) -> str:
+    return f"{_CURSORS}/{_HOLDER}{token}.lock"
+
+
+def _holder_of(cursor_file: str) -> str:
+    """The file that the process which writes a cursor file holds."""
+    return _holder_file(cursor_file.removeprefix(f"{_CURSORS}/{_SHARED}").removesuffix(".json"))
 
 
 def _cursor_files(store: Store) -> list[str]:
@@ -88,7 +195,9 @@ def _read_cursor_file(store: Store, name: str) -> dict[str, int]:
 
 
 def _read_single_cursor(store: Store, consumer: str) -> int:
-    name = _cursor_name(consumer)
+    if "\t" in consumer:  # of one subscription: only in shared files
+        return 0
+    name = _cursor_file(consumer)
     data = store.find(name)
     if data is None:
         return 0
@@ -103,11 +212,14 @@ def _cursor_error(store: Store, name: str, error: Exception) -> CorruptLakeError
     return CorruptLakeError(f"{store.path(name)} is not a cursor: {error}", advice=advice)
 
 
-def _cursor_name(consumer: str) -> str:
-    quoted = quote(consumer, safe="")
-    if not 0 < len(quoted) <= 200:
-        raise UsageError(f"{consumer[:40]!r} is no name for a consumer", advice="Use 1 to 200 characters.")
-    return f"{_CURSORS}/{quoted}.json"
+def _cursor_file(consumer: str) -> str:
+    return f"{_CURSORS}/{quote(_checked_name(consumer), safe='')}.json"
+
+
+def _checked_name(consumer: str) -> str:
+    if not 0 < len(quote(consumer, safe="")) <= 200 or not consumer.isprintable():
+        raise UsageError(f"{consumer[:40]!r} is no name for a consumer", advice="Use 1 to 200 printable characters.")
+    return consumer
 
 
 # State snapshots. One that is missing, old or damaged is computed again from the log.

@@ -11,6 +11,7 @@ import fcntl
 import os
 import random
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from motet.model.errors import LakeError
 
 LOCK_PATIENCE = 30.0  # seconds; after so long a writer continues without the lock, which is advisory
 SCRATCH = "tmp"
+COMMIT_LOCK = "commit.lock"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 P = ParamSpec("P")
@@ -144,10 +146,11 @@ class Store:
                 return None
 
     @contextmanager
-    def lock(self, patience: float = LOCK_PATIENCE) -> Iterator[None]:
-        """An advisory lock between writers: it avoids commit conflicts, and correctness does not depend on it."""
+    def lock(self, name: str = COMMIT_LOCK, *, patience: float = LOCK_PATIENCE) -> Iterator[None]:
+        """An advisory lock between processes; that of writers avoids conflicts, and commits do not depend on it."""
         try:
-            handle = os.open(f"{self.root}/commit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            handle = self._in_folder(name, os.open, f"{self.root}/{name}", flags, 0o666)
         except OSError as error:
             raise _lake_error("lock", self.root, error) from error
         try:
@@ -155,6 +158,32 @@ class Store:
             yield
         finally:
             os.close(handle)  # releases the lock
+
+    def hold(self, name: str) -> HeldFile:
+        """Create a file that `is_held` until this process releases it or ends, however it ends."""
+        path = self.path(name)
+        with _as_lake_errors("write", path):
+            handle = self._in_folder(name, os.open, f"{self.root}/{name}", _NEW | os.O_APPEND, 0o666)
+            _acquire(handle, LOCK_PATIENCE)
+        return HeldFile(path, handle)
+
+    def is_held(self, name: str) -> bool:
+        """Whether a process holds a file; on a file system without locks, no."""
+        try:
+            handle = os.open(f"{self.root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise _lake_error("read", self.path(name), error) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
+        return False
 
     def _scratch(self, data: bytes) -> str:
         """A new temporary file with these bytes; its path."""
@@ -201,6 +230,26 @@ class Store:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+class HeldFile:
+    """A file with an advisory lock, which its holder appends to."""
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self._path = path
+        self._handle = handle
+        self._close = weakref.finalize(self, os.close, handle)  # a holder that is dropped releases it
+        self._close.atexit = False
+
+    def append(self, data: bytes) -> None:
+        with _as_lake_errors("write", self._path):
+            _write_all(self._handle, data)
+
+    def release(self) -> None:
+        """Delete the file, and release its lock."""
+        with _as_lake_errors("delete", self._path):
+            self._path.unlink(missing_ok=True)
+        self._close()
 
 
 @contextmanager
