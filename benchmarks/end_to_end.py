@@ -25,7 +25,7 @@ import pyoxigraph
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
 from benchmarks.measurement.figures import Seconds, least, machine_load, print_clock, print_figure, timed
-from benchmarks.measurement.records import newest_end, ready_processor
+from benchmarks.measurement.records import ready_processor
 
 from motet.codec.decode import decode_bytes
 from motet.engine.runtime import emission as emission_module
@@ -113,10 +113,9 @@ def run(data: bytes, processor: Processor) -> int:
     offset = notifications = 0
     for decoded in decode_bytes(data, "application/n-quads"):
         assert not decoded.rejected, "all events are valid"
-        records = event_records(stamp(decoded.events, 0), offset)
-        notifications += len(processor.advance(records, newest_end(records)))
+        notifications += len(processor.advance(event_records(stamp(decoded.events, 0), offset)))
         offset += len(decoded.events)
-    return notifications + len(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+    return notifications + len(processor.advance(tick_record(END_OF_TIME, offset)))
 
 
 class Stages:
@@ -153,7 +152,7 @@ class Stages:
 
 def registration() -> float:
     """Seconds to register a subscription from a text that differs from all others."""
-    processor = Processor()
+    processor = Processor(lateness=0)
     begin = time.process_time()
     for number in range(REGISTERED):
         text = composite(number) if number % COMPOSITE_INTERVAL == 0 else single(number, number)

@@ -70,7 +70,7 @@ def create_lake(folder: Path, count: int) -> Lake:
 
 def append(lake: Lake, path: Path) -> None:
     for decoded in decode_bytes(path.read_bytes(), "application/n-quads"):
-        lake.append(decoded.events, now=0)
+        lake.append(decoded.events)
 
 
 def on_spark(folder: Path, files: Sequence[Path], count: int, buckets: int | None) -> Figure:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from motet.model.errors import (
+    ConflictError,
     CorruptLakeError,
     DecodeError,
     EngineError,
@@ -21,6 +22,7 @@ from motet.model.errors import (
 )
 from motet.model.extras import require_extra
 from motet.model.notifications import Notification
+from motet.model.settings import SettingValues
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud, Listener
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cloud",
+    "ConflictError",
     "CorruptLakeError",
     "DecodeError",
     "EngineError",
@@ -80,13 +83,17 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
     ontology: Sequence[str | Path] = (),
     durable: bool = True,
     threaded: bool = False,
+    clock: Callable[[], int] | None = None,
+    **settings: Unpack[SettingValues],
 ) -> Cloud:
     """Open the event cloud whose lake is in a directory; the lake is created if there is none.
 
     Published events are on disk when `publish` returns. Without ``durable`` the operating system writes them later:
     this is much faster, and events survive a crash of the process, but perhaps not of the machine. With ``threaded``
     another thread computes and delivers notifications, and `publish` does not wait for listeners (on Spark it never
-    does). The triples of ``ontology`` are added to the background graph.
+    does). The triples of ``ontology`` are added to the background graph. ``clock`` replaces the system's; it returns
+    UTC microseconds. The settings (``lateness``, ``ahead``, ``heartbeat``, ``time_properties``, ``entailment``) are
+    those of a new lake; one that has others is not opened, and `motet settings` changes them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open(folder) as cloud:
@@ -96,14 +103,16 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
     """
     if engine == "embedded":
         from motet.embedded.cloud import Cloud
-        from motet.lake import Lake
+        from motet.lake import Lake, system_clock
 
-        cloud = Cloud(Lake.open(directory, durable=durable), threaded=threaded)
+        lake = Lake.open(directory, durable=durable, clock=clock or system_clock, **settings)
+        cloud = Cloud(lake, threaded=threaded)
     elif engine == "spark":
         require_extra("spark", "engine='spark'", alternative="use engine='embedded'")
+        from motet.lake import Lake, system_clock
         from motet.spark.stream.job import open_on_spark
 
-        cloud = open_on_spark(directory, durable=durable)
+        cloud = open_on_spark(Lake.open(directory, durable=durable, clock=clock or system_clock, **settings))
     else:
         raise UsageError(f"{engine!r} is not an engine", advice="Use 'embedded' or 'spark'.")
     if ontology:

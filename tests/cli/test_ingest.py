@@ -40,7 +40,7 @@ def test_an_empty_directory_is_no_error(tmp_path: Path, capsys: pytest.CaptureFi
     """The summary says that no file was ingested."""
     (tmp_path / "in").mkdir()
     assert main(["ingest", "--lake", str(tmp_path / "lake"), "--watch", str(tmp_path / "in"), "--once"]) == 0
-    assert capsys.readouterr().out.startswith("files       0\naccepted    0\n")
+    assert capsys.readouterr().out.startswith("files     0\naccepted  0\n")
 
 
 def test_deliver_needs_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

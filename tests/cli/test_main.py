@@ -126,7 +126,7 @@ def test_ingest_twice_accepts_once(tmp_path: Path, capsys: pytest.CaptureFixture
     for _ in range(2):
         assert main(["ingest", "--lake", str(tmp_path / "lake"), "--json", path]) == 0
         facts.append(json.loads(capsys.readouterr().out))
-    assert [(fact["accepted"], fact["duplicates"]) for fact in facts] == [(2, 0), (0, 2)]
+    assert [(fact["accepted"], fact["repeated"]) for fact in facts] == [(2, 0), (0, 2)]
 
 
 def test_tick_compact_and_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,12 +135,12 @@ def test_tick_compact_and_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[
     for number in (1, 2):
         main(["ingest", "--lake", lake, write(tmp_path / f"{number}.nq", GOOD.format(number))])
     capsys.readouterr()
-    assert main(["tick", "--lake", lake, "--json", "end"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"instant": "9999-12-31T23:59:59.999999Z", "offset": 2}
+    assert main(["tick", "--lake", lake, "--json", "--force", "end"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"instant": "9999-12-31T23:59:59.999999Z", "offset": 3}
     assert main(["compact", "--lake", lake, "--vacuum", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["after"] == 1
     assert main(["inspect", "--lake", lake, "--records", "9", "--json"]) == 0
-    assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["event", "event", "tick"]
+    assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["settings", "event", "event", "tick"]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_composite_pattern_in_a_lake(tmp_path: Path, capsys: pytest.CaptureFix
     lake = Lake.open(tmp_path / "lake")
     lake.subscribe("pair", PAIR)
     [decoded] = decode_bytes(nquads().encode(), "application/n-quads")
-    last = lake.append(decoded.events, now=TEN).last
+    last = lake.append(decoded.events).last
     assert last is not None
     lake.commit_notifications(notification_batch([(notification, last)]), 0, last + 1)
     assert main(["why", notification.id[:9], "--lake", str(tmp_path / "lake")]) == 0

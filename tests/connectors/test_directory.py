@@ -40,7 +40,7 @@ class Inbox:
     def ids(self) -> list[str]:
         snapshot = self.lake.snapshot()
         found = [id_ for batch in snapshot.records(columns=["id"]) for id_ in batch.column("id").to_pylist()]
-        return [id_.removeprefix("urn:e:") for id_ in found]
+        return [id_.removeprefix("urn:e:") for id_ in found if id_ is not None]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_changed_file_adds_its_new_events(inbox: Inbox) -> None:
     inbox.put("a.nq", 1, 2)
     list(source.ingest(0))
     inbox.put("a.nq", 1, 2, 3)
-    assert [(result.receipt.accepted, result.receipt.duplicates) for result in source.ingest(1)] == [(1, 2)]
+    assert [(result.receipt.accepted, result.receipt.repeated) for result in source.ingest(1)] == [(1, 2)]
 
 
 def test_undecodable_files_do_not_block_others(inbox: Inbox) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.builders import reading
+from tests.builders import FUTURE, ManualClock, reading
 
 import motet
 from motet.embedded import cloud as clouds
@@ -46,7 +46,8 @@ sys.stdin.readline()
 def notifications_after_restart(directory: Path) -> list[tuple[str, ...]]:
     """The notifications of a new cloud after the second event of the pair and a tick."""
     received: list[Notification] = []
-    with motet.open(directory) as cloud:
+    lake = Lake.open(directory, clock=ManualClock(FUTURE))
+    with Cloud(lake) as cloud:
         cloud.subscribe(PAIR, received.append)
         cloud.publish(EVENT.format(2, "Heat", 2), content_type="application/trig")
         cloud.tick(1_800_000_000_000_000)
@@ -62,7 +63,7 @@ def publish_first_half(directory: Path) -> None:
 def test_open_state_survives_a_restart(tmp_path: Path) -> None:
     """An open occurrence is restored from the state snapshot and can still pair."""
     publish_first_half(tmp_path)
-    assert [path.name for path in (tmp_path / "states").iterdir()] == ["00000000000000000002.state"]
+    assert [path.name for path in (tmp_path / "states").iterdir()] == ["00000000000000000003.state"]
     assert notifications_after_restart(tmp_path) == [("urn:e:1", "urn:e:2")]
 
 
@@ -112,5 +113,5 @@ def test_the_pipeline_computes_each_range_once(tmp_path: Path) -> None:
         cloud.subscribe(HOT, received.append)
         cloud.publish(reading(1, 35))
         cloud.publish(reading(2, 35))
-    assert (ranges, [found.events for found in received]) == ([(0, 1), (1, 2), (2, 3)], [("urn:e:1",), ("urn:e:2",)])
-    assert Lake.open(tmp_path).cursor("hot") == 3
+    assert (ranges, [found.events for found in received]) == ([(0, 2), (2, 3), (3, 4)], [("urn:e:1",), ("urn:e:2",)])
+    assert Lake.open(tmp_path).cursor("hot") == 4

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.builders import RESULT_TIME, datetime, event_nquads, stored_log
+from tests.builders import RESULT_TIME, datetime, event_nquads
 
 import motet
 from motet.lake import Lake
+from motet.language.parse import parse
+from motet.model.batches import event_rows
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.reference import evaluate_written
+from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -59,8 +60,22 @@ def test_a_change_holds_for_the_events_after_it(tmp_path: Path) -> None:
 
 def by_definition(lake: Lake) -> list[Notification]:
     """What the reference engine makes of the lake's log."""
-    found = evaluate_written(replace(stored_log(lake.snapshot()), frontier=END_OF_TIME))
-    return sorted((notification for _, notification in found), key=lambda one: one.sort_key)
+    records: list[Record] = []
+    for batch in lake.snapshot().records():
+        for row, event in zip(batch.to_pylist(), event_rows(batch), strict=True):
+            offset, triples = row["offset"], frozenset(event.triples)
+            if row["kind"] == "event":
+                assert event.start is not None
+                assert event.end is not None
+                records.append(EventRecord(offset, row["id"], event.start, event.end, triples))
+            elif row["kind"] == "subscribe":
+                records.append(SubscribeRecord(offset, parse(row["text"])[0]))
+            elif row["kind"] == "background":
+                side = "removed" if row["text"] == "remove" else "added"
+                records.append(BackgroundRecord(offset, **{side: triples}))
+    records.append(TickRecord(len(records), END_OF_TIME))
+    found = evaluate(records, ontology=frozenset(), lateness=None)
+    return sorted(found, key=lambda one: one.sort_key)
 
 
 def test_adding_a_text_twice_adds_nothing(tmp_path: Path) -> None:
@@ -73,7 +88,7 @@ def test_adding_a_text_twice_adds_nothing(tmp_path: Path) -> None:
         cloud.background.add(FAST)
         assert cloud.background.remove(ACTION) == added
         assert cloud.background.remove(ACTION) == 0
-    assert Lake.open(tmp_path).statistics()["kinds"] == {"background": 3}
+    assert Lake.open(tmp_path).statistics()["kinds"] == {"background": 3, "settings": 1}
 
 
 def test_blank_nodes_of_two_texts_differ(tmp_path: Path) -> None:
@@ -114,4 +129,4 @@ def test_invalid_data_changes_nothing(
     with motet.open(tmp_path) as cloud:
         with pytest.raises(error):
             cloud.background.add(data, content_type=content_type)
-        assert cloud.lake.snapshot().next_offset == 0
+        assert cloud.lake.snapshot().next_offset == 1

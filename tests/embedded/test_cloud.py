@@ -9,7 +9,7 @@ from tests import builders
 
 import motet
 from motet.lake import Lake
-from motet.model.errors import DecodeError, SubscriptionError, UsageError
+from motet.model.errors import ConflictError, DecodeError, SubscriptionError, UsageError
 from motet.model.notifications import Notification
 from motet.model.times import parse_datetime
 
@@ -37,7 +37,7 @@ def test_a_listener_has_been_called_when_publish_returns(tmp_path: Path) -> None
         receipt = cloud.publish(reading(1, 35) + reading(2, 20))
         time = parse_datetime("2026-11-15T10:00:00Z")
         assert found == [Notification("hot", time, time, ("urn:e:1",), (("c", f'"35"^^<{XSD}integer>'),))]
-    assert (receipt.accepted, receipt.duplicates, receipt.late) == (2, 0, 0)
+    assert (receipt.accepted, receipt.repeated, receipt.late) == (2, 0, 0)
 
 
 def test_a_subscription_sees_only_later_events(tmp_path: Path) -> None:
@@ -67,7 +67,9 @@ def test_the_same_event_twice_is_accepted_once(tmp_path: Path) -> None:
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(HOT, found.append)
         cloud.publish(reading(1, 20))
-        assert cloud.publish(reading(1, 35)).duplicates == 1
+        with pytest.raises(ConflictError, match="<urn:e:1>"):
+            cloud.publish(reading(1, 35))
+        assert cloud.publish(reading(1, 20)).repeated == 1
     assert found == []
 
 
@@ -146,7 +148,7 @@ def test_an_ontology_given_at_opening_holds_for_later_events(tmp_path: Path) -> 
             cloud.publish("<> a <urn:Smoke> .", content_type="text/turtle", event_id=f"urn:e:{number}")
     assert events_of(found) == ["urn:e:1", "urn:e:2"]
     kinds = Lake.open(tmp_path / "lake").statistics()["kinds"]
-    assert kinds == {"background": 1, "event": 2, "subscribe": 1}
+    assert kinds == {"background": 1, "event": 2, "settings": 1, "subscribe": 1}
 
 
 def test_a_failing_listener_does_not_stop_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

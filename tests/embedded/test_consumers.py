@@ -58,10 +58,10 @@ def test_the_default_consumer_has_the_name_of_the_subscription(tmp_path: Path) -
         cloud.subscribe(HOT, first)
         for number in range(3):
             cloud.publish(reading(number))
-    assert Lake.open(tmp_path).cursor("hot") == 4
+    assert Lake.open(tmp_path).cursor("hot") == 5
     for path in (tmp_path / "consumers").iterdir():
         path.unlink()
-    Lake.open(tmp_path).advance_cursor("hot", 3)
+    Lake.open(tmp_path).advance_cursor("hot", 4)
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(HOT, second, consumer="hot")
     assert (first, second) == ([0, 1, 2], [2])
@@ -110,7 +110,7 @@ def test_the_slowest_listener_sets_the_cursor(tmp_path: Path) -> None:
 
     cloud.subscribe(HOT, slow)
     cloud.close()
-    assert (cursors, cloud.lake.cursor("hot")) == ([3, 1, 2], 3)
+    assert (cursors, cloud.lake.cursor("hot")) == ([4, 2, 3], 4)
 
 
 def test_a_consumer_can_be_disconnected(tmp_path: Path) -> None:

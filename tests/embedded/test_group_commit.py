@@ -27,7 +27,7 @@ def test_appends_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
                 assert may_go.wait(30)
             return super().append_group(requests)  # type: ignore[arg-type]
 
-    slow = Slow(lake.store, lake.lateness)
+    slow = Slow(lake._manifest, lake.store)
     committer = GroupCommitter(slow, lambda _: None)
     cloud = Cloud(slow)
     cloud._committer = committer
@@ -42,5 +42,5 @@ def test_appends_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
     cloud.close()
     assert groups == [1, 4]
     assert sum(receipt.accepted for receipt in receipts) == 4
-    assert [receipt.duplicates for receipt in receipts[1:]].count(1) == 3
+    assert [receipt.repeated for receipt in receipts[1:]].count(1) == 3
     assert lake.check() == []

@@ -63,7 +63,7 @@ class Author:
     def _events(self) -> None:
         texts = "".join(self._event() for _ in range(self.random.randint(1, 4)))
         for decoded in decode_bytes(texts.encode(), "application/n-quads"):
-            self.lake.append(decoded.events, now=self.clock)
+            self.lake.append(decoded.events)
 
     def _event(self) -> str:
         self.clock += self.random.choice((0, SECOND // 2, SECOND, 2 * SECOND))

@@ -10,35 +10,49 @@ from hypothesis import strategies as st
 
 from motet.lake.accept import (
     SMALL_BATCH,
+    AppendRequest,
     as_small_batch,
-    assign_offsets,
+    commit_order,
+    place,
     place_small,
     record_batches,
-    uncommitted_events,
 )
-from motet.lake.snapshot import describe_segment
+from motet.model.settings import Settings
 
 Events = Callable[..., pa.Table]
 TIMES = st.one_of(
     st.just((None, None)), st.tuples(st.integers(-50, 50), st.integers(0, 50)).map(lambda pair: (pair[0], sum(pair)))
 )
+DURATION = st.one_of(st.none(), st.integers(0, 9))
 
 
 @given(
-    st.data(), st.integers(0, 9), st.one_of(st.none(), st.integers(-60, 60)), st.one_of(st.none(), st.integers(0, 9))
+    st.lists(TIMES, min_size=1, max_size=5),
+    st.one_of(st.none(), st.integers(-60, 60)),
+    st.integers(-60, 60),
+    DURATION,
+    DURATION,
 )
 def test_small_batches_become_the_same_records(
-    events: Events, data: st.DataObject, first: int, frontier: int | None, lateness: int | None
+    events: Events,
+    times: list[tuple[int | None, int | None]],
+    frontier: int | None,
+    clock: int,
+    lateness: int | None,
+    ahead: int | None,
 ) -> None:
-    """Records, frontier and manifest entry are those that columns give."""
-    times = data.draw(st.lists(TIMES, min_size=1, max_size=5))
+    """Records, frontier, delay and manifest entry are those that columns give."""
     table = events([(f"urn:{n}", start, end) for n, (start, end) in enumerate(times)])
-    few = as_small_batch(table.combine_chunks().to_batches()[0], 7)
-    assert few is not None
-    records, after, described = place_small(few, first, frontier, lateness)
-    expected, expected_after = assign_offsets(uncommitted_events(table, 7), first, frontier, lateness)
-    assert pa.Table.from_batches(record_batches(records)).equals(expected)
-    assert (after, described) == (expected_after, describe_segment("", 0, expected))
+    settings = Settings(lateness=lateness, ahead=ahead)
+    few, many = AppendRequest(table.combine_chunks().to_batches()[0]), AppendRequest(table)
+    assert few.small is not None
+    assert many.small is None
+    assert few.ends.tolist() == many.ends.tolist()
+    order = commit_order(few.ends)
+    records, *rest = place_small(few.small, order, 7, frontier, clock, settings)
+    expected, *expected_rest = place(many.uncommitted.take(pa.array(order)), 7, frontier, clock, settings)
+    assert pa.Table.from_batches(record_batches(records)).equals(pa.Table.from_batches(record_batches(expected)))
+    assert rest == expected_rest
 
 
 def test_other_batches_are_not_small_batches(events: Events) -> None:
@@ -52,5 +66,13 @@ def test_other_batches_are_not_small_batches(events: Events) -> None:
     ]
     tables = [events(specs) for specs in odd]
     batches = [pa.RecordBatch.from_pylist(table.to_pylist(), table.schema) for table in tables]
-    assert [as_small_batch(batch, 0) for batch in batches] == [None] * len(odd)
-    assert as_small_batch(events(["urn:a"]), 0) is None
+    assert [as_small_batch(batch) for batch in batches] == [None] * len(odd)
+    assert as_small_batch(events(["urn:a"])) is None
+
+
+def test_events_are_committed_in_the_order_of_their_ends(events: Events) -> None:
+    """ "Committed in the order of its events' ends, stamped ones last", equal ends in input order."""
+    table = events([("urn:a", 1, 9), ("urn:b", None, None), ("urn:c", 0, 3), ("urn:d", 2, 9), ("urn:e", None, None)])
+    request = AppendRequest(table)
+    assert list(commit_order(request.ends)) == [2, 0, 3, 1, 4]
+    assert list(commit_order(request.ends, {0, 4})) == [2, 3, 1]

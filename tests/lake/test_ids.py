@@ -32,27 +32,27 @@ def test_runs_are_merged_geometrically(tmp_path: Path, events: Events, monkeypat
     monkeypatch.setattr(ids, "TAIL_SEGMENTS", 1)
     lake = Lake.open(tmp_path)
     for n in range(40):
-        lake.append(events([f"urn:{n}"]), now=0)
-    runs = load_runs(lake.store, 40)
+        lake.append(events([f"urn:{n}"]))
+    runs = load_runs(lake.store, 41)
     assert len(runs) <= 6
-    assert [run.first for run in runs] + [40] == [0] + [run.stop for run in runs]
+    assert [run.first for run in runs] + [41] == [0] + [run.stop for run in runs]
     assert len(lake.store.names("ids")) == len(runs)
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "swapped"])
 def test_lost_runs_are_rebuilt(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
-    """Without its run files, or with damaged ones, a lake refuses the same duplicates."""
+    """Without its run files, or with damaged ones, a lake finds the same repetitions."""
     monkeypatch.setattr(ids, "TAIL_SEGMENTS", 3)
     lake = Lake.open(tmp_path)
     for n in range(10):
-        lake.append(events([f"urn:{n}"]), now=0)
+        lake.append(events([f"urn:{n}"]))
     for name in lake.store.names("ids"):
         content = lake.store.find(name) or b""
         lake.store.delete(name) if harm == "deleted" else lake.store.path(name).write_bytes(
             content[:-8] if harm == "truncated" else b"motetid9" + content[8:]
         )
-    again = Lake.open(tmp_path).append(events([f"urn:{n}" for n in range(11)]), now=0)
-    assert (again.accepted, again.duplicates) == (1, 10)
+    again = Lake.open(tmp_path).append(events([f"urn:{n}" for n in range(11)]))
+    assert (again.accepted, again.repeated) == (1, 10)
 
 
 def test_runs_of_a_longer_history_are_ignored(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,18 +60,18 @@ def test_runs_of_a_longer_history_are_ignored(tmp_path: Path, events: Events, mo
     monkeypatch.setattr(ids, "TAIL_SEGMENTS", 1)
     lake = Lake.open(tmp_path / "a")
     for n in range(4):
-        lake.append(events([f"urn:{n}"]), now=0)
+        lake.append(events([f"urn:{n}"]))
     older = Lake.open(tmp_path / "b")
     for name in lake.store.names("ids"):
         older.store.put(name, lake.store.find(name) or b"")
-    assert older.append(events(["urn:0"]), now=0).accepted == 1
+    assert older.append(events(["urn:0"])).accepted == 1
 
 
 def test_subscription_names_are_not_event_ids(tmp_path: Path, events: Events) -> None:
     """A subscription and an event may have the same name."""
     lake = Lake.open(tmp_path)
     lake.subscribe("urn:a", "text")
-    assert lake.append(events(["urn:a"]), now=0).accepted == 1
+    assert lake.append(events(["urn:a"])).accepted == 1
 
 
 def test_large_batches_become_runs_at_once(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +79,6 @@ def test_large_batches_become_runs_at_once(tmp_path: Path, events: Events, monke
     monkeypatch.setattr(ids, "TAIL_IDS", 10)
     lake = Lake.open(tmp_path)
     batch = events([f"urn:{n}" for n in range(25)])
-    assert lake.append(batch, now=0).accepted == 25
-    assert (lake.append(batch, now=0).duplicates, Lake.open(tmp_path).append(batch, now=0).duplicates) == (25, 25)
-    assert lake.store.names("ids") == ["ids/00000000000000000000-00000000000000000025.run"]
+    assert lake.append(batch).accepted == 25
+    assert (lake.append(batch).repeated, Lake.open(tmp_path).append(batch).repeated) == (25, 25)
+    assert lake.store.names("ids") == ["ids/00000000000000000000-00000000000000000026.run"]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.builders import FUTURE, ManualClock
 
 from motet.lake import CompactionResult, DataFile, Lake, Snapshot, ids
 from motet.lake.maintenance import find_problems, plan
@@ -19,6 +20,7 @@ from motet.model.batches import RECORDS
 from motet.model.errors import CorruptLakeError, LakeError, UsageError
 
 Events = Callable[..., pa.Table]
+CLOCK = ManualClock(FUTURE)
 
 
 def _rows(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -26,9 +28,9 @@ def _rows(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _lake(path: Path, events: Events, count: int) -> Lake:
-    lake = Lake.open(path)
+    lake = Lake.open(path, clock=CLOCK)
     for n in range(count):
-        lake.append(events([(f"urn:{n}", n, n)]), now=0)
+        lake.append(events([(f"urn:{n}", n, n)]))
     return lake
 
 
@@ -37,32 +39,32 @@ def test_records_stay_the_same(tmp_path: Path, events: Events) -> None:
     lake = _lake(tmp_path, events, 5)
     lake.tick(3)
     before = _rows(lake.snapshot())
-    assert lake.compact(now=0) == CompactionResult(before=6, after=1, rows=6)
+    assert lake.compact() == CompactionResult(before=7, after=1, rows=7)
     assert (_rows(lake.snapshot()), len(lake.snapshot().segments), lake.check()) == (before, 1, [])
-    assert lake.compact(now=0) == CompactionResult()
+    assert lake.compact() == CompactionResult()
 
 
 def test_old_snapshots_read_on_until_the_grace_period_ends(tmp_path: Path, events: Events) -> None:
     """Replaced files are deleted after the grace period; then an old snapshot raises an error with the reason."""
     lake = _lake(tmp_path, events, 3)
     old = lake.snapshot()
-    lake.compact(now=1_000)
-    assert lake.vacuum(500, now=1_499) == []
-    assert [row["id"] for row in _rows(old)] == ["urn:0", "urn:1", "urn:2"]
-    assert lake.vacuum(500, now=1_500) == [file.name for file in old.segments]
+    ids = [None, "urn:0", "urn:1", "urn:2"]
+    lake.compact()
+    CLOCK.now += 499
+    assert lake.vacuum(500) == []
+    assert [row["id"] for row in _rows(old)] == ids
+    CLOCK.now += 1
+    assert lake.vacuum(500) == [file.name for file in old.segments]
     with pytest.raises(LakeError, match="take a new snapshot"):
         _rows(old)
-    assert ([row["id"] for row in _rows(lake.snapshot())], lake.snapshot().replaced) == (
-        ["urn:0", "urn:1", "urn:2"],
-        (),
-    )
+    assert ([row["id"] for row in _rows(lake.snapshot())], lake.snapshot().replaced) == (ids, ())
 
 
 @pytest.mark.usefixtures("in_files")
 def test_vacuum_removes_orphans_but_not_what_a_writer_is_about_to_commit(tmp_path: Path, events: Events) -> None:
     """A file for a commit that exists without it is an orphan; one for the next commit may still be added."""
     lake = _lake(tmp_path, events, 2)
-    orphan, pending = (f"segments/{2:020}-{version:012}-cafecafe.parquet" for version in (2, 3))
+    orphan, pending = (f"segments/{2:020}-{version:012}-cafecafe.parquet" for version in (3, 4))
     for name in (orphan, pending):
         lake.store.path(name).write_bytes(b"torn")
     assert lake.vacuum(0) == [orphan]
@@ -79,13 +81,13 @@ def test_rival_compactions(tmp_path: Path, events: Events, monkeypatch: pytest.M
 
     def overtaken(*arguments: Any) -> Any:
         monkeypatch.undo()
-        assert rival.compact(now=0).before == 4
+        assert rival.compact().before == 5
         return commit(*arguments)
 
     monkeypatch.setattr(lake._manifest, "commit", overtaken)
-    assert lake.compact(now=0) == CompactionResult()
-    assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3], [])
-    assert len(lake.store.names("segments")) == 5
+    assert lake.compact() == CompactionResult()
+    assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3, 4], [])
+    assert len(lake.store.names("segments")) == 6
 
 
 def test_append_during_compaction(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,25 +97,25 @@ def test_append_during_compaction(tmp_path: Path, events: Events, monkeypatch: p
 
     def overtaken(*arguments: Any) -> Any:
         monkeypatch.undo()
-        writer.append(events(["urn:new"]), now=0)
+        writer.append(events(["urn:new"]))
         return commit(*arguments)
 
     monkeypatch.setattr(lake._manifest, "commit", overtaken)
-    assert lake.compact(now=0).before == 3
-    assert [(file.first, file.stop) for file in lake.snapshot().segments] == [(0, 3), (3, 4)]
-    assert len(lake.vacuum(0)) == 3
-    assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3], [])
+    assert lake.compact().before == 4
+    assert [(file.first, file.stop) for file in lake.snapshot().segments] == [(0, 4), (4, 5)]
+    assert len(lake.vacuum(0)) == 4
+    assert ([row["offset"] for row in _rows(lake.snapshot())], lake.check()) == ([0, 1, 2, 3, 4], [])
 
 
 @pytest.mark.usefixtures("in_files")
 def test_damage_is_not_made_permanent(tmp_path: Path, events: Events) -> None:
     """A compaction of a file whose rows disagree with the manifest is an error and changes nothing."""
     lake = _lake(tmp_path, events, 3)
-    first, second, _ = lake.snapshot().segment_paths()
+    _, first, second, _ = lake.snapshot().segment_paths()
     second.write_bytes(first.read_bytes())
     with pytest.raises(CorruptLakeError, match="does not hold the 1 rows"):
         lake.compact()
-    assert len(lake.store.names("segments")) == 3
+    assert len(lake.store.names("segments")) == 4
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 60))
@@ -143,25 +145,25 @@ def test_repeated_compaction_leaves_few_files(count: int) -> None:
 def test_records_in_commits_become_files(tmp_path: Path, events: Events) -> None:
     """A compaction moves inline records to Parquet; a vacuum then deletes them from their commit."""
     lake = _lake(tmp_path, events, 3)
-    lake.compact(now=0)
+    lake.compact()
     lake.tick(0)
     with pytest.raises(UsageError, match="not in Parquet"):
         lake.snapshot().segment_paths()
-    assert lake.compact(now=0) == CompactionResult(1, 1, 1)
+    assert lake.compact() == CompactionResult(1, 1, 1)
     assert [path.suffix for path in lake.snapshot().segment_paths()] == [".parquet"] * 2
     before = _rows(lake.snapshot())
-    assert len(lake.vacuum(0, now=1)) == 4
-    assert all(b"\n" not in (lake.store.find(commit_name(version)) or b"") for version in range(1, 7))
+    assert len(lake.vacuum(0)) == 5
+    assert all(b"\n" not in (lake.store.find(commit_name(version)) or b"") for version in range(1, 8))
     assert (_rows(Lake.open(tmp_path).snapshot()), lake.check()) == (before, [])
 
 
 @pytest.fixture
 def lake(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, in_files: None) -> Lake:
-    """Three segments of two events each."""
+    """A segment with the settings and three of two events each."""
     monkeypatch.setattr(ids, "TAIL_SEGMENTS", 1)
     lake = Lake.open(tmp_path, lateness=10)
     for n in range(3):
-        lake.append(events([(f"urn:{n}:{m}", 20 * n + m, 20 * n + m) for m in range(2)]), now=0)
+        lake.append(events([(f"urn:{n}:{m}", 20 * n + m, 20 * n + m) for m in range(2)]))
     assert lake.check() == []
     return lake
 
@@ -179,29 +181,31 @@ def _change(lake: Lake, segment: int, column: str, values: list[Any]) -> str:
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("offset", [2, 4], "its offsets are not 2 to 3"),
-        ("late", [True, False], "1 records with a wrong late flag, the first at offset 2"),
-        ("frontier", [None, None], "2 records with a wrong frontier, the first at offset 2"),
+        ("offset", [3, 5], "its offsets are not 3 to 4"),
+        ("late", [True, False], "1 records with a wrong late flag, the first at offset 3"),
+        ("frontier", [None, None], "2 records with a wrong frontier, the first at offset 3"),
         ("start", [19, 21], "the manifest describes it wrongly"),
+        ("stamped", [True, False], "the manifest describes it wrongly"),
+        ("digest", [b"", None], "1 records with a wrong digest, the first at offset 3"),
     ],
 )
 def test_changed_columns(lake: Lake, column: str, values: list[Any], said: str) -> None:
-    """Wrong offsets, flags, frontiers and times are found."""
-    name = _change(lake, 1, column, values)
+    """Wrong offsets, flags, frontiers, times and digests are found."""
+    name = _change(lake, 2, column, values)
     assert f"{name}: {said}" in lake.check()
 
 
 def test_repeated_ids(lake: Lake) -> None:
     """A repeated IRI is found, and the run that disagrees with the log."""
-    _change(lake, 1, "id", ["urn:1:0", "urn:0:0"])
+    _change(lake, 2, "id", ["urn:1:0", "urn:0:0"])
     found = lake.check()
-    assert "event <urn:0:0> is at offset 0 and at 3" in found
+    assert "event <urn:0:0> is at offset 1 and at 4" in found
     assert any(problem.startswith("ids/") for problem in found)
 
 
 def test_missing_and_torn_files(lake: Lake) -> None:
     """A missing and a truncated segment are both named; the check continues to the end."""
-    first, second, _ = lake.snapshot().segment_paths()
+    _, first, second, _ = lake.snapshot().segment_paths()
     first.unlink()
     second.write_bytes(b"PAR1")
     found = "\n".join(lake.check())
@@ -212,16 +216,16 @@ def test_missing_and_torn_files(lake: Lake) -> None:
 def test_missing_commits(lake: Lake) -> None:
     """A missing commit is found even if this process has read it before."""
     lake.store.delete(commit_name(2))
-    assert lake.check() == ["manifest: commit 2 of 3 is missing"]
+    assert lake.check() == ["manifest: commit 2 of 4 is missing"]
 
 
 def test_a_snapshot_that_disagrees(lake: Lake) -> None:
     """A checkpoint that disagrees with the commits is found."""
     wrong = lake.snapshot()._replace(frontier=7, notifications_end=9)
-    assert find_problems(wrong, 10) == [
+    assert find_problems(wrong) == [
         "manifest/checkpoint.json: does not agree with the commits; delete it and it is rebuilt",
         "the manifest's frontier is 7, the records give 31",
-        "notifications go to offset 9, the log ends at 6",
+        "notifications go to offset 9, the log ends at 7",
     ]
 
 
@@ -229,10 +233,10 @@ def test_records_in_a_commit_are_checked(tmp_path: Path, events: Events) -> None
     """Inline records are read and compared like those in segments; missing ones are found."""
     lake = Lake.open(tmp_path)
     for n in range(3):
-        lake.append(events([f"urn:{n}"]), now=0)
+        lake.append(events([f"urn:{n}"]))
     assert lake.check() == []
     names = [segment.name for segment in lake.snapshot().segments]
-    assert names == [commit_name(version) for version in (1, 2, 3)]
+    assert names == [commit_name(version) for version in (1, 2, 3, 4)]
     line, _, body = (lake.store.find(names[0]) or b"").partition(b"\n")
     lake.store.put(names[0], line)
     other, _, _ = (lake.store.find(names[1]) or b"").partition(b"\n")

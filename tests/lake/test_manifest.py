@@ -12,6 +12,7 @@ from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, Manifest, 
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError
+from motet.model.settings import Settings
 
 
 def _commits(store: Store, count: int) -> Manifest:
@@ -23,13 +24,15 @@ def _commits(store: Store, count: int) -> Manifest:
 
 def _one_record(newest: Snapshot) -> Commit:
     at = newest.next_offset
-    return Commit(frontier=at, notifications_end=0, add=(DataFile(f"segments/{at}", at, at + 1, 1, 10, {"tick": 1}),))
+    file = DataFile(f"segments/{at}", at, at + 1, 1, 10, {"tick": 1})
+    return Commit.after(newest, clock=at)._replace(frontier=at, add=(file,))
 
 
 def test_commit_survives_json() -> None:
     """A commit is the same after a round trip through its JSON form."""
-    file = DataFile("segments/x", 0, 2, 2, 99, {"event": 2}, 1, -5, 7)
-    commit = Commit(4, 2, (file,), ("segments/a", "segments/b"), 12, ("segments/c",))
+    file = DataFile("segments/x", 0, 2, 2, 99, {"event": 2}, 1, -5, 7, 1)
+    names = ("segments/a", "segments/b")
+    commit = Commit(9, 4, 3, 2, Settings(lateness=None, entailment="rdfs"), (file,), names, 12, ("segments/c",))
     assert Commit.from_bytes(commit.to_bytes()) == commit
 
 

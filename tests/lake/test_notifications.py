@@ -17,7 +17,7 @@ Notifications = Callable[..., pa.Table]
 
 def _lake(path: Path, records: int) -> Lake:
     lake = Lake.open(path)
-    for instant in range(records):
+    for instant in range(records - 1):  # the first record is that of the settings
         lake.tick(instant)
     return lake
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.model.batches import TIME, RecordRow, record_batch
+from motet.model.batches import RecordRow, record_batch
 from motet.model.records import EVENT, Tick
+from motet.model.settings import Settings
 from motet.model.timeline import (
     END_FRONTIER,
     NO_FRONTIER,
     FrontierTimeline,
-    assign_frontiers,
-    assign_frontiers_small,
     clamp_frontier,
+    frontier_after,
+    late_below,
+    next_frontier,
+    stamped_time,
 )
 from motet.model.times import END_OF_TIME, START_OF_TIME
-from motet.reference import EventRecord, Record, TickRecord, WrittenLog, write_log
+from motet.reference import EventRecord, Record, TickRecord
+from motet.reference import assign_frontiers as reference_frontiers
+from motet.reference.records import frontier_after as reference_frontier
 
 INSTANTS = st.one_of(
     st.integers(0, 12), st.integers(START_OF_TIME, START_OF_TIME + 5), st.integers(END_OF_TIME - 5, END_OF_TIME)
@@ -28,73 +32,79 @@ LOGS = st.lists(st.tuples(st.sampled_from((EVENT, EVENT, EVENT, Tick.kind)), INS
 Log = list[tuple[str, int]]
 
 
-def by_definition(log: Log, lateness: int | None) -> WrittenLog:
+def by_definition(log: Log, lateness: int | None) -> list[Record]:
     records: list[Record] = []
     for offset, (kind, end) in enumerate(log):
         event = EventRecord(offset, f"urn:e:{offset}", end, end, frozenset())
         records.append(event if kind == EVENT else TickRecord(offset, end))
-    return write_log(records, lateness)
+    return reference_frontiers(records, lateness)
 
 
-def frontiers_of(written: WrittenLog) -> list[int | None]:
-    """After each record."""
-    return [*(record.frontier for record in written.records[1:]), written.frontier][: len(written.records)]
-
-
-def late_flags(written: WrittenLog) -> list[bool]:
-    return [isinstance(record, EventRecord) and bool(record.late) for record in written.records]
-
-
-@given(LOGS, LATENESS, st.integers(0, 12))
-def test_frontiers_are_those_of_the_reference_engine(log: Log, lateness: int | None, cut: int) -> None:
-    """Frontiers and late flags do not depend on where commits cut the log, and follow the definition."""
-    expected = by_definition(log, lateness)
-    frontiers = frontiers_of(expected)
-    results: list[tuple[int | None, bool]] = []
+def frontiers_of(records: list[Record], lateness: int | None) -> list[int | None]:
+    """After each record; the engines' frontier is at no instant before the first a log can hold."""
+    frontiers: list[int | None] = []
     frontier: int | None = None
-    for part in (log[:cut], log[cut:]):
-        kinds = pa.chunked_array([pa.array([kind for kind, _ in part], pa.string())])
-        ends = pa.chunked_array([pa.array([end for _, end in part], pa.int64()).cast(TIME)])
-        assigned = assign_frontiers(kinds, ends, frontier, lateness)
-        before = [None if instant == NO_FRONTIER else instant for instant in assigned.frontiers.tolist()]
-        results += zip(before, assigned.is_late.tolist(), strict=True)
-        frontier = assigned.frontier
-    assert [before for before, _ in results] == [None, *frontiers][: len(log)]
-    assert [late for _, late in results] == late_flags(expected)
-    assert frontier == [None, *frontiers][-1]
+    for record in records:
+        frontier = reference_frontier(frontier, record, lateness)
+        frontiers.append(None if frontier is None else max(frontier, START_OF_TIME))
+    return frontiers
 
 
-@given(st.lists(INSTANTS, max_size=8), st.none() | INSTANTS, LATENESS)
-def test_small_batches_get_the_same_frontiers(ends: list[int], frontier: int | None, lateness: int | None) -> None:
-    """Rows get the same frontiers and late flags as columns."""
-    kinds = pa.chunked_array([pa.array([EVENT] * len(ends), pa.string())])
-    columns = assign_frontiers(kinds, pa.chunked_array([pa.array(ends, pa.int64()).cast(TIME)]), frontier, lateness)
-    before = [None if instant == NO_FRONTIER else instant for instant in columns.frontiers.tolist()]
-    assert assign_frontiers_small(ends, frontier, lateness) == (before, columns.is_late.tolist(), columns.frontier)
+def late_flags(records: list[Record]) -> list[bool]:
+    return [isinstance(record, EventRecord) and bool(record.late) for record in records]
+
+
+@given(LOGS, LATENESS)
+def test_frontiers_are_those_of_the_reference_engine(log: Log, lateness: int | None) -> None:
+    """With one record per commit, frontiers and late flags follow the definition."""
+    expected = by_definition(log, lateness)
+    settings, frontier = Settings(lateness=lateness and min(lateness, END_OF_TIME), ahead=None), None
+    frontiers, late = [], []
+    for kind, end in log:
+        late.append(kind == EVENT and end < late_below(frontier))
+        newest_end = end if kind == EVENT and not late[-1] else None
+        frontier = next_frontier(frontier, newest_end, [end] if kind == Tick.kind else [], 0, settings)
+        frontiers.append(frontier)
+    assert (frontiers, late) == (frontiers_of(expected, lateness), late_flags(expected))
+
+
+def test_the_frontier_is_capped_by_the_clock() -> None:
+    """ "min(E, clock) − lateness"; "with `ahead` unlimited it is E − lateness"; otherwise only ticks move it."""
+    assert next_frontier(None, 90, (), 50, Settings(lateness=10)) == 40
+    assert next_frontier(None, 30, (), 50, Settings(lateness=10)) == 20
+    assert next_frontier(None, 90, (), 50, Settings(lateness=10, ahead=None)) == 80
+    assert next_frontier(None, 90, (), 50, Settings(lateness=None)) is None
+    assert next_frontier(25, 90, (7,), 50, Settings(lateness=None)) == 25
+    assert next_frontier(25, None, (70, 60), 50, Settings(lateness=10)) == 70
+
+
+def test_stamped_events_have_the_clock_or_the_frontier() -> None:
+    """ "Stamped with its writer's clock at the commit, or the frontier if that is later"."""
+    assert [stamped_time(frontier, 50) for frontier in (None, 40, 60)] == [50, 50, 60]
 
 
 @given(LOGS, LATENESS, st.integers(0, 12))
 def test_a_timeline_reads_the_assigned_frontiers(log: Log, lateness: int | None, cut: int) -> None:
-    """“the frontier after a record is what the next one stores”, clamped at the end of time."""
+    """From any offset on, the greatest frontier read so far is the one by definition, clamped at the end of time."""
     expected = by_definition(log, lateness)
-    frontiers = [NO_FRONTIER if at is None else clamp_frontier(at) for at in frontiers_of(expected)]
+    frontiers = [NO_FRONTIER if at is None else clamp_frontier(at) for at in frontiers_of(expected, lateness)]
     rows = [
         RecordRow(offset, kind, None, None, end, before, late, None, ())
         for offset, ((kind, end), before, late) in enumerate(
-            zip(log, [None, *frontiers_of(expected)][: len(log)], late_flags(expected), strict=True)
+            zip(log, [None, *frontiers_of(expected, lateness)][: len(log)], late_flags(expected), strict=True)
         )
     ]
-    middle = rows[cut].frontier if cut < len(rows) else expected.frontier
-    for part, after in ((rows[:cut], middle), (rows[cut:], expected.frontier)):
-        timeline = FrontierTimeline.from_records(record_batch(part), after)
+    for part in (rows[:cut], rows[cut:]):
+        timeline = FrontierTimeline.from_records(record_batch(part), lateness)
         assert timeline.offsets.tolist() == [row.offset for row in part]
         assert timeline.frontiers.tolist() == [frontiers[row.offset] for row in part]
         assert timeline.is_visible.tolist() == [row.kind == EVENT and not row.late for row in part]
         assert not timeline.is_boundary.any()
+        if part and all(row.kind == EVENT for row in part):
+            assert frontier_after(part, lateness) == frontiers[part[-1].offset]
 
 
 def test_the_end_of_time_has_passed_every_instant() -> None:
     """An event that ends at the end of time is late after a tick there, and on time before it."""
-    assert assign_frontiers_small([END_OF_TIME], END_OF_TIME - 1, None)[1] == [False]
-    assert assign_frontiers_small([END_OF_TIME], END_OF_TIME, None)[1] == [True]
+    assert late_below(END_OF_TIME - 1) <= END_OF_TIME < late_below(END_OF_TIME)
     assert clamp_frontier(END_OF_TIME) == END_FRONTIER > END_OF_TIME

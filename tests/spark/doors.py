@@ -37,13 +37,13 @@ def fill(lake: Lake) -> None:
 
 def append(lake: Lake, numbers: Sequence[int]) -> None:
     """Event after event, a second each."""
-    lake.append([_event(number) for number in numbers], now=0)
+    lake.append([_event(number) for number in numbers])
 
 
 def expected(lake: Lake) -> list[str]:
     """What the log means, by one kernel in this process."""
-    processor = Processor()
-    return lines([processor.advance(*pair) for pair in lake.snapshot().log_records()])
+    kernel = Processor(lateness=lake.snapshot().settings.lateness)
+    return lines([kernel.advance(batch) for batch in lake.snapshot().records()])
 
 
 def lines(batches: Iterable[pa.RecordBatch]) -> list[str]:

@@ -20,7 +20,7 @@ def test_weights_follow_history_and_subscriptions(spark: SparkSession, tmp_path:
     """Events count for the most specific classes the axioms give them, subscriptions for those they name."""
     lake = Lake.open(tmp_path / "lake", lateness=None)
     for part in decode_bytes((EXAMPLE / "events.trig").read_bytes(), "application/trig"):
-        lake.append(part.events, now=0)
+        lake.append(part.events)
     lake.subscribe("gone", f"SUBSCRIPTION gone EVENT e : {VIDEO('Genre')} WHEN e")
     lake.subscribe("films", f"SUBSCRIPTION films EVENT e : {VIDEO('Film')} WHEN e")
     lake.unsubscribe("gone")

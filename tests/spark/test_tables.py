@@ -28,11 +28,11 @@ def events(first: int, stop: int) -> pa.RecordBatch:
 def lake(tmp_path: Path) -> Lake:
     """Two segments of events, one of a control record, one with the ends of time."""
     lake = Lake.open(tmp_path / "a lake", lateness=None)
-    lake.append(events(0, 300), now=0)
-    lake.append(events(300, 500), now=0)
+    lake.append(events(0, 300))
+    lake.append(events(300, 500))
     lake.subscribe("any", "SUBSCRIPTION any EVENT e WHEN e")
     ends = {"start": START_OF_TIME, "end": END_OF_TIME, "triples": [], "line": 1}
-    lake.append(pa.RecordBatch.from_pylist([{"id": "urn:always", **ends}], EVENTS), now=0)
+    lake.append(pa.RecordBatch.from_pylist([{"id": "urn:always", **ends}], EVENTS))
     return lake
 
 
@@ -65,7 +65,7 @@ def test_the_format_and_plain_parquet_agree(spark: SparkSession, lake: Lake) -> 
 def test_a_frame_is_fixed_while_the_lake_changes(spark: SparkSession, lake: Lake) -> None:
     """Appending, compacting and vacuuming change nothing in a frame made before."""
     frame, before = read_lake(spark, lake.store.root), records(lake)
-    lake.append(events(500, 510), now=0)
+    lake.append(events(500, 510))
     lake.compact()
     lake.vacuum(0)
     assert table(frame).equals(before)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from motet.cli import output
 from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
-from motet.model.times import UNITS
+from motet.model.settings import parse_setting_duration
 
 if TYPE_CHECKING:
     from motet.connectors.ingestion import IngestResult
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lateness",
         metavar="DURATION",
         help="for a new lake: how far an event may end behind the newest one and still be matched, "
-        "such as '10 min', or 'unlimited' (default: 1 min)",
+        "such as '10 min', or 'unlimited' (default: 5 s)",
     )
     add(
         "--dead-letter",
@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
     _check(args)
     lake = (
-        Lake.open(args.lake) if args.lateness is None else Lake.open(args.lake, lateness=_parse_lateness(args.lateness))
+        Lake.open(args.lake)
+        if args.lateness is None
+        else Lake.open(args.lake, lateness=parse_setting_duration(args.lateness, "unlimited"))
     )
     rejections = output.Rejections(args.dead_letter or Path(args.lake) / "dead-letter" / "rejected.jsonl")
     totals = _Totals("messages" if args.nats else "files")
@@ -82,12 +84,12 @@ class _Totals:
 
     def __init__(self, inputs: str) -> None:
         self.inputs = inputs
-        self.counts = {inputs: 0, "accepted": 0, "duplicates": 0, "late": 0}
+        self.counts = {inputs: 0, "accepted": 0, "repeated": 0, "stamped": 0, "late": 0}
 
     def add(self, result: IngestResult) -> str:
         """Add a commit; returns the text that shows the progress."""
         self.counts[self.inputs] += result.inputs
-        for name in ("accepted", "duplicates", "late"):
+        for name in ("accepted", "repeated", "stamped", "late"):
             self.counts[name] += getattr(result.receipt, name)
         return f"{self.counts['accepted']} events"
 
@@ -151,22 +153,11 @@ def _sizes(paths: list[str]) -> list[int]:
     return [Path(path).stat().st_size for path in paths]
 
 
-def _parse_lateness(text: str) -> int | None:
-    count, _, unit = text.strip().partition(" ")
-    if text == "unlimited":
-        return None
-    if not count.isdigit() or unit.strip() not in UNITS:
-        raise UsageError(
-            f"{text!r} is not a lateness", advice=f"Write '10 min' or 'unlimited'; units: {', '.join(UNITS)}."
-        )
-    return int(count) * UNITS[unit.strip()]
-
-
 def _print_advice(late: int, rejections: output.Rejections) -> None:
     if late:
         output.warn(
             f"late events: {late}. They are stored and can be queried, but subscriptions do not match them.\n"
-            "  Ingest in time order, or create the lake with a larger --lateness."
+            "  Ingest in time order, or increase the lateness: motet settings LAKE --lateness '1 min'"
         )
     if rejections.count:
         output.warn(f"rejected events: {rejections.count}. See the dead letters in {rejections.path}.")

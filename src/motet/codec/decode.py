@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from motet.codec.cloudevents import decode_envelopes, envelope_from_headers, has_cloudevent_headers, parse_envelopes
 from motet.codec.compression import OnRead, bytes_chunks, file_chunks, read_whole
-from motet.codec.event_times import TIME_PROPERTIES, TimeProperties
 from motet.codec.events import NO_EVENTS, Decoded, build_events
 from motet.codec.formats import Format, format_of_content_type, format_of_path
 from motet.codec.grouping import group_all, run_starts
@@ -27,6 +26,7 @@ from motet.codec.options import DecodeOptions, Limits
 from motet.codec.rejections import truncate
 from motet.model.batches import EVENTS, TIME, EventRow
 from motet.model.errors import DecodeError, MotetError, UsageError
+from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 __all__ = ["Decoded", "Limits", "decode_bytes", "decode_file", "decode_small", "decode_stream"]
 

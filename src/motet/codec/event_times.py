@@ -15,20 +15,10 @@ import pyarrow.compute as pc
 
 from motet.codec.rejections import Problem
 from motet.model import terms
+from motet.model.settings import TIME_PROPERTIES, TimeProperties
 from motet.model.times import END_OF_TIME, START_OF_TIME, UNITS, parse_datetime
 
 Int64s = npt.NDArray[np.int64]
-TimeProperties = tuple[tuple[str, ...], ...]
-
-_PROV = "http://www.w3.org/ns/prov#"
-TIME_PROPERTIES: TimeProperties = (
-    (_PROV + "startedAtTime", _PROV + "endedAtTime"),
-    ("http://www.w3.org/ns/sosa/resultTime",),
-    (_PROV + "generatedAtTime",),
-    ("http://purl.org/dc/terms/created",),
-)
-"""Groups of one property (a point) or two (start and end), tried in this order."""
-
 NO_TIME = np.iinfo(np.int64).min
 _DATATYPES = (terms.XSD + "dateTime", terms.XSD + "dateTimeStamp")
 _END = f'"^^<{_DATATYPES[0]}>'

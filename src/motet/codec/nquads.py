@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from motet.codec.event_times import TimeProperties, parse_time
+from motet.codec.event_times import parse_time
 from motet.codec.events import Decoded, build_events
 from motet.codec.grouping import StreamGrouper, group_all
 from motet.codec.options import DecodeOptions, Limits
 from motet.codec.rejections import BadLine, Problem, truncate
 from motet.model.batches import QUADS, EventRow, Triple, event_batch
 from motet.model.errors import DecodeError, LimitError
+from motet.model.settings import TimeProperties
 
 if TYPE_CHECKING:
     import pyoxigraph

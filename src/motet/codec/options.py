@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from motet.codec.event_times import TIME_PROPERTIES, TimeProperties
+from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 MIB = 1 << 20
 

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from motet.codec.compression import CHUNK_BYTES, file_chunks, is_compressed
 from motet.codec.decode import decode_stream
-from motet.codec.event_times import TIME_PROPERTIES, TimeProperties
 from motet.codec.events import Decoded
 from motet.codec.formats import Format, format_of_path
 from motet.codec.nquads import NQuadsDecoder, decode_runs
 from motet.codec.options import DecodeOptions, Limits
+from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 _WINDOW_BYTES = 256 * 1024  # first read in the search for a boundary
 

@@ -6,7 +6,6 @@ are in the log already are dropped by their IRIs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,9 +32,11 @@ OnCommit = Callable[[IngestResult], object]
 def ingest_decoded(lake: Lake, batches: Sequence[Decoded], on_rejected: OnRejected, *, inputs: int) -> IngestResult:
     """Append the decoded events of some inputs in one commit."""
     rejected = [error for batch in batches for error in batch.rejected]
-    on_rejected(rejected)
     events = pa.Table.from_batches([batch.events for batch in batches], EVENTS)
-    return IngestResult(inputs, lake.append(events, now=time.time_ns() // 1000), len(rejected))
+    receipt = lake.append(events, partial=True)
+    rejected += [rejection.to_error() for rejection in receipt.rejected]
+    on_rejected(rejected)
+    return IngestResult(inputs, receipt, len(rejected))
 
 
 def ingest_files(

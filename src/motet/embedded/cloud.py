@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, count, groupby
@@ -123,7 +122,7 @@ class Cloud:
         if events is None:
             events = _accepted_events(decode_bytes(body, content_type, event_id=event_id, headers=headers))
         self._wait_for_room()
-        receipt = self._committer.append(events, now=time.time_ns() // 1000)
+        receipt = self._committer.append(events)
         self._published += receipt.accepted
         self._process_new()
         return receipt

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 
 from motet.lake import AppendRequest, CommitResult, EventInput, Lake, Receipt
+from motet.model.errors import DecodeError
 
 MAX_GROUP_EVENTS = 65_536  # of one commit
 
@@ -37,9 +38,9 @@ class GroupCommitter:
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.RLock()
 
-    def append(self, events: EventInput, now: int) -> Receipt:
+    def append(self, events: EventInput) -> Receipt:
         """Append events, all or none; durable when it returns, if the lake is."""
-        append = QueuedAppend(AppendRequest(events, now))
+        append = QueuedAppend(AppendRequest(events))
         with self._queue_lock:
             self._queue.append(append)
         with self._commit_lock:
@@ -68,5 +69,8 @@ class GroupCommitter:
                 append.failure = failure
             return
         for append, receipt in zip(group, committed.receipts, strict=True):
-            append.receipt = receipt
+            if isinstance(receipt, DecodeError):  # it refuses this request alone
+                append.failure = receipt
+            else:
+                append.receipt = receipt
         self._on_commit(committed)

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -21,13 +22,13 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from motet import reference
 from motet.fuzz.case import Case, pack_cases, split_lines
-from motet.fuzz.files import event_files
+from motet.fuzz.files import event_files, nquads
 from motet.fuzz.oracle import emission_lines, expected_lines, without_offsets
 from motet.fuzz.processor_engines import BucketsEngine, ProcessorEngine, log_records
 from motet.language.printer import to_text
 from motet.model.batches import notification_rows
 from motet.model.control import entailment_of
-from motet.model.errors import DecodeError, UsageError
+from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class LiveEngine:
         from motet.lake import Lake
 
         delivered: Counter[tuple[int, Notification]] = Counter()  # by the commit that registered the listener
-        with _temporary_directory() as folder, Cloud(Lake.open(folder, lateness=case.lateness)) as cloud:
+        with _temporary_directory() as folder, Cloud(Lake.open(folder, lateness=case.lateness, ahead=None)) as cloud:
             if case.ontology:
                 cloud.background.add(case.ontology)
             for commit, batch in enumerate(batches(case)):
@@ -269,8 +270,8 @@ def _shuffled_events(random: Random, events: Sequence[reference.Record]) -> list
 
 
 def _late(case: Case) -> set[str]:
-    written = reference.write_log(case.records, case.lateness)
-    return {record.id for record in written.records if isinstance(record, reference.EventRecord) and record.late}
+    stamped = reference.assign_frontiers(case.records, case.lateness)
+    return {record.id for record in stamped if isinstance(record, reference.EventRecord) and record.late}
 
 
 def _lines_in_batches(case: Case) -> list[str]:
@@ -306,8 +307,10 @@ def _commit(cloud: Cloud, batch: Sequence[reference.Record], listener: Callable[
     """Write one commit to the log of a cloud."""
     match batch[0]:
         case reference.EventRecord():
-            for text in event_files([record for record in batch if isinstance(record, reference.EventRecord)]).values():
-                cloud.publish(text)
+            for record in batch:
+                assert isinstance(record, reference.EventRecord), "a commit has events only, or one control record"
+                with suppress(ConflictError):  # the first content of an IRI stays
+                    cloud.publish(nquads(record))
         case reference.SubscribeRecord(subscription=subscription):
             cloud.subscribe(to_text(subscription), listener)
         case reference.UnsubscribeRecord(name=name):
@@ -322,7 +325,7 @@ def _commit(cloud: Cloud, batch: Sequence[reference.Record], listener: Callable[
 
 
 def _lake_lines(case: Case, lake: Lake) -> list[str]:
-    """The notifications in a lake, with the offsets of the case."""
-    case_offsets = log_records(case).case_offsets
+    """The notifications in a lake, with the offsets of the case; the first record of the lake is its settings."""
+    _, case_offsets = log_records(case)
     rows = (row for batch in lake.notifications() for row in notification_rows(batch))
-    return emission_lines([(case_offsets[offset], notification) for notification, offset in rows], offsets=True)
+    return emission_lines([(case_offsets[offset - 1], notification) for notification, offset in rows], offsets=True)

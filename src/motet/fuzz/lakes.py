@@ -14,14 +14,14 @@ from motet.language.printer import to_text
 
 def write_lake(log: Case, directory: Path) -> Lake:
     """Write the log of a case to a lake."""
-    lake = Lake.open(directory, lateness=log.lateness, durable=False)
+    lake = Lake.open(directory, lateness=log.lateness, ahead=None, durable=False)
     if log.ontology:
         lake.background(added=sorted(log.ontology))
     for record in log.records:
         match record:
             case reference.EventRecord():
                 for decoded in decode_bytes(nquads(record).encode(), "application/n-quads"):
-                    lake.append(decoded.events, now=0)
+                    lake.append(decoded.events, partial=True)
             case reference.TickRecord(instant=instant):
                 lake.tick(instant)
             case reference.BackgroundRecord(added=added, removed=removed):

@@ -1,14 +1,16 @@
 """The lake: an append-only log in a directory, with its notification table, cursors and state snapshots."""
 
-from motet.lake.accept import CommittedRecords, record_batches
-from motet.lake.log import UNLIMITED, AppendRequest, CommitResult, EventInput, Lake, Receipt
+from motet.lake.accept import AppendRequest, CommittedRecords, EventInput, Rejection, record_batches
+from motet.lake.log import UNLIMITED, CommitResult, Lake, Receipt
 from motet.lake.maintenance import CompactionResult
+from motet.lake.manifest import Clock, system_clock
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 
 __all__ = [
     "UNLIMITED",
     "AppendRequest",
+    "Clock",
     "CommitResult",
     "CommittedRecords",
     "CompactionResult",
@@ -16,7 +18,9 @@ __all__ = [
     "EventInput",
     "Lake",
     "Receipt",
+    "Rejection",
     "Snapshot",
     "Store",
     "record_batches",
+    "system_clock",
 ]

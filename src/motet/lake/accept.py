@@ -1,43 +1,118 @@
-"""Turns events and control records into records of the log: checks and stamps them, then assigns offsets, frontiers
-and late flags.
+"""Turns events and control records into records of the log: checks them, decides which are accepted, assigns offsets,
+times, frontiers and late flags.
 
 A small batch is handled in Python values, where calling Arrow would cost more than the work; a test compares both ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.lake.snapshot import DataFile
-from motet.model.batches import EVENTS, RECORDS, TIME, EventRow, RecordRow, Triple, event_rows, record_batch
-from motet.model.errors import UsageError
+from motet.lake.snapshot import DataFile, describe_segment
+from motet.model.batches import (
+    EVENTS,
+    RECORDS,
+    TIME,
+    EventRow,
+    RecordRow,
+    Triple,
+    event_batch,
+    event_rows,
+    record_batch,
+)
+from motet.model.content import content_digest, content_digests
+from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.records import EVENT, ControlRecord, Tick
-from motet.model.timeline import NO_FRONTIER, assign_frontiers, assign_frontiers_small
-from motet.model.times import END_OF_TIME, START_OF_TIME
+from motet.model.settings import Settings
+from motet.model.timeline import late_below, next_frontier, stamped_time
+from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime, format_duration
 
-_ASSIGNED = ("offset", "frontier", "late")  # columns that a commit fills in
+_ASSIGNED = ("offset", "frontier", "late")  # columns that a commit fills in; also the times of stamped events
 UNCOMMITTED_RECORDS = pa.schema([column for column in RECORDS if column.name not in _ASSIGNED])
+SMALL_BATCH = 32  # events
+SMALL_BATCH_TRIPLES = 512
+
+EventInput: TypeAlias = pa.RecordBatch | pa.Table | Sequence[EventRow]
+CommittedRecords: TypeAlias = pa.Table | list[RecordRow]
+Indexes: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 
 
-def uncommitted_events(events: pa.RecordBatch | pa.Table, now: int) -> pa.Table:
-    """Events as records without offsets; those that state no time are stamped with ``now``."""
+def record_batches(records: CommittedRecords) -> list[pa.RecordBatch]:
+    """Records as batches of RECORDS."""
+    return records.to_batches() if isinstance(records, pa.Table) else [record_batch(records)]
+
+
+# Requests: checked events, not yet compared with the log.
+
+
+class SmallBatch(NamedTuple):
+    """A few events as columns of Python values, with distinct ids and valid intervals."""
+
+    ids: list[str]
+    starts: list[int | None]  # None with the end: stamped at the commit
+    ends: list[int | None]
+    triples: list[tuple[Triple, ...]]
+    digests: list[bytes]
+
+
+class AppendRequest:
+    """The events of one request, checked.
+
+    In a ``partial`` request an event in conflict with the log, or too far ahead, is left out and named in the receipt;
+    otherwise it refuses the request.
+    """
+
+    def __init__(self, events: EventInput, *, partial: bool = False) -> None:
+        self.partial = partial
+        self.small = as_small_batch(events)
+        self._events = events
+        self.ids: list[str] = self.uncommitted["id"].to_pylist() if self.small is None else self.small.ids
+
+    @cached_property
+    def uncommitted(self) -> pa.Table:
+        columns = self._events if isinstance(self._events, pa.RecordBatch | pa.Table) else event_batch(self._events)
+        return uncommitted_events(columns)
+
+    @cached_property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """The ends of the events; START_OF_TIME - 1 for those to be stamped."""
+        if self.small is not None:
+            return np.array([_UNSTATED if end is None else end for end in self.small.ends], np.int64)
+        return pc.fill_null(self.uncommitted["end"].cast(pa.int64()), _UNSTATED).to_numpy()
+
+    def digest(self, index: int) -> bytes:
+        digests = self.uncommitted["digest"][index].as_py() if self.small is None else self.small.digests[index]
+        assert isinstance(digests, bytes), "every event has a digest"
+        return digests
+
+
+_UNSTATED = START_OF_TIME - 1
+
+
+def uncommitted_events(events: pa.RecordBatch | pa.Table) -> pa.Table:
+    """Events as records without offsets; those that state no time get theirs at the commit."""
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
     try:
         table = table.select(EVENTS.names).cast(EVENTS)
     except (KeyError, ValueError) as error:
         raise UsageError(f"these are not events: {error}", advice="Append batches of the EVENTS schema.") from error
-    stamp = pa.scalar(now, pa.int64()).cast(TIME)
-    start, end = (pc.fill_null(table[column], stamp) for column in ("start", "end"))
-    _check_times(table, start, end)
+    _check_times(table)
     count = table.num_rows
-    text = pa.nulls(count, pa.string())
-    columns = [_repeat(EVENT, count), table["id"], start, end, text, table["triples"]]
-    return pa.table(columns, schema=UNCOMMITTED_RECORDS)
+    columns = {
+        "kind": pa.repeat(pa.scalar(EVENT, pa.string()), count),
+        "text": pa.nulls(count, pa.string()),
+        "stamped": pc.is_null(table["end"]),
+        "digest": pa.array(content_digests(table), pa.binary()),
+    }
+    names = UNCOMMITTED_RECORDS.names
+    return pa.table([columns[name] if name in columns else table[name] for name in names], schema=UNCOMMITTED_RECORDS)
 
 
 def uncommitted_controls(records: Sequence[ControlRecord]) -> pa.Table:
@@ -51,88 +126,23 @@ def uncommitted_controls(records: Sequence[ControlRecord]) -> pa.Table:
     return pa.Table.from_batches([rows]).select(UNCOMMITTED_RECORDS.names)
 
 
-def assign_offsets(
-    uncommitted: pa.Table, first: int, frontier: int | None, lateness: int | None
-) -> tuple[pa.Table, int | None]:
-    """The records at offsets from ``first`` on, and the frontier after them.
-
-    >>> records, after = assign_offsets(uncommitted_controls([Tick(5)]), first=0, frontier=None, lateness=None)
-    >>> records["offset"].to_pylist(), records["frontier"].to_pylist(), after
-    ([0], [None], 5)
-    """
-    frontiers, is_late, after = assign_frontiers(uncommitted["kind"], uncommitted["end"], frontier, lateness)
-    assigned = {
-        "offset": pa.array(np.arange(first, first + uncommitted.num_rows)),
-        "frontier": pa.array(frontiers, mask=frontiers == NO_FRONTIER).cast(TIME),
-        "late": pa.array(is_late),
-    }
-    columns = [assigned[name] if name in assigned else uncommitted[name] for name in RECORDS.names]
-    return pa.table(columns, schema=RECORDS), after
-
-
-def _check_times(events: pa.Table, start: pa.ChunkedArray, end: pa.ChunkedArray) -> None:
-    lacks_one_end = pc.xor(pc.is_null(events["start"]), pc.is_null(events["end"])).to_numpy()
-    starts, ends = start.cast(pa.int64()).to_numpy(), end.cast(pa.int64()).to_numpy()
-    is_wrong = lacks_one_end | (starts > ends) | (starts < START_OF_TIME) | (ends > END_OF_TIME)
-    if is_wrong.any():
-        event = events["id"][int(is_wrong.argmax())].as_py()
-        raise UsageError(
-            f"event <{event}>: its time is not an interval", advice="Give it start <= end, or neither of them."
-        )
-
-
-def _repeat(value: str, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, pa.string()), count)
-
-
-# Small batches.
-
-SMALL_BATCH = 32  # events
-SMALL_BATCH_TRIPLES = 512
-
-
-class SmallBatch(NamedTuple):
-    """A few events as columns of Python values: stamped, with distinct ids and valid intervals."""
-
-    ids: list[str]
-    starts: list[int]
-    ends: list[int]
-    triples: list[tuple[Triple, ...]]
-
-
-CommittedRecords: TypeAlias = pa.Table | list[RecordRow]
-
-
-def record_batches(records: CommittedRecords) -> list[pa.RecordBatch]:
-    """Records as batches of RECORDS."""
-    return records.to_batches() if isinstance(records, pa.Table) else [record_batch(records)]
-
-
-class PlacedRecords(NamedTuple):
-    """Records with offsets, the frontier after them, and their entry in the manifest without name and size."""
-
-    records: CommittedRecords
-    frontier: int | None
-    file: DataFile
-
-
-def as_small_batch(events: pa.RecordBatch | pa.Table | Sequence[EventRow], now: int) -> SmallBatch | None:
-    """The events as a small batch, stamped with ``now`` where they state no time.
+def as_small_batch(events: EventInput) -> SmallBatch | None:
+    """The events as a small batch.
 
     None for other batches, also for one that has to be rejected: `uncommitted_events` says why.
     """
     rows = _small_rows(events) if isinstance(events, pa.RecordBatch | pa.Table) else events
     if rows is None or not 0 < len(rows) <= SMALL_BATCH:
         return None
-    batch = SmallBatch([], [], [], [])
-    for id_, stated_start, stated_end, triples in rows:
-        start, end = (now, now) if stated_start is stated_end is None else (stated_start, stated_end)
-        if id_ in batch.ids or start is None or end is None or not _is_interval(start, end):
+    batch = SmallBatch([], [], [], [], [])
+    for id_, start, end, triples in rows:
+        if id_ in batch.ids or not _is_interval(start, end):
             return None
         batch.ids.append(id_)
         batch.starts.append(start)
         batch.ends.append(end)
         batch.triples.append(triples)
+        batch.digests.append(content_digest(triples))
     return batch
 
 
@@ -147,18 +157,175 @@ def _small_rows(events: pa.RecordBatch | pa.Table) -> list[EventRow] | None:
     return list(event_rows(events)) if count <= SMALL_BATCH_TRIPLES else None
 
 
-def place_small(batch: SmallBatch, first: int, frontier: int | None, lateness: int | None) -> PlacedRecords:
-    """The records at offsets from ``first`` on."""
-    frontiers, late, after = assign_frontiers_small(batch.ends, frontier, lateness)
-    rows = zip(*batch, frontiers, late, strict=True)
-    records = [
-        RecordRow(offset, EVENT, id_, start, end, before, is_late, None, triples)
-        for offset, (id_, start, end, triples, before, is_late) in enumerate(rows, first)
-    ]
+def _is_interval(start: int | None, end: int | None) -> bool:
+    """Whether an event may have this start and end, or states neither."""
+    return start is end if start is None or end is None else START_OF_TIME <= start <= end <= END_OF_TIME
+
+
+def _check_times(events: pa.Table) -> None:
+    start, end = events["start"], events["end"]
+    lacks_one_end = pc.xor(pc.is_null(start), pc.is_null(end)).to_numpy()
+    starts, ends = (pc.fill_null(column.cast(pa.int64()), 0).to_numpy() for column in (start, end))
+    is_wrong = lacks_one_end | (starts > ends) | (starts < START_OF_TIME) | (ends > END_OF_TIME)
+    if is_wrong.any():
+        event = events["id"][int(is_wrong.argmax())].as_py()
+        raise UsageError(
+            f"event <{event}>: its time is not an interval", advice="Give it start <= end, or neither of them."
+        )
+
+
+# Decisions: which events of a request are accepted.
+
+
+class Rejection(NamedTuple):
+    """An event of a request that is not accepted, and why."""
+
+    row: int  # of the request
+    event: str
+    reason: str
+    advice: str
+    is_conflict: bool = False
+
+    def to_error(self) -> DecodeError:
+        kind = ConflictError if self.is_conflict else DecodeError
+        return kind(self.reason, event=self.event, advice=self.advice)
+
+
+class Decision(NamedTuple):
+    """What becomes of the events of one request."""
+
+    accepted: Indexes  # in the order of the commit
+    repeated: int = 0
+    rejected: tuple[Rejection, ...] = ()
+    error: DecodeError | None = None  # it refuses the request
+
+
+def decide(
+    request: AppendRequest, existing: Mapping[int, bytes], committed: Mapping[str, bytes], clock: int, ahead: int | None
+) -> Decision:
+    """Decide about the events of a request, in input order.
+
+    ``existing`` has the digests of events in the log that have the IRIs of events of the request, by index;
+    ``committed`` those of the requests before it in the same commit, by IRI.
+    """
+    latest = END_OF_TIME if ahead is None else clock + ahead
+    too_late = np.flatnonzero(request.ends > latest).tolist()
+    ids, repeated, rejected = request.ids, [], []
+    first_digests: dict[str, bytes] = dict(committed)
+    undecided = {*existing, *too_late, *_indexes_to_compare(ids, committed)}
+    for index in sorted(undecided):
+        known = existing.get(index) or first_digests.get(ids[index])
+        if known is not None and known == request.digest(index):
+            repeated.append(index)
+        elif known is not None:
+            rejected.append(_conflict(index, ids[index]))
+        elif request.ends[index] > latest:
+            rejected.append(_too_far_ahead(index, ids[index], int(request.ends[index]), clock, ahead or 0))
+        else:
+            first_digests[ids[index]] = request.digest(index)
+    if rejected and not request.partial:
+        return Decision((), 0, tuple(rejected), rejected[0].to_error())
+    left_out = {*repeated, *(rejection.row for rejection in rejected)}
+    return Decision(commit_order(request.ends, left_out), len(repeated), tuple(rejected))
+
+
+def commit_order(ends: npt.NDArray[np.int64], left_out: set[int] | frozenset[int] = frozenset()) -> Indexes:
+    """The indexes of events in the order in which they are committed: by end, those to be stamped last."""
+    keys = np.where(ends == _UNSTATED, END_OF_TIME + 1, ends)
+    is_sorted = bool((keys[1:] >= keys[:-1]).all())
+    order = np.arange(len(keys)) if is_sorted else np.argsort(keys, kind="stable")
+    if left_out:
+        return order[~np.isin(order, list(left_out))]
+    return range(len(keys)) if is_sorted else order
+
+
+def _indexes_to_compare(ids: Sequence[str], committed: Mapping[str, bytes]) -> list[int]:
+    """The indexes of the ids that occur twice, or in an earlier request of the commit."""
+    counts: dict[str, int] = {}
+    if len(set(ids)) < len(ids):
+        for id_ in ids:
+            counts[id_] = counts.get(id_, 0) + 1
+    elif not committed:
+        return []
+    return [index for index, id_ in enumerate(ids) if id_ in committed or counts.get(id_, 1) > 1]
+
+
+def _conflict(row: int, id_: str) -> Rejection:
+    advice = "Give each change of a thing an IRI of its own, or none; what was accepted first stays."
+    return Rejection(row, id_, "it was accepted before with other content", advice, is_conflict=True)
+
+
+def _too_far_ahead(row: int, id_: str, end: int, clock: int, ahead: int) -> Rejection:
+    reason = f"it ends at {format_datetime(end)}, more than {format_duration(ahead)} after the clock of its writer"
+    if START_OF_TIME <= clock <= END_OF_TIME:
+        reason += f", {format_datetime(clock)}"
+    advice = "Correct its time or the clock, or allow it with `motet settings LAKE --ahead unlimited`."
+    return Rejection(row, id_, reason, advice)
+
+
+# Placement: accepted events and control records as the records of a commit.
+
+
+class PlacedRecords(NamedTuple):
+    """The records of a commit, the frontier after them, and their entry in the manifest without name and size."""
+
+    records: CommittedRecords
+    frontier: int | None
+    file: DataFile
+    delay: int | None  # the clock less the least end of the events that are not late; None: there are none
+
+
+def place(uncommitted: pa.Table, first: int, before: int | None, clock: int, settings: Settings) -> PlacedRecords:
+    """The records of a commit at offsets from ``first`` on, from the frontier and the settings before it."""
+    stamp = pa.scalar(stamped_time(before, clock), pa.int64()).cast(TIME)
+    count, is_stamped = uncommitted.num_rows, uncommitted["stamped"].to_numpy()
+    times = {name: uncommitted[name] for name in ("start", "end")}
+    if is_stamped.any():
+        times = {name: pc.if_else(uncommitted["stamped"], stamp, column) for name, column in times.items()}
+    ends = pc.fill_null(times["end"].cast(pa.int64()), _UNSTATED).to_numpy()
+    is_event, is_tick = (pc.equal(uncommitted["kind"], kind).to_numpy() for kind in (EVENT, Tick.kind))
+    is_late = is_event & (ends < late_below(before))
+    counting, moving = ends[is_event & ~is_late], ends[is_event & ~is_late & ~is_stamped]
+    newest_end = int(moving.max()) if len(moving) else None
+    frontier = next_frontier(before, newest_end, ends[is_tick].tolist(), clock, settings)
+    columns = times | {
+        "offset": pa.array(np.arange(first, first + count)),
+        "frontier": pa.repeat(pa.scalar(before, pa.int64()).cast(TIME), count),
+        "late": pa.array(is_late),
+    }
+    arrays = [columns[name] if name in columns else uncommitted[name] for name in RECORDS.names]
+    records = pa.table(arrays, schema=RECORDS)
+    delay = clock - int(counting.min()) if len(counting) else None
+    return PlacedRecords(records, frontier, describe_segment("", 0, records), delay)
+
+
+def place_small(
+    batch: SmallBatch, order: Indexes, first: int, before: int | None, clock: int, settings: Settings
+) -> PlacedRecords:
+    """As `place`, for the events of a small batch in an order."""
+    limit, stamp = late_below(before), stamped_time(before, clock)
+    records: list[RecordRow] = []
+    late = stamped = 0
+    least_start = least_end = newest_end = None
+    greatest_end = START_OF_TIME
+    for offset, index in enumerate(order, first):
+        start, end = batch.starts[index], batch.ends[index]
+        is_stamped = start is None or end is None
+        if start is None or end is None:
+            start = end = stamp
+            stamped += 1
+        is_late = end < limit
+        if is_late:
+            late += 1
+        else:
+            least_end = end if least_end is None or end < least_end else least_end
+            if not is_stamped:
+                newest_end = end if newest_end is None or end > newest_end else newest_end
+        least_start = start if least_start is None or start < least_start else least_start
+        greatest_end = max(greatest_end, end)
+        row = (offset, EVENT, batch.ids[index], start, end, before, is_late, None)
+        records.append(RecordRow(*row, batch.triples[index], is_stamped, batch.digests[index]))
+    frontier = next_frontier(before, newest_end, (), clock, settings)
     count, kinds = len(records), {EVENT: len(records)}
-    file = DataFile("", first, first + count, count, 0, kinds, sum(late), min(batch.starts), max(batch.ends))
-    return PlacedRecords(records, after, file)
-
-
-def _is_interval(start: int, end: int) -> bool:
-    return START_OF_TIME <= start <= end <= END_OF_TIME
+    file = DataFile("", first, first + count, count, 0, kinds, late, least_start, greatest_end, stamped)
+    return PlacedRecords(records, frontier, file, None if least_end is None else clock - least_end)

@@ -1,4 +1,4 @@
-"""The set of event IRIs that a log holds, exact, without all of them in memory.
+"""Where a log holds the event of an IRI, exact, without all IRIs in memory.
 
 It is stored as sorted runs of (64-bit hash of the IRI, offset) in memory-mapped files, each for a range of offsets. If
 a hash occurs, the IRI at that offset is read and compared. A lost run is rebuilt from the log, and two processes that
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from motet.lake.segments import read_rows
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
+from motet.model.content import content_digests
 from motet.model.errors import LakeError
 
 IdHashes = npt.NDArray[np.uint64]
@@ -28,6 +29,7 @@ MAGIC = b"motetid1"
 _HASH = np.dtype("<u8")
 TAIL_IDS = 65_536  # ids in memory before they are written as a run
 TAIL_SEGMENTS = 1_024  # segments a newly opened lake may have to read before its first append
+NEW = -1  # instead of an offset: the log does not hold the id
 NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
 MAX_MERGED_IDS = 1 << 24  # larger runs are not merged, so that a merge takes at most a few seconds
 
@@ -72,7 +74,7 @@ class _Tail:
     first: int = 0
     stop: int = 0
     segments: int = 0
-    ids: set[str] = field(default_factory=set)
+    ids: dict[str, int] = field(default_factory=dict)  # with their offsets
     hashes: list[IdHashes] = field(default_factory=list)
     offsets: list[OffsetColumn] = field(default_factory=list)
     count: int = 0
@@ -115,27 +117,27 @@ class EventIds:
 
     def holds_none(self, ids: list[str], hashes: IdHashes) -> bool:
         """Whether a few ids are certainly new; `follow` must have read the snapshot before them."""
-        return self._tail.ids.isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
+        return self._tail.ids.keys().isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
 
-    def existing(self, ids: list[str], hashes: IdHashes, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-        """Whether the log holds each of the ids; `follow` must have read the snapshot."""
+    def offsets_of(self, ids: list[str], hashes: IdHashes, snapshot: Snapshot) -> OffsetColumn:
+        """The offset of the event with each of the ids, NEW if there is none; `follow` must have read the snapshot."""
         tail = self._tail.ids
-        exists = np.fromiter((iri in tail for iri in ids), bool, len(ids))
+        found = np.fromiter((tail.get(iri, NEW) for iri in ids), np.int64, len(ids))
         order = np.argsort(hashes)  # so that neighbours in a run are looked up together
         for run in self._runs:
             candidates, offsets = run.possible_duplicates(hashes[order])
             if not len(offsets):
                 continue
             by_offset = np.argsort(offsets)
-            candidates = order[candidates][by_offset]
-            stored = snapshot.ids_at(offsets[by_offset])
-            requested = pa.array([ids[index] for index in candidates], pa.string())
-            exists[candidates[pc.equal(stored, requested).to_numpy(zero_copy_only=False)]] = True
-        return exists
+            candidates, offsets = order[candidates][by_offset], offsets[by_offset]
+            stored = snapshot.rows_at(offsets, ["id"])["id"]
+            is_same = pc.equal(stored, pa.array([ids[index] for index in candidates], pa.string())).to_numpy()
+            found[candidates[is_same]] = offsets[is_same]
+        return found
 
     def _add(self, ids: list[str], hashes: IdHashes, offsets: OffsetColumn) -> None:
         if len(ids) < TAIL_IDS:
-            self._tail.ids.update(ids)  # a larger batch becomes a run at once and needs no set
+            self._tail.ids.update(zip(ids, offsets.tolist(), strict=True))  # a larger batch becomes a run at once
         self._tail.count += len(hashes)
         self._tail.hashes.append(hashes)
         self._tail.offsets.append(offsets)
@@ -157,6 +159,22 @@ class EventIds:
             self._runs[-1] = _load(self._store, merged.first, merged.stop) or merged  # memory-mapped
             for run in merged_runs:
                 self._store.delete(run_name(run.first, run.stop))
+
+
+def stored_digests(offsets: OffsetColumn, snapshot: Snapshot) -> dict[int, bytes]:
+    """The content digests of the events at these offsets, by index; not of those that are NEW.
+
+    Events of format 1 have no digest; it is computed from their triples.
+    """
+    indexes = np.flatnonzero(offsets != NEW)
+    distinct, positions = np.unique(offsets[indexes], return_inverse=True)
+    digests = snapshot.rows_at(distinct, ["digest"])["digest"].to_pylist()
+    missing = np.array([row for row, digest in enumerate(digests) if digest is None], np.int64)
+    if len(missing):
+        computed = content_digests(snapshot.rows_at(distinct[missing], ["triples"]))
+        for row, digest in zip(missing.tolist(), computed, strict=True):
+            digests[row] = digest
+    return {index: digests[position] for index, position in zip(indexes.tolist(), positions.tolist(), strict=True)}
 
 
 def run_name(first: int, stop: int) -> str:

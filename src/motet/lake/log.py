@@ -6,92 +6,80 @@ Most methods are one call into the module that does the work.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from functools import cached_property
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Unpack
+from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from motet.lake import maintenance, notifications, progress
 from motet.lake.accept import (
     SMALL_BATCH,
+    AppendRequest,
     CommittedRecords,
+    Decision,
+    EventInput,
     PlacedRecords,
-    as_small_batch,
-    assign_offsets,
+    Rejection,
+    decide,
+    place,
     place_small,
     record_batches,
     uncommitted_controls,
-    uncommitted_events,
 )
-from motet.lake.ids import EventIds, IdHashes, hash_ids
+from motet.lake.ids import NEW, EventIds, IdHashes, hash_ids, stored_digests
 from motet.lake.maintenance import TARGET_BYTES, TARGET_ROWS, CompactionResult
-from motet.lake.manifest import Commit, Manifest, commit_name
+from motet.lake.manifest import Clock, Commit, Manifest, commit_name, system_clock
 from motet.lake.progress import read_states, write_state
-from motet.lake.segments import INLINE_BYTES, inline_rows, new_name, write_rows
-from motet.lake.snapshot import DataFile, Snapshot, describe_segment
+from motet.lake.segments import INLINE_BYTES, inline_batch, inline_rows, new_name, write_rows
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
-from motet.model.batches import RECORDS, EventRow, Triple, event_batch
-from motet.model.errors import CorruptLakeError, LakeError, UsageError
-from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
-from motet.model.times import END_OF_TIME, START_OF_TIME, format_duration
+from motet.model.batches import RECORDS, Triple
+from motet.model.errors import CorruptLakeError, DecodeError, LakeError, UsageError
+from motet.model.records import (
+    BackgroundChange,
+    ControlRecord,
+    Retraction,
+    SettingsChange,
+    Subscribe,
+    Tick,
+    Unsubscribe,
+)
+from motet.model.settings import Settings, SettingValues
+from motet.model.times import END_OF_TIME, format_datetime, format_duration
 
-FORMAT = 1
-SETTINGS = "lake.json"
+FORMAT = 2
+LAKE_FILE = "lake.json"
 UNLIMITED: Final = None
-DEFAULT_LATENESS = 60_000_000
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
-MAX_LISTED_DUPLICATES = 10
 INLINE_ROWS = 4_096  # a larger batch is not inline, whatever its size in bytes: it need not be measured
 FOLDERS = {
-    "manifest", "segments", "ids", "notifications", "consumers", "sources", "dead-letter", "tmp", "commit.lock",
+    "manifest", "segments", "ids", "notifications", "consumers", "states", "sources", "dead-letter", "tmp",
+    "commit.lock",
 }  # fmt: skip
-
-
-EventInput: TypeAlias = pa.RecordBatch | pa.Table | Sequence[EventRow]
-Indexes = Sequence[int] | npt.NDArray[np.int64]
-
-
-class Lateness(Enum):
-    """The lateness of the lake that is opened, or the default for a new one."""
-
-    AS_IS = "as is"
 
 
 class Receipt(NamedTuple):
     """The result of appending the events of one request."""
 
+    ids: Sequence[str]  # the IRIs of its events, in input order
+    accepted: int
+    repeated: int  # events whose IRI and content the log held, or the request before
+    stamped: int  # accepted events that state no time
+    late: int  # accepted events that are never matched
+    rejected: tuple[Rejection, ...]  # of a partial request: events in conflict or too far ahead
     first: int | None  # offset of the first accepted event; None if there is none
     last: int | None
-    accepted: int
-    duplicates: int
-    late: int
-    duplicate_ids: tuple[str, ...] = ()  # at most MAX_LISTED_DUPLICATES
-
-
-class AppendRequest:
-    """The events of one request, checked."""
-
-    def __init__(self, events: EventInput, now: int) -> None:
-        self.small = as_small_batch(events, now)
-        self._events, self._now = events, now
-        self.ids: list[str] = self.uncommitted["id"].to_pylist() if self.small is None else self.small.ids
-
-    @cached_property
-    def uncommitted(self) -> pa.Table:
-        columns = self._events if isinstance(self._events, pa.RecordBatch | pa.Table) else event_batch(self._events)
-        return uncommitted_events(columns, self._now)
 
 
 class CommitResult(NamedTuple):
-    """The receipts of the requests of one commit, and its records: none if the log held all events."""
+    """For each request of a commit its receipt, or the error that refuses it, and the records: perhaps none."""
 
-    receipts: list[Receipt]
+    receipts: list[Receipt | DecodeError]
     records: CommittedRecords
     snapshot: Snapshot | None
 
@@ -103,13 +91,13 @@ class Lake:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     lake = Lake.open(folder, lateness=UNLIMITED)
     ...     lake.tick(5), lake.snapshot().next_offset
-    (0, 1)
+    (1, 2)
     """
 
-    def __init__(self, store: Store, lateness: int | None) -> None:
+    def __init__(self, manifest: Manifest, store: Store) -> None:
         self.store = store
-        self.lateness = lateness
-        self._manifest = Manifest(store)
+        self.clock = manifest.clock
+        self._manifest = manifest
         self._ids: EventIds | None = None
         self.consumers = progress.Consumers(store)
 
@@ -119,74 +107,118 @@ class Lake:
         path: str | Path,
         *,
         create: bool = True,
-        lateness: int | Literal[Lateness.AS_IS] | None = Lateness.AS_IS,
         durable: bool = True,
+        clock: Clock = system_clock,
+        **settings: Unpack[SettingValues],
     ) -> Lake:
-        """Open the lake in a directory; it is created if there is none. The lateness is in microseconds.
+        """Open the lake in a directory; it is created if there is none.
 
-        If not ``durable``, appending does not sync the disk: acknowledged records survive a crash of the process, but
-        perhaps not one of the machine.
+        The settings are those of a new lake; a lake that has others is not opened. Durations are in microseconds, None
+        is unlimited or never. ``clock`` returns UTC microseconds. If not ``durable``, appending does not sync the disk:
+        acknowledged records survive a crash of the process, but perhaps not one of the machine.
         """
         store = Store(Path(path), durable)
-        settings = store.find(SETTINGS)
-        if settings is None:
-            settings = _create(store, create, lateness)
-        stored = _stored_lateness(store, settings)
-        if lateness not in (Lateness.AS_IS, stored):
-            raise UsageError(
-                f"{store.root} has a lateness of {_lateness_text(stored)}, not {_lateness_text(lateness)}",
-                advice="Lateness is fixed when a lake is created: leave it out, or use another directory.",
-            )
-        return cls(store, stored)
+        data = store.find(LAKE_FILE)
+        manifest = _create(store, create, clock, Settings().changed(**settings)) if data is None else None
+        if data is not None:
+            _check_format(store, data)
+        manifest = manifest or Manifest(store, clock)
+        _check_settings(store, manifest.cached_snapshot.settings, settings)
+        return cls(manifest, store)
 
-    def append(self, events: EventInput, *, now: int) -> Receipt:
-        """Append events, all or none; durable when it returns. Events whose IRI the log holds are left out.
+    @property
+    def id(self) -> str:
+        """The identity of the lake, made when it was created."""
+        return str(_fields(self.store, self.store.find(LAKE_FILE) or b"")["id"])
 
-        ``now``, in microseconds, is the time of events that state none.
+    def append(self, events: EventInput, *, partial: bool = False) -> Receipt:
+        """Append events in the order of their ends; durable when it returns. Repeated events are left out.
+
+        An event whose IRI the log holds with other content, or that ends too far ahead of the clock, refuses them all;
+        if ``partial``, only itself.
         """
-        return self.append_group([AppendRequest(events, now)]).receipts[0]
+        receipt = self.append_group([AppendRequest(events, partial=partial)]).receipts[0]
+        if isinstance(receipt, DecodeError):
+            raise receipt
+        return receipt
 
     def append_group(self, requests: Sequence[AppendRequest]) -> CommitResult:
-        """Append the events of several requests in one commit, with a receipt for each request."""
+        """Append the events of several requests in one commit, with a receipt for each request, or its error."""
         ids = requests[0].ids if len(requests) == 1 else [id_ for request in requests for id_ in request.ids]
         hashes = hash_ids(ids)
-        accepted: Indexes = ()
+        decisions: list[Decision] = []
         placed: PlacedRecords | None = None
 
         def propose(newest: Snapshot) -> Commit | None:
-            nonlocal accepted, placed
-            accepted = _new_indexes(self._current_ids(newest), ids, hashes, newest)
-            placed = self._place_requests(requests, accepted, newest) if len(accepted) else None
-            return self._append_commit(newest, placed) if placed else None
+            nonlocal decisions, placed
+            clock = self.clock()
+            decisions = self._decide(requests, ids, hashes, newest, clock)
+            placed = _place_requests(requests, decisions, newest, clock)
+            return _append_commit(self.store, newest, placed, clock) if placed else None
 
         with self._manifest.writing:  # no other thread may read the log between the commit and the update of the ids
             is_small = all(request.small is not None for request in requests)
             after = self._manifest.commit(propose, optimistic=is_small) if ids else None
             if after is not None and self._ids is not None:
-                if len(accepted) < len(ids):
-                    ids, hashes = [ids[index] for index in accepted], hashes[np.asarray(accepted)]
-                self._ids.add(ids, hashes, after.segments[-1].first)
-        return CommitResult(_receipts(requests, accepted, placed), placed.records if placed else [], after)
+                self._ids.add(*_committed_ids(requests, decisions, ids, hashes), after.segments[-1].first)
+        receipts = _receipts(requests, decisions, placed)
+        return CommitResult(receipts, placed.records if placed else [], after)
 
-    def append_controls(self, records: Sequence[ControlRecord]) -> int:
-        """Append control records, at least one, in one commit; returns the offset of the first."""
+    def append_controls(
+        self, records: Sequence[ControlRecord], *, at: int | None = None, force: bool = False
+    ) -> int | None:
+        """Append control records, at least one, in one commit; returns the offset of the first.
+
+        With ``at``, only if the log ends there; otherwise nothing is appended and None is returned. A tick may be later
+        than the clock and the setting `ahead` allow only with ``force``.
+        """
         uncommitted = uncommitted_controls(records)
-        after = self._manifest.commit(lambda newest: self._append_commit(newest, self._place(uncommitted, newest)))
-        return self._offset_of(after, uncommitted.num_rows)
+        ticks = [record.instant for record in records if isinstance(record, Tick)]
 
-    def tick(self, instant: int) -> int:
-        """Move the frontier to an instant: events that end before it are late from now on."""
-        return self.append_controls([Tick(instant)])
+        def propose(newest: Snapshot) -> Commit | None:
+            clock = self.clock()
+            if at is not None and newest.next_offset != at:
+                return None
+            if ticks and not force:
+                _check_tick(max(ticks), clock, newest.settings.ahead)
+            return _append_commit(self.store, newest, _place(uncommitted, newest, clock), clock)
+
+        after = self._manifest.commit(propose)
+        return None if after is None else after.next_offset - uncommitted.num_rows
+
+    def change_settings(self, **values: Unpack[SettingValues]) -> Settings:
+        """Change some settings by a control record; returns all of them. They hold for commits after it."""
+
+        def propose(newest: Snapshot) -> Commit | None:
+            settings, clock = newest.settings.changed(**values), self.clock()
+            if settings.entailment != newest.settings.entailment and newest.count("subscribe"):
+                raise UsageError(
+                    f"the entailment of {self.store.root} cannot be changed: it has had subscriptions",
+                    advice="Set it before the first subscription, or export the events to a new lake.",
+                )
+            if settings == newest.settings and newest.has_settings:
+                return None
+            return _settings_commit(self.store, newest, settings, clock)
+
+        after = self._manifest.commit(propose)
+        return (after or self.snapshot()).settings
+
+    def tick(self, instant: int, *, force: bool = False) -> int:
+        """Move the frontier to an instant: events that end before it are late from now on.
+
+        With ``force`` it may be later than the clock and the setting `ahead` allow, up to the end of time.
+        """
+        return self._append_controls([Tick(instant)], force=force)
 
     def subscribe(self, name: str, text: str) -> int:
-        return self.append_controls([Subscribe(name, text)])
+        return self._append_controls([Subscribe(name, text)])
 
     def subscribe_all(self, texts: Mapping[str, str]) -> int:
         """Register subscriptions in one commit, one record for each; returns the offset of the first."""
-        return self.append_controls([Subscribe(name, text) for name, text in texts.items()])
+        return self._append_controls([Subscribe(name, text) for name, text in texts.items()])
 
     def unsubscribe(self, name: str) -> int:
-        return self.append_controls([Unsubscribe(name)])
+        return self._append_controls([Unsubscribe(name)])
 
     def background(self, added: Iterable[Triple] = (), removed: Iterable[Triple] = ()) -> int:
         """Change the background graph: a record with the text "remove", then one with "add", in one commit."""
@@ -194,18 +226,21 @@ class Lake:
         changes = [change for change in changes if change.triples]
         if not changes:
             raise UsageError("a change of the background graph without a triple", advice="Add or remove something.")
-        return self.append_controls(changes)
+        return self._append_controls(changes)
 
     def retract(self, event_id: str) -> int:
         """Hide an event from queries and later subscriptions. The log still holds its IRI."""
         uncommitted = uncommitted_controls([Retraction(event_id)])
 
         def propose(newest: Snapshot) -> Commit:
-            if not self._current_ids(newest).existing([event_id], hash_ids([event_id]), newest).any():
+            clock = self.clock()
+            if self._current_ids(newest).offsets_of([event_id], hash_ids([event_id]), newest)[0] == NEW:
                 raise UsageError(f"no event <{event_id}> is in {self.store.root}", advice="Check the event's IRI.")
-            return self._append_commit(newest, self._place(uncommitted, newest))
+            return _append_commit(self.store, newest, _place(uncommitted, newest, clock), clock)
 
-        return self._offset_of(self._manifest.commit(propose), 1)
+        after = self._manifest.commit(propose)
+        assert after is not None, "a retraction is always accepted"
+        return after.next_offset - 1
 
     def snapshot(self) -> Snapshot:
         """The newest version; cheap when nothing has changed."""
@@ -215,15 +250,13 @@ class Lake:
         """The newest version that this process has read, without a look for newer ones."""
         return self._manifest.cached_snapshot
 
-    def compact(
-        self, *, target_rows: int = TARGET_ROWS, target_bytes: int = TARGET_BYTES, now: int | None = None
-    ) -> CompactionResult:
+    def compact(self, *, target_rows: int = TARGET_ROWS, target_bytes: int = TARGET_BYTES) -> CompactionResult:
         """Merge small neighbouring files, up to these sizes."""
-        return maintenance.compact(self.store, self._manifest, target_rows, target_bytes, _now(now))
+        return maintenance.compact(self.store, self._manifest, target_rows, target_bytes)
 
-    def vacuum(self, older_than: int = GRACE, *, now: int | None = None) -> list[str]:
+    def vacuum(self, older_than: int = GRACE) -> list[str]:
         """Delete files that have been replaced or orphaned for ``older_than`` microseconds; returns their names."""
-        return maintenance.vacuum(self.store, self._manifest, older_than, _now(now))
+        return maintenance.vacuum(self.store, self._manifest, older_than)
 
     def commit_notifications(self, batch: pa.RecordBatch | pa.Table, first: int, stop: int) -> bool:
         """Commit the notifications of the records ``[first, stop)``; False if another process has done that range."""
@@ -264,11 +297,12 @@ class Lake:
 
     def statistics(self) -> dict[str, object]:
         """Counts and extents of the newest version."""
-        return {"lateness": self.lateness, **self.snapshot().statistics()}
+        snapshot = self.snapshot()
+        return {**asdict(snapshot.settings), **snapshot.statistics()}
 
     def check(self) -> list[str]:
         """Read every file and return the contradictions found, as texts; empty for a sound lake."""
-        return maintenance.find_problems(self.snapshot(), self.lateness)
+        return maintenance.find_problems(self.snapshot())
 
     def _current_ids(self, newest: Snapshot) -> EventIds:
         event_ids, self._ids = self._ids, None  # dropped if following fails halfway
@@ -277,124 +311,202 @@ class Lake:
         self._ids = event_ids
         return event_ids
 
-    def _place_requests(self, requests: Sequence[AppendRequest], accepted: Indexes, newest: Snapshot) -> PlacedRecords:
-        are_all_accepted = len(accepted) == sum(len(request.ids) for request in requests)
-        if len(requests) == 1 and requests[0].small is not None and are_all_accepted:
-            return place_small(requests[0].small, newest.next_offset, newest.frontier, self.lateness)
-        uncommitted = pa.concat_tables([request.uncommitted for request in requests])
-        return self._place(uncommitted if are_all_accepted else uncommitted.take(pa.array(accepted)), newest)
+    def _decide(
+        self, requests: Sequence[AppendRequest], ids: list[str], hashes: IdHashes, newest: Snapshot, clock: int
+    ) -> list[Decision]:
+        """Decide about the events of each request, against the log and the requests before it."""
+        event_ids, ahead = self._current_ids(newest), newest.settings.ahead
+        are_few = len(ids) <= SMALL_BATCH
+        is_simple = len(requests) == 1 and are_few and event_ids.holds_none(ids, hashes)
+        offsets = None if is_simple else event_ids.offsets_of(ids, hashes, newest)
+        existing = {} if offsets is None else stored_digests(offsets, newest)
+        decisions: list[Decision] = []
+        committed: dict[str, bytes] = {}
+        first = 0
+        for request in requests:
+            here = range(first, first + len(request.ids))
+            decision = decide(
+                request,
+                {i - first: existing[i] for i in existing.keys() & here} if existing else {},
+                committed,
+                clock,
+                ahead,
+            )
+            decisions.append(decision)
+            if len(requests) > 1:
+                committed.update((request.ids[index], request.digest(index)) for index in decision.accepted)
+            first = here.stop
+        return decisions
 
-    def _place(self, uncommitted: pa.Table, newest: Snapshot) -> PlacedRecords:
-        records, frontier = assign_offsets(uncommitted, newest.next_offset, newest.frontier, self.lateness)
-        return PlacedRecords(records, frontier, describe_segment("", 0, records))
+    def _append_controls(self, records: Sequence[ControlRecord], *, force: bool = False) -> int:
+        first = self.append_controls(records, force=force)
+        assert first is not None, "control records are always accepted"
+        return first
 
-    def _append_commit(self, newest: Snapshot, placed: PlacedRecords) -> Commit:
-        """The commit that appends these records to the newest version; a large batch is first written to a segment."""
-        records, frontier, file = placed
-        body = _inline(records)
-        if body is not None:
-            named = file._replace(name=commit_name(newest.version + 1), size=len(body))
-            return Commit(frontier, newest.notifications_end, add=(named,), records=body)
+
+def _append_commit(store: Store, newest: Snapshot, placed: PlacedRecords, clock: int) -> Commit:
+    """The commit that appends these records to the newest version; a large batch is first written to a segment."""
+    records, frontier, file, delay = placed
+    body = _inline(records)
+    if body is not None:
+        file = file._replace(name=commit_name(newest.version + 1), size=len(body))
+    else:
         name = new_name("segments", newest.next_offset, newest.version + 1)
-        size = write_rows(self.store, name, RECORDS, [pa.Table.from_batches(record_batches(records), RECORDS)])
-        return Commit(frontier, newest.notifications_end, add=(file._replace(name=name, size=size),))
+        size = write_rows(store, name, RECORDS, [pa.Table.from_batches(record_batches(records), RECORDS)])
+        file = file._replace(name=name, size=size)
+    delay = newest.delay if delay is None else delay
+    return Commit(clock, frontier, delay, newest.notifications_end, add=(file,), records=body or b"")
 
-    def _offset_of(self, after: Snapshot | None, rows: int) -> int:
-        assert after is not None, "control records are always accepted"
-        return after.next_offset - rows
+
+def _settings_commit(store: Store, newest: Snapshot, settings: Settings, clock: int) -> Commit:
+    """The commit of a settings record."""
+    placed = _place(uncommitted_controls([SettingsChange(settings)]), newest, clock)
+    return _append_commit(store, newest, placed, clock)._replace(settings=settings)
 
 
 def _inline(records: CommittedRecords) -> bytes | memoryview | None:
     """The bytes of records that are small enough to be inline in their commit; None for others."""
-    if isinstance(records, pa.Table):
-        if records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
-            return None
-        (batch,) = records.combine_chunks().to_batches()
-        body: bytes | memoryview = memoryview(batch.serialize())
+    if isinstance(records, list):
+        body: bytes | memoryview = inline_rows(records)
+    elif records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
+        return None
     else:
-        body = inline_rows(records)
+        body = inline_batch(records)
     return body if len(body) <= INLINE_BYTES else None
 
 
-def _new_indexes(event_ids: EventIds, ids: list[str], hashes: IdHashes, newest: Snapshot) -> Indexes:
-    """The indexes of the ids that the log does not hold, each id once."""
-    are_distinct = len(set(ids)) == len(ids)
-    if are_distinct and len(ids) <= SMALL_BATCH and event_ids.holds_none(ids, hashes):
-        return range(len(ids))
-    is_new = ~event_ids.existing(ids, hashes, newest)
-    return np.flatnonzero(is_new if are_distinct else is_new & first_of_each(ids))
+def _place_requests(
+    requests: Sequence[AppendRequest], decisions: Sequence[Decision], newest: Snapshot, clock: int
+) -> PlacedRecords | None:
+    """The accepted events of all requests as records; None if there are none."""
+    if len(requests) == 1 and requests[0].small is not None:
+        accepted = decisions[0].accepted
+        if not len(accepted):
+            return None
+        return place_small(requests[0].small, accepted, newest.next_offset, newest.frontier, clock, newest.settings)
+    tables = [
+        request.uncommitted if isinstance(accepted, range) else request.uncommitted.take(pa.array(accepted))
+        for request, (accepted, *_) in zip(requests, decisions, strict=True)
+        if len(accepted)
+    ]
+    return _place(pa.concat_tables(tables), newest, clock) if tables else None
 
 
-def first_of_each(ids: list[str]) -> npt.NDArray[np.bool_]:
-    """Whether each id occurs in the list for the first time.
-
-    >>> first_of_each(["a", "b", "a"]).tolist()
-    [True, True, False]
-    """
-    is_first = np.zeros(len(ids), np.bool_)
-    first: dict[str, int] = {}
-    for index, id_ in enumerate(ids):
-        is_first[first.setdefault(id_, index)] = True
-    return is_first
+def _place(uncommitted: pa.Table, newest: Snapshot, clock: int) -> PlacedRecords:
+    return place(uncommitted, newest.next_offset, newest.frontier, clock, newest.settings)
 
 
-def _receipts(requests: Sequence[AppendRequest], accepted: Indexes, placed: PlacedRecords | None) -> list[Receipt]:
-    """The receipt of each request; the records are the accepted events of all requests, in order."""
-    if len(requests) == 1:
-        first, late = (placed.file.first, placed.file.late) if placed else (0, 0)
-        return [_receipt(requests[0], accepted, first, late)]
-    indexes = np.asarray(accepted, np.int64)
-    batches = record_batches(placed.records) if placed else []
-    late_flags = [flag for batch in batches for flag in batch.column("late").to_pylist()]
-    receipts, first_index, begin = [], 0, 0
-    for request in requests:
-        end = int(np.searchsorted(indexes, first_index + len(request.ids)))
-        first = placed.file.first + begin if placed else 0
-        receipts.append(_receipt(request, indexes[begin:end] - first_index, first, sum(late_flags[begin:end])))
-        first_index, begin = first_index + len(request.ids), end
+def _committed_ids(
+    requests: Sequence[AppendRequest], decisions: Sequence[Decision], ids: list[str], hashes: IdHashes
+) -> tuple[list[str], IdHashes]:
+    """The ids of the records of a commit with their hashes, in the order of the records."""
+    if len(requests) == 1 and isinstance(decisions[0].accepted, range):
+        return ids, hashes
+    firsts = np.cumsum([0, *(len(request.ids) for request in requests)])
+    indexes = np.concatenate(
+        [np.asarray(d.accepted, np.int64) + first for d, first in zip(decisions, firsts, strict=False)]
+    )
+    return [ids[index] for index in indexes], hashes[indexes]
+
+
+def _receipts(
+    requests: Sequence[AppendRequest], decisions: Sequence[Decision], placed: PlacedRecords | None
+) -> list[Receipt | DecodeError]:
+    """The receipt of each request; the records are the accepted events of the requests, in order."""
+    if not decisions:  # there are no events
+        return [Receipt(request.ids, 0, 0, 0, 0, (), None, None) for request in requests]
+    receipts: list[Receipt | DecodeError] = []
+    begin = 0
+    for request, (accepted, repeated, rejected, error) in zip(requests, decisions, strict=True):
+        end = begin + len(accepted)
+        first = placed.file.first + begin if placed and begin < end else None
+        stamped, late = _counts(placed, begin, end)
+        last = None if first is None else first + len(accepted) - 1
+        receipt = Receipt(request.ids, len(accepted), repeated, stamped, late, rejected, first, last)
+        receipts.append(receipt if error is None else error)
+        begin = end
     return receipts
 
 
-def _receipt(request: AppendRequest, accepted: Indexes, first: int, late: int) -> Receipt:
-    are_all_accepted = len(accepted) == len(request.ids)
-    duplicates = () if are_all_accepted else np.setdiff1d(range(len(request.ids)), accepted)
-    listed = tuple(request.ids[index] for index in duplicates[:MAX_LISTED_DUPLICATES])
-    if not len(accepted):
-        return Receipt(None, None, 0, len(duplicates), 0, listed)
-    return Receipt(first, first + len(accepted) - 1, len(accepted), len(duplicates), late, listed)
+def _counts(placed: PlacedRecords | None, begin: int, end: int) -> tuple[int, int]:
+    """The numbers of stamped and of late events among some of the records."""
+    if placed is None:
+        return 0, 0
+    if (begin, end) == (0, placed.file.rows):
+        return placed.file.stamped, placed.file.late
+    assert isinstance(placed.records, pa.Table), "the events of a small batch are those of one request"
+    rows = placed.records.slice(begin, end - begin)
+    return pc.sum(rows["stamped"]).as_py() or 0, pc.sum(rows["late"]).as_py() or 0
 
 
-def _create(store: Store, create: bool, lateness: int | Lateness | None) -> bytes:
+def _check_tick(instant: int, clock: int, ahead: int | None) -> None:
+    if ahead is None or instant <= clock + ahead:
+        return
+    advice = "Give an earlier instant, or change the setting with `motet settings LAKE --ahead unlimited`."
+    if instant == END_OF_TIME:
+        advice = "A tick at the end of time makes every later event late: it needs --force, in Python force=True."
+    raise UsageError(
+        f"a tick at {format_datetime(instant)} is more than {format_duration(ahead)} ahead of the clock", advice=advice
+    )
+
+
+# The file of a lake, which makes a directory one. It is written after the first commit, so every lake has settings.
+
+
+def _create(store: Store, create: bool, clock: Clock, settings: Settings) -> Manifest:
     if not create:
         raise LakeError(f"{store.root} is not a lake", advice="Check the path, or create one by publishing into it.")
     if unknown := [path.name for path in store.root.glob("[!.]*") if path.name not in FOLDERS]:
         raise LakeError(
             f"{store.root} is not a lake: it holds {sorted(unknown)[0]!r}", advice="Use an empty or new directory."
         )
-    chosen = DEFAULT_LATENESS if isinstance(lateness, Lateness) else lateness
-    if chosen is not None and not 0 <= chosen <= END_OF_TIME - START_OF_TIME:
-        raise UsageError(f"{chosen} is no lateness", advice="Give a number of microseconds from 0 up, or none.")
     store.make_root()
-    settings = json.dumps({"format": FORMAT, "lateness": chosen}).encode()
-    store.put_if_absent(SETTINGS, settings)
-    return store.find(SETTINGS) or settings  # another process may have created it in between
+    manifest = Manifest(store, clock)
+    manifest.commit(lambda newest: None if newest.version else _settings_commit(store, newest, settings, clock()))
+    if not manifest.cached_snapshot.has_settings:
+        raise CorruptLakeError(f"{store.path(LAKE_FILE)} is missing", advice="Restore it from a backup.")
+    write_lake_file(store)
+    return manifest
 
 
-def _stored_lateness(store: Store, settings: bytes) -> int | None:
-    path = store.path(SETTINGS)
+def write_lake_file(store: Store) -> None:
+    """Make the directory a lake of the present format, unless it is one of some format."""
+    store.put_if_absent(LAKE_FILE, lake_file())
+
+
+def lake_file() -> bytes:
+    """The content of the file of a new lake."""
+    return json.dumps({"format": FORMAT, "id": str(uuid4())}).encode()
+
+
+def _fields(store: Store, data: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(settings)
-        version, lateness = int(fields["format"]), fields["lateness"]
+        fields = dict(json.loads(data))
+        return fields | {"format": int(fields["format"])}
     except (ValueError, KeyError, TypeError) as error:
+        path = store.path(LAKE_FILE)
         raise CorruptLakeError(f"{path} is damaged: {error}", advice="Restore it from a backup.") from error
-    if version > FORMAT:
-        raise LakeError(f"{path} has format {version}, newer than {FORMAT}", advice="Install a newer Motet.")
-    return None if lateness is None else int(lateness)
 
 
-def _lateness_text(lateness: int | Lateness | None) -> str:
-    return format_duration(lateness) if isinstance(lateness, int) else "no limit"
+def _check_format(store: Store, data: bytes) -> None:
+    format_ = _fields(store, data)["format"]
+    if format_ > FORMAT:
+        path = store.path(LAKE_FILE)
+        raise LakeError(f"{path} has format {format_}, newer than {FORMAT}", advice="Install a newer Motet.")
+    if format_ < FORMAT:
+        raise LakeError(
+            f"{store.root} is a lake of format {format_}, older than {FORMAT}",
+            advice=f"Run `motet upgrade {store.root}`: it keeps everything that is in the lake, and what it means.",
+        )
 
 
-def _now(now: int | None) -> int:
-    return time.time_ns() // 1000 if now is None else now
+def _check_settings(store: Store, current: Settings, requested: SettingValues) -> None:
+    name = current.differing(requested)
+    if name is None:
+        return
+    has, wants = (settings.to_text()[name] for settings in (current, current.changed(**requested)))
+    option = name.replace("_", "-")
+    raise UsageError(
+        f"{store.root} has the {option.replace('-', ' ')} {has!r}, not {wants!r}",
+        advice=f"Leave it out to use the lake as it is, or change it with `motet settings {store.root} --{option} …`.",
+    )

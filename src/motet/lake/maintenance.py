@@ -6,21 +6,26 @@ vacuum deletes them after a grace period.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.lake.ids import IdHashes, OffsetColumn, hash_ids, load_runs, run_name
-from motet.lake.manifest import Commit, Manifest, catch_up
+from motet.lake.manifest import RECORD_FOLDERS, Commit, Manifest, catch_up, commit_name
 from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
 from motet.lake.snapshot import DataFile, Snapshot, describe_merged, describe_segment
 from motet.lake.store import SCRATCH, Store
 from motet.model.batches import NOTIFICATIONS, RECORDS
+from motet.model.content import content_digests
 from motet.model.errors import CorruptLakeError, LakeError
-from motet.model.timeline import NO_FRONTIER, assign_frontiers
+from motet.model.records import SettingsChange, Tick, control_records
+from motet.model.settings import Settings
+from motet.model.timeline import NO_FRONTIER, late_below, next_frontier
 
 TARGET_ROWS = 1_000_000
 TARGET_BYTES = 128 << 20
@@ -37,14 +42,14 @@ class CompactionResult:
     rows: int = 0
 
 
-def compact(store: Store, manifest: Manifest, target_rows: int, target_bytes: int, now: int) -> CompactionResult:
+def compact(store: Store, manifest: Manifest, target_rows: int, target_bytes: int) -> CompactionResult:
     """Merge neighbouring small files, one commit per merged file."""
     snapshot = manifest.snapshot()
     before = after = rows = 0
     for folder, files in (("segments", snapshot.segments), ("notifications", snapshot.tables)):
         for group in plan(files, target_rows, target_bytes):
             merged = _merge(store, folder, group, snapshot.version + 1)
-            if _swap(store, manifest, group, merged, now):
+            if _swap(store, manifest, group, merged):
                 before, after, rows = before + len(group), after + 1, rows + merged.rows
     return CompactionResult(before, after, rows)
 
@@ -78,9 +83,9 @@ def _without_giants(group: list[DataFile]) -> list[DataFile]:
     return []
 
 
-def vacuum(store: Store, manifest: Manifest, older_than: int, now: int) -> list[str]:
+def vacuum(store: Store, manifest: Manifest, older_than: int) -> list[str]:
     """Delete files that were replaced, or never added by a commit, at least ``older_than`` microseconds ago."""
-    snapshot = manifest.snapshot()
+    snapshot, now = manifest.snapshot(), manifest.clock()
     expired = {name for name, at in snapshot.replaced if now - at >= older_than}
     deleted = sorted(expired)
     deleted += [name for name in _orphans(store, snapshot) if _age(store, name, now) >= older_than]
@@ -88,7 +93,7 @@ def vacuum(store: Store, manifest: Manifest, older_than: int, now: int) -> list[
     for name in deleted:
         _delete(store, name)
     if expired:
-        manifest.commit(lambda newest: _drop_deleted(newest, expired))
+        manifest.commit(lambda newest: _drop_deleted(newest, expired, manifest.clock()))
     return deleted
 
 
@@ -123,7 +128,7 @@ def _checked(store: Store, group: list[DataFile], *, contiguous: bool) -> Iterat
             )
 
 
-def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataFile, now: int) -> bool:
+def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataFile) -> bool:
     """Commit the merged file in place of the group; False if another compaction has replaced one of them."""
     names = tuple(file.name for file in group)
     current = merged
@@ -137,7 +142,8 @@ def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataF
         if not store.rename(current.name, name):
             return None
         current = current._replace(name=name)
-        return Commit(newest.frontier, newest.notifications_end, add=(current,), remove=names, removed_at=now)
+        clock = manifest.clock()
+        return Commit.after(newest, clock)._replace(add=(current,), remove=names, removed_at=clock)
 
     if manifest.commit(propose) is None:
         store.delete(current.name)
@@ -145,9 +151,9 @@ def _swap(store: Store, manifest: Manifest, group: list[DataFile], merged: DataF
     return True
 
 
-def _drop_deleted(newest: Snapshot, names: set[str]) -> Commit | None:
+def _drop_deleted(newest: Snapshot, names: set[str], clock: int) -> Commit | None:
     deleted = tuple(name for name, _ in newest.replaced if name in names)
-    return Commit(newest.frontier, newest.notifications_end, deleted=deleted) if deleted else None
+    return Commit.after(newest, clock)._replace(deleted=deleted) if deleted else None
 
 
 def _orphans(store: Store, snapshot: Snapshot) -> Iterator[str]:
@@ -164,36 +170,69 @@ def _age(store: Store, name: str, now: int) -> int:
     return now - (store.modified(name) or 0)
 
 
-def find_problems(snapshot: Snapshot, lateness: int | None) -> list[str]:
+def find_problems(snapshot: Snapshot) -> list[str]:
     """Contradictions between the files of a lake, as texts; empty for a sound lake."""
-    return [*_manifest_problems(snapshot), *_LogCheck(snapshot, lateness).problems(), *_table_problems(snapshot)]
+    return [*_manifest_problems(snapshot), *_LogCheck(snapshot).problems(), *_table_problems(snapshot)]
+
+
+class _Append(NamedTuple):
+    """A commit that appends records."""
+
+    name: str
+    first: int
+    stop: int
+    clock: int | None
+    frontier: int | None  # after it
+
+
+def _appends(snapshot: Snapshot) -> Iterator[_Append]:
+    """The commits up to a snapshot that append records, also those whose files a compaction has replaced."""
+    for version in range(1, snapshot.version + 1):
+        data = snapshot.store.find(commit_name(version))
+        if data is None:  # `_manifest_problems` says so
+            return
+        commit = Commit.from_bytes(data)
+        for file in commit.add if not commit.remove else ():
+            if file.name.startswith(RECORD_FOLDERS):
+                yield _Append(commit_name(version), file.first, file.stop, commit.clock, commit.frontier)
 
 
 class _LogCheck:
     """Checks the records of a snapshot in one pass, in offset order."""
 
-    def __init__(self, snapshot: Snapshot, lateness: int | None) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.lateness = lateness
+        self.appends = deque(_appends(snapshot))
         self.frontier: int | None = None
+        self.settings = Settings()
         self.hashes: list[IdHashes] = []
         self.offsets: list[OffsetColumn] = []
 
     def problems(self) -> Iterator[str]:
-        expected = 0
+        expected, is_complete = 0, True
         for segment in self.snapshot.segments:
             if segment.first != expected:
                 yield f"{segment.name}: begins at offset {segment.first}, expected {expected}"
             expected = segment.stop
+            appends = self._appends_of(segment)
             try:
-                yield from self._segment(segment)
+                yield from self._segment(segment, appends)
             except LakeError as error:
                 yield error.message
-        if self.frontier != self.snapshot.frontier:
+            self.frontier = appends[-1].frontier if appends else self.frontier
+            is_complete = bool(appends)
+        if is_complete and self.frontier != self.snapshot.frontier:
             yield f"the manifest's frontier is {self.snapshot.frontier}, the records give {self.frontier}"
         yield from self._ids()
 
-    def _segment(self, segment: DataFile) -> Iterator[str]:
+    def _appends_of(self, segment: DataFile) -> list[_Append]:
+        """The commits that appended the records of the next segment; none if one before is missing."""
+        appends = []
+        while self.appends and self.appends[0].stop <= segment.stop:
+            appends.append(self.appends.popleft())
+        return appends
+
+    def _segment(self, segment: DataFile, appends: Sequence[_Append]) -> Iterator[str]:
         rows = list(read_rows(self.snapshot.store, segment.name, -(2**63), 2**63 - 1))
         records = pa.Table.from_batches(rows, RECORDS)
         offsets = records["offset"].to_numpy()
@@ -202,13 +241,34 @@ class _LogCheck:
             return
         if describe_segment(segment.name, segment.size, records) != segment:
             yield f"{segment.name}: the manifest describes it wrongly"
-        before, late, self.frontier = assign_frontiers(records["kind"], records["end"], self.frontier, self.lateness)
-        stored = pc.fill_null(records["frontier"].cast(pa.int64()), NO_FRONTIER).to_numpy()
-        yield from _differences(segment.name, "frontier", offsets[stored != before])
-        yield from _differences(segment.name, "late flag", offsets[records["late"].to_numpy() != late])
+        for append in appends:
+            rows = records.slice(append.first - segment.first, append.stop - append.first)
+            yield from self._commit(segment, append, rows)
         events = records.filter(pc.equal(records["kind"], "event"))
+        yield from _differences(segment.name, "digest", _wrong_digests(events))
         self.hashes.append(hash_ids(events["id"].to_pylist()))
         self.offsets.append(events["offset"].to_numpy())
+
+    def _commit(self, segment: DataFile, append: _Append, records: pa.Table) -> Iterator[str]:
+        """Problems of the records of one commit: their frontiers and late flags, and the frontier after them."""
+        offsets, ends = records["offset"].to_numpy(), _instants(records["end"])
+        is_event, is_tick = (pc.equal(records["kind"], kind).to_numpy() for kind in ("event", Tick.kind))
+        late, stored = records["late"].to_numpy(), _instants(records["frontier"])
+        before = np.full(len(offsets), NO_FRONTIER if self.frontier is None else self.frontier)
+        if append.clock is None:  # of format 1: the frontier moved with each record
+            before = np.maximum.accumulate(np.maximum(stored, before))
+        yield from _differences(segment.name, "frontier", offsets[stored != before])
+        expected = is_event & (ends < np.array([late_below(frontier) for frontier in stored.tolist()]))
+        yield from _differences(segment.name, "late flag", offsets[late != expected])
+        if append.clock is not None:
+            moving = ends[is_event & ~late & ~records["stamped"].to_numpy()]
+            newest_end = int(moving.max()) if len(moving) else None
+            after = next_frontier(self.frontier, newest_end, ends[is_tick].tolist(), append.clock, self.settings)
+            if after != append.frontier:
+                yield f"{append.name}: its frontier is {append.frontier}, its records give {after}"
+        self.frontier = append.frontier
+        for change in control_records(records, SettingsChange):
+            self.settings = change.settings
 
     def _ids(self) -> Iterator[str]:
         hashes = np.concatenate([np.empty(0, np.uint64), *self.hashes])
@@ -217,7 +277,7 @@ class _LogCheck:
         same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
         for position in same:  # equal hashes are nearly always equal ids: rare in a sound lake
             pair = np.sort(offsets[order[position : position + 2]])
-            first, second = self.snapshot.ids_at(pair).to_pylist()
+            first, second = self.snapshot.rows_at(pair, ["id"])["id"].to_pylist()
             if first == second:
                 yield f"event <{first}> is at offset {pair[0]} and at {pair[1]}"
         for run in load_runs(self.snapshot.store, self.snapshot.next_offset):
@@ -246,6 +306,17 @@ def _table_problems(snapshot: Snapshot) -> Iterator[str]:
             yield f"{table.name}: holds {rows.num_rows} notifications, the manifest says {table.rows}"
     if snapshot.notifications_end > snapshot.next_offset:
         yield f"notifications go to offset {snapshot.notifications_end}, the log ends at {snapshot.next_offset}"
+
+
+def _wrong_digests(events: pa.Table) -> OffsetColumn:
+    """The offsets of the events whose digest is not that of their content; those of format 1 have none."""
+    pairs = zip(events["digest"].to_pylist(), content_digests(events), strict=True)
+    is_wrong = [stored is not None and stored != computed for stored, computed in pairs]
+    return events["offset"].to_numpy()[np.array(is_wrong, np.bool_)]
+
+
+def _instants(column: pa.ChunkedArray) -> OffsetColumn:
+    return pc.fill_null(column.cast(pa.int64()), NO_FRONTIER).to_numpy()
 
 
 def _differences(name: str, what: str, offsets: OffsetColumn) -> Iterator[str]:

@@ -10,47 +10,80 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import reduce
 from typing import Any, NamedTuple
 
+from motet.lake.segments import INLINE_FOLDER
 from motet.lake.snapshot import DataFile, FileList, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
+from motet.model.settings import Settings
 
 CHECKPOINT = "manifest/checkpoint.json"
 CHECKPOINT_EVERY = 100
 # JSON as format strings: for the commit of one event a JSON encoder would take longer than all but the disk.
-_LINE = '{"frontier":%s,"notified_to":%d,"remove":%s,"removed_at":%s,"forget":%s,"add":[%s]}'
-_FILE = '{"name":"%s","first":%d,"stop":%d,"rows":%d,"size":%d,"kinds":{%s},"late":%d,"start":%s,"end":%s}'
+_LINE = '{"clock":%s,"frontier":%s,"delay":%s,"notified_to":%d,%s"remove":%s,"removed_at":%s,"forget":%s,"add":[%s]}'
+_FILE = '{"name":"%s","first":%d,"stop":%d,"rows":%d,"size":%d,"kinds":{%s},"late":%d,"start":%s,"end":%s,"stamped":%d}'
+_FILE_FIELDS = frozenset(DataFile._fields)
 
 
 class Commit(NamedTuple):
     """One step from a version to the next."""
 
+    clock: int | None  # of its writer; None: a commit of format 1
     frontier: int | None  # after it
+    delay: int | None  # after it, see `Snapshot.delay`
     notifications_end: int  # after it
+    settings: Settings | None = None  # after it, if it changes them
     add: tuple[DataFile, ...] = ()
     remove: tuple[str, ...] = ()  # files that the added ones replace
     removed_at: int | None = None
     deleted: tuple[str, ...] = ()  # files replaced earlier that a vacuum has deleted
     records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
 
+    @classmethod
+    def after(cls, before: Snapshot, clock: int) -> Commit:
+        """A commit that changes nothing."""
+        return cls(clock, before.frontier, before.delay, before.notifications_end)
+
     def to_bytes(self) -> bytes:
+        settings = "" if self.settings is None else f'"settings":{self.settings.to_json()},'
         files = ",".join([_file_json(file) for file in self.add])
         line = _LINE % (
-            _integer_json(self.frontier), self.notifications_end, _names_json(self.remove),
-            _integer_json(self.removed_at), _names_json(self.deleted), files,
+            _integer_json(self.clock), _integer_json(self.frontier), _integer_json(self.delay), self.notifications_end,
+            settings, _names_json(self.remove), _integer_json(self.removed_at), _names_json(self.deleted), files,
         )  # fmt: skip
         return b"\n".join((line.encode(), self.records)) if self.records else line.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Commit:
+        """The commit in a file, without inline records; keys that this version does not know are ignored."""
         fields = json.loads(data.partition(b"\n")[0])
-        add = tuple(DataFile(**file) for file in fields["add"])
-        remove, deleted = tuple(fields["remove"]), tuple(fields["forget"])
-        return cls(fields["frontier"], fields["notified_to"], add, remove, fields["removed_at"], deleted)
+        settings = Settings.from_json(json.dumps(fields["settings"])) if "settings" in fields else None
+        return cls(
+            fields.get("clock"),
+            fields["frontier"],
+            fields.get("delay"),
+            fields["notified_to"],
+            settings,
+            tuple(map(_file_from_json, fields["add"])),
+            tuple(fields["remove"]),
+            fields["removed_at"],
+            tuple(fields["forget"]),
+        )
+
+
+Clock = Callable[[], int]  # UTC microseconds
+RECORD_FOLDERS = ("segments/", INLINE_FOLDER)
+
+
+def system_clock() -> int:
+    """The clock of the machine, in UTC microseconds."""
+    return time.time_ns() // 1000
 
 
 class CommitConflict(Exception):  # noqa: N818  (not an error: the commit is tried again)
@@ -60,8 +93,9 @@ class CommitConflict(Exception):  # noqa: N818  (not an error: the commit is tri
 class Manifest:
     """The commits of one lake, and the newest snapshot this process has read. Threads may share it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock = system_clock) -> None:
         self._store = store
+        self.clock = clock
         self.writing = threading.RLock()
         self._caching = threading.Lock()
         self.cached_snapshot = replay_from_checkpoint(store)
@@ -155,7 +189,7 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
 def _after(before: Snapshot, commit: Commit) -> Snapshot:
     version, replaced = before.version + 1, before.replaced
     tables = [file for file in commit.add if file.name.startswith("notifications/")]
-    segments = [file for file in commit.add if not file.name.startswith("notifications/")] if commit.add else []
+    segments = [file for file in commit.add if file.name.startswith(RECORD_FOLDERS)]  # other kinds are ignored
     if segments and not commit.remove:
         _check_next(before.store, version, before.segments, segments[0], contiguous=True)
     if tables and not commit.remove:
@@ -173,6 +207,10 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
         commit.frontier,
         commit.notifications_end,
         replaced,
+        before.settings if commit.settings is None else commit.settings,
+        commit.clock,
+        commit.delay,
+        before.has_settings or commit.settings is not None,
     )
 
 
@@ -203,14 +241,23 @@ def _to_checkpoint(snapshot: Snapshot) -> bytes:
         "frontier": snapshot.frontier,
         "notified_to": snapshot.notifications_end,
         "replaced": snapshot.replaced,
+        "settings": asdict(snapshot.settings) if snapshot.has_settings else None,
+        "clock": snapshot.clock,
+        "delay": snapshot.delay,
     }
     return json.dumps(state, separators=(",", ":")).encode()
 
 
 def _file_json(file: DataFile) -> str:
-    name, first, stop, rows, size, kinds, late, start, end = file
+    name, first, stop, rows, size, kinds, late, start, end, stamped = file
     counts = ",".join([f'"{kind}":{count}' for kind, count in kinds.items()])
-    return _FILE % (name, first, stop, rows, size, counts, late, _integer_json(start), _integer_json(end))
+    return _FILE % (name, first, stop, rows, size, counts, late, _integer_json(start), _integer_json(end), stamped)
+
+
+def _file_from_json(file: dict[str, Any]) -> DataFile:
+    return DataFile(
+        **file if file.keys() <= _FILE_FIELDS else {name: file[name] for name in file.keys() & _FILE_FIELDS}
+    )
 
 
 def _integer_json(value: int | None) -> int | str:
@@ -223,6 +270,19 @@ def _names_json(names: Sequence[str]) -> str:
 
 def _from_checkpoint(store: Store, data: bytes) -> Snapshot:
     state: dict[str, Any] = json.loads(data)
-    segments, tables = (FileList(DataFile(*row) for row in state[name]) for name in ("segments", "tables"))
-    replaced = tuple((name, at) for name, at in state["replaced"])
-    return Snapshot(store, state["version"], segments, tables, state["frontier"], state["notified_to"], replaced)
+    width = len(DataFile._fields)
+    segments, tables = (FileList(DataFile(*row[:width]) for row in state[name]) for name in ("segments", "tables"))
+    stored = state["settings"]
+    return Snapshot(
+        store,
+        state["version"],
+        segments,
+        tables,
+        state["frontier"],
+        state["notified_to"],
+        tuple((name, at) for name, at in state["replaced"]),
+        Settings() if stored is None else Settings.from_json(json.dumps(stored)),
+        state["clock"],
+        state["delay"],
+        stored is not None,
+    )

@@ -42,7 +42,8 @@ def commit_tables(store: Store, manifest: Manifest, tables: Sequence[DataFile], 
             return None
         named = [_named_for(store, table, newest.version + 1) for table in current]
         current = [table for table in named if table is not None]
-        return Commit(newest.frontier, stop, add=tuple(current)) if len(current) == len(named) else None
+        commit = Commit.after(newest, manifest.clock())._replace(notifications_end=stop, add=tuple(current))
+        return commit if len(current) == len(named) else None
 
     if manifest.commit(propose) is not None:
         return True

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from motet.lake.store import Store
-from motet.model.batches import RECORDS, RecordRow, record_batch
+from motet.model.batches import NOTIFICATIONS, RECORDS, RecordRow, conform, record_batch
 from motet.model.errors import CorruptLakeError, LakeError
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
@@ -23,7 +23,9 @@ SINGLE_THREAD_ROWS = 1_000  # a file with at most so many rows is read by one th
 INLINE_BYTES = 65_536  # records up to this size are inline
 INLINE_FOLDER = "manifest/"
 _JSON = json.JSONEncoder(separators=(",", ":"))
+_ROW_FIELDS = len(RecordRow._fields)
 _ROWS = b"["  # first byte of JSON; an Arrow batch begins with 0xFF
+FORMAT_1_RECORDS = pa.schema([field for field in RECORDS if field.name not in ("stamped", "digest")])
 _STATISTICS = ["offset", "kind", "start", "end"]  # columns that readers prune by; terms would only enlarge the footers
 
 
@@ -62,14 +64,23 @@ def inline_rows(records: Sequence[RecordRow]) -> bytes:
     """The inline form of a few records: JSON, which takes a fraction of the time of an Arrow batch.
 
     >>> inline_rows([RecordRow(0, "tick", None, None, 5, None, False, None, ())])
-    b'[[0,"tick",null,null,5,null,false,null,[]]]'
+    b'[[0,"tick",null,null,5,null,false,null,[],false,null]]'
     """
-    return _JSON.encode(records).encode()
+    return _JSON.encode([(*row[:-1], row.digest and row.digest.hex()) for row in records]).encode()
+
+
+def inline_batch(records: pa.Table) -> memoryview:
+    """The inline form of more records: an Arrow stream, which states its columns."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as stream:
+        stream.write_table(records.combine_chunks())
+    return memoryview(sink.getvalue())
 
 
 def _record(row: list[Any]) -> RecordRow:
-    *values, triples = row
-    return RecordRow(*[*values, tuple(map(tuple, triples))])
+    """The record in a row of JSON: of format 1 two fields shorter, of a later format perhaps longer."""
+    *values, triples, stamped, digest = (*row, False, None)[:_ROW_FIELDS]
+    return RecordRow._make([*values, tuple(map(tuple, triples)), stamped, digest and bytes.fromhex(digest)])
 
 
 def read_rows(
@@ -80,7 +91,8 @@ def read_rows(
         yield from _read_inline(store, name, first, stop, columns)
         return
     path = store.path(name)
-    required = None if columns is None else list(dict.fromkeys([*columns, "offset"]))
+    schema = _requested(NOTIFICATIONS if name.startswith("notifications/") else RECORDS, columns)
+    required = list(dict.fromkeys([*schema.names, "offset"]))
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
             groups = [
@@ -90,7 +102,7 @@ def read_rows(
             for batch in file.iter_batches(row_groups=groups, columns=required, use_threads=threads) if groups else ():
                 cut = _cut(batch, first, stop)
                 if cut.num_rows:
-                    yield cut if columns is None else cut.select(list(columns))
+                    yield conform(cut, schema)
     except FileNotFoundError:
         raise LakeError(f"{path} is missing", advice=_MISSING) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
@@ -107,13 +119,25 @@ def _read_inline(
         if body[:1] == _ROWS:
             batch = record_batch(map(_record, json.loads(body)))
         else:
-            batch = pa.ipc.read_record_batch(pa.py_buffer(body), RECORDS)
+            batch = _read_batch(pa.py_buffer(body))
             batch.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError, OverflowError, TypeError, ValueError) as error:
         raise CorruptLakeError(f"{store.path(name)} cannot be read: {error}", advice=_UNREADABLE) from error
     cut = _cut(batch, first, stop)
     if cut.num_rows:
-        yield cut if columns is None else cut.select(list(columns))
+        yield conform(cut, _requested(RECORDS, columns))
+
+
+def _read_batch(body: pa.Buffer) -> pa.RecordBatch:
+    """The records of an inline Arrow stream; in format 1, of a batch without its schema."""
+    if pa.ipc.read_message(body).type == "record batch":
+        return pa.ipc.read_record_batch(body, FORMAT_1_RECORDS)
+    with pa.ipc.open_stream(body) as stream:
+        return stream.read_next_batch()
+
+
+def _requested(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
 _MISSING = (

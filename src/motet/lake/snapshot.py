@@ -21,10 +21,11 @@ import pyarrow.compute as pc
 
 from motet.lake.segments import is_inline, read_rows
 from motet.lake.store import Store
+from motet.model.batches import RECORDS
 from motet.model.control import ControlState
 from motet.model.errors import UsageError
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe, control_records
-from motet.model.timeline import first_frontier, with_frontiers
+from motet.model.settings import Settings
 
 
 class Snapshot(NamedTuple):
@@ -39,10 +40,24 @@ class Snapshot(NamedTuple):
     replaced: tuple[
         tuple[str, int], ...
     ] = ()  # files a compaction replaced, and when; old snapshots may still read them
+    settings: Settings = Settings()  # in force after the last record
+    clock: int | None = None  # of the writer of the newest commit
+    delay: int | None = None  # of the newest commit with an event that is not late: its clock less their least end
+    has_settings: bool = False  # the log has a settings record: it is of format 2
 
     @property
     def next_offset(self) -> int:
         return self.segments[-1].stop if self.segments else 0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a heartbeat may move the frontier (language page, section 14).
+
+        That is so if in the newest commit with an event that is not late each such event ended at most the lateness
+        before the commit's clock.
+        """
+        lateness = self.settings.lateness
+        return self.delay is not None and lateness is not None and self.delay <= lateness
 
     def segment_paths(self) -> list[Path]:
         """The Parquet files of this version, in offset order, for DuckDB, Spark or any other reader."""
@@ -63,19 +78,6 @@ class Snapshot(NamedTuple):
         end = self.next_offset if stop is None else stop
         for segment in self.overlapping(first, end):
             yield from read_rows(self.store, segment.name, first, end, columns)
-
-    def frontier_at(self, offset: int) -> int | None:
-        """The frontier in force before the record at an offset; at the end of the log, the one after the last record.
-
-        At an offset inside a commit it is the frontier before that commit.
-        """
-        batches = () if offset >= self.next_offset else self.records(offset, offset + 1, ["offset", "frontier"])
-        return next((first_frontier(batch) for batch in batches if len(batch)), self.frontier)
-
-    def log_records(self, first: int = 0, stop: int | None = None) -> Iterator[tuple[pa.RecordBatch, int | None]]:
-        """As `records`, each batch with the frontier after it, as engines read them."""
-        end = self.next_offset if stop is None else stop
-        return with_frontiers(self.records(first, end), lambda: self.frontier_at(end))
 
     def controls(self, first: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
         """The records of ``[first, stop)`` that are not events; reads only the row groups that hold any."""
@@ -105,19 +107,23 @@ class Snapshot(NamedTuple):
         """The active subscriptions at the end of this version, by name."""
         return ControlState().apply_all(self.control_records(Subscribe, Unsubscribe)).subscriptions
 
-    def ids_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
-        """The ids of the records at these offsets, which must be sorted."""
-        ids = []
+    def rows_at(self, offsets: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """These columns of the records at these offsets, which must be sorted."""
+        rows = []
         for segment in self.overlapping(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ():
             low, high = np.searchsorted(offsets, [segment.first, segment.stop])
             if low == high:
                 continue
             requested = offsets[low:high]
-            for batch in read_rows(self.store, segment.name, requested[0], requested[-1] + 1, ["offset", "id"]):
+            for batch in read_rows(self.store, segment.name, requested[0], requested[-1] + 1, ["offset", *columns]):
                 stored = batch.column("offset").to_numpy()
                 begin, end = np.searchsorted(requested, [stored[0], stored[-1] + 1])
-                ids.append(batch.column("id").take(pa.array(requested[begin:end] - stored[0])))
-        return pa.concat_arrays(ids) if ids else pa.array([], pa.string())
+                rows.append(batch.select(list(columns)).take(pa.array(requested[begin:end] - stored[0])))
+        return pa.Table.from_batches(rows, pa.schema([RECORDS.field(name) for name in columns]))
+
+    def count(self, kind: str) -> int:
+        """The number of records of a kind."""
+        return sum(segment.kinds.get(kind, 0) for segment in self.segments)
 
     def statistics(self) -> dict[str, object]:
         """Counts and extents."""
@@ -132,11 +138,14 @@ class Snapshot(NamedTuple):
             "kinds": dict(sorted(kinds.items())),
             "events": kinds[EVENT],
             "late": sum(segment.late for segment in self.segments),
+            "stamped": sum(segment.stamped for segment in self.segments),
             "segments": len(self.segments),
             "bytes": sum(segment.size for segment in self.segments),
             "first_offset": 0 if self.segments else None,
             "last_offset": self.next_offset - 1 if self.segments else None,
             "frontier": self.frontier,
+            "clock": self.clock,
+            "live": self.is_live,
             "start": min(starts, default=None),
             "end": max(ends, default=None),
             "subscriptions": sorted(self.subscriptions()),
@@ -167,6 +176,7 @@ class DataFile(NamedTuple):
     late: int = 0
     start: int | None = None  # earliest start of its events
     end: int | None = None  # latest end of its events
+    stamped: int = 0
 
 
 class FileList(Sequence[DataFile]):
@@ -248,6 +258,7 @@ def describe_segment(name: str, size: int, records: pa.Table) -> DataFile:
         late=int(np.count_nonzero(records["late"].to_numpy())),
         start=int(starts.min()) if len(starts) else None,
         end=int(ends.max()) if len(ends) else None,
+        stamped=int(np.count_nonzero(records["stamped"].to_numpy())),
     )
 
 
@@ -266,4 +277,5 @@ def describe_merged(name: str, size: int, files: Sequence[DataFile]) -> DataFile
         late=sum(file.late for file in files),
         start=min((file.start for file in files if file.start is not None), default=None),
         end=max((file.end for file in files if file.end is not None), default=None),
+        stamped=sum(file.stamped for file in files),
     )

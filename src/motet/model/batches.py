@@ -46,14 +46,16 @@ EVENTS = pa.schema(
 RECORDS = pa.schema(
     [
         pa.field("offset", pa.int64(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),  # event, tick, subscribe, unsubscribe, background, retract
+        pa.field("kind", pa.string(), nullable=False),  # event, or a kind of control record
         pa.field("id", pa.string()),  # an event's IRI, a subscription's name; null for a tick
         pa.field("start", TIME),
         pa.field("end", TIME),  # of a tick: its instant
         pa.field("frontier", TIME),  # before the record's commit; null: none yet
         pa.field("late", pa.bool_(), nullable=False),
-        pa.field("text", pa.string()),  # of a subscription; of a background change "add" or "remove"
+        pa.field("text", pa.string()),  # of a subscription; of settings; of a background change "add", "remove"
         pa.field("triples", pa.list_(pa.field("item", TRIPLE, nullable=False)), nullable=False),
+        pa.field("stamped", pa.bool_(), nullable=False),  # the event states no time: it has that of its commit
+        pa.field("digest", pa.binary()),  # of an event's content; null for control records and events of format 1
     ]
 )
 
@@ -99,6 +101,8 @@ class RecordRow(NamedTuple):
     late: bool
     text: str | None
     triples: tuple[Triple, ...]
+    stamped: bool = False
+    digest: bytes | None = None
 
 
 def event_rows(events: pa.RecordBatch | pa.Table) -> Iterator[EventRow]:
@@ -127,8 +131,9 @@ def record_batch(records: Iterable[RecordRow]) -> pa.RecordBatch:
 
 def record_rows(records: pa.RecordBatch | pa.Table) -> Iterator[RecordRow]:
     """The inverse of `record_batch`: the rows of a RECORDS batch."""
-    columns = {name: records.column(name).to_pylist() for name in ("offset", "kind", "id", "late", "text", "triples")}
-    columns |= {name: micros(records.column(name)) for name in ("start", "end", "frontier")}
+    times = ("start", "end", "frontier")
+    columns = {name: records.column(name).to_pylist() for name in RecordRow._fields if name not in times}
+    columns |= {name: micros(records.column(name)) for name in times}
     for row in map(RecordRow._make, zip(*(columns[name] for name in RecordRow._fields), strict=True)):
         triples = tuple((triple["subject"], triple["predicate"], triple["object"]) for triple in row.triples)  # type: ignore[call-overload]
         yield row._replace(triples=triples)
@@ -159,9 +164,31 @@ def event_records(events: pa.RecordBatch, offset: int | pa.Array, frontier: pa.A
         "frontier": pa.nulls(count, TIME) if frontier is None else frontier,
         "late": pa.repeat(pa.scalar(False), count),
         "text": pa.nulls(count, pa.string()),
+        "stamped": pa.repeat(pa.scalar(False), count),
+        "digest": pa.nulls(count, pa.binary()),
     }
     arrays = [columns[field.name] if field.name in columns else events.column(field.name) for field in RECORDS]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a schema: a column that the batch lacks is false or null, others of the batch are left out.
+
+    >>> batch = pa.RecordBatch.from_pydict({"a": [1], "b": [2]})
+    >>> conform(batch, pa.schema({"b": pa.int64(), "c": pa.string()})).to_pylist()
+    [{'b': 2, 'c': None}]
+    """
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        batch.column(field.name) if field.name in batch.schema.names else _missing(field, len(batch))
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _missing(field: pa.Field, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(False), count) if pa.types.is_boolean(field.type) else pa.nulls(count, field.type)
 
 
 def tick_record(instant: int, offset: int) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""The state that the control records of a log add up to: subscriptions, background, entailment, retractions.
+"""The state that the control records of a log add up to: subscriptions, background, settings, retractions.
 
 This is the only fold of control records in the engines. The reference engine has its own, on purpose.
 """
@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from motet.model.batches import Triple
-from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Unsubscribe
+from motet.model.records import BackgroundChange, ControlRecord, Retraction, SettingsChange, Subscribe, Unsubscribe
+from motet.model.settings import Settings
 
 REASONING, NO_REASONING = "owl-rl", "none"
 
@@ -37,6 +38,7 @@ class ControlState:
 
     background: frozenset[Triple] = frozenset()
     requested_entailment: str | None = None
+    settings: Settings | None = None  # None before the first settings record: subscriptions there are of format 1
     subscriptions: dict[str, Subscribe] = field(default_factory=dict)  # active ones by name, the newest last
     retractions: dict[str, int] = field(default_factory=dict)  # by event: the offset of its last retraction
     edge_background: frozenset[Triple] | None = None  # at the first subscription: fixes derivation edges
@@ -64,6 +66,9 @@ class ControlState:
                 self.background = record.after(self.background)
             case Retraction():
                 self.retractions[record.event_id] = record.offset
+            case SettingsChange():
+                self.settings = record.settings
+                self.requested_entailment = record.settings.entailment
 
     def apply_all(self, records: Iterable[ControlRecord]) -> Self:
         for record in records:

@@ -5,6 +5,7 @@
     │   ├── SubscriptionError     a subscription's text, with line, column and a caret
     │   └── MissingExtraError     an extra of the package is not installed (an ImportError, too)
     ├── DecodeError               one event or one part of the input that is rejected
+    │   └── ConflictError         an event whose IRI was accepted before with other content
     ├── LakeError                 a lake that cannot be read or written
     │   └── CorruptLakeError      a lake whose files contradict each other
     ├── EngineError               processing failed
@@ -108,6 +109,10 @@ class DecodeError(MotetError):
         """The dead letter: what is needed to correct the event and publish it again."""
         fields = ("source", "line", "column", "event", "reason", "advice", "content")
         return {field: getattr(self, field) for field in fields}
+
+
+class ConflictError(DecodeError):
+    """An event whose IRI was accepted before with other content."""
 
 
 class LakeError(MotetError):

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.model.batches import RecordRow, Triple, record_rows
-from motet.model.errors import CorruptLakeError
+from motet.model.errors import CorruptLakeError, UsageError
+from motet.model.settings import Settings
 
 EVENT = "event"  # the kind of a record that is an event
 UNCOMMITTED = -1  # the offset of a record before its commit
@@ -126,8 +127,30 @@ class Retraction(ControlRecord):
         return _row(self, id_=self.event_id)
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsChange(ControlRecord):
+    """Sets all settings of the lake."""
+
+    kind: ClassVar[str] = "settings"
+    settings: Settings
+    offset: int = UNCOMMITTED
+
+    @classmethod
+    def from_row(cls, row: RecordRow) -> SettingsChange:
+        try:
+            return cls(Settings.from_json(str(row.text)), row.offset)
+        except (ValueError, TypeError, AttributeError, UsageError) as error:
+            raise CorruptLakeError(
+                f"the record at offset {row.offset} holds no settings: {error}",
+                advice="Install a newer Motet if one has written this lake; otherwise restore it from a backup.",
+            ) from error
+
+    def to_row(self) -> RecordRow:
+        return _row(self, text=self.settings.to_json())
+
+
 CONTROL_KINDS: dict[str, type[ControlRecord]] = {
-    record.kind: record for record in (Tick, Subscribe, Unsubscribe, BackgroundChange, Retraction)
+    record.kind: record for record in (Tick, Subscribe, Unsubscribe, BackgroundChange, Retraction, SettingsChange)
 }
 
 

@@ -40,7 +40,7 @@ from motet.lake.store import SCRATCH
 from motet.model.batches import EVENTS, TIME
 from motet.model.errors import DecodeError, UsageError
 
-RECEIPT_COUNTS = pa.schema([pa.field(name, pa.int64()) for name in ("accepted", "duplicates", "late")])
+RECEIPT_COUNTS = pa.schema([pa.field(name, pa.int64()) for name in ("accepted", "repeated", "late")])
 COLUMNS = {"value": BinaryType(), "content_type": StringType(), "timestamp": TimestampType(), "id": StringType()}
 FILE_EVENTS = 131_072  # in a staged file
 FILE_REJECTIONS = 1_024  # in a staged file; rejections may be large
@@ -66,7 +66,7 @@ class BatchIngestResult:
     """The counts of an ingested batch."""
 
     accepted: int = 0
-    duplicates: int = 0
+    repeated: int = 0
     late: int = 0
     rejected: int = 0
 
@@ -115,7 +115,7 @@ def ingest(
 def ingest_batch(
     df: DataFrame, lake: str | Path, *, content_type: str = Format.N_QUADS.value, dead_letter: str | Path | None = None
 ) -> BatchIngestResult:
-    """Append the events of a batch DataFrame to a lake; events that the log already holds are duplicates."""
+    """Append the events of a batch DataFrame to a lake; events that the log already holds are repeated."""
     if df.isStreaming:
         raise UsageError("this DataFrame is a stream", advice="Use ingest(df, lake, checkpoint=...).")
     rows = _select_columns(df, content_type)
@@ -186,7 +186,7 @@ def _append(spark: SparkSession, staged: list[StagedFiles], target: IngestTarget
             lake = Lake.open(target.lake, create=False)
             write_dead_letters(target.lake, staged, Path(target.dead_letter, f"{target.name}.jsonl"))
             for events in read_by_end(target.lake, staged):
-                receipt = lake.append(events, now=time.time_ns() // 1000)
+                receipt = lake.append(events, partial=True)
                 counts = [pa.array([getattr(receipt, name)]) for name in RECEIPT_COUNTS.names]
                 yield pa.RecordBatch.from_arrays(counts, schema=RECEIPT_COUNTS)
 

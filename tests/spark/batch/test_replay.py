@@ -79,7 +79,7 @@ def test_spark_and_embedded_replay_the_same_bytes(spark: SparkSession, tmp_path:
     lake.retract(first_event(lake))
     lake.tick(parse_datetime("2026-11-17T12:00:00Z"))
     (too_late,) = decode_bytes(nquads(late_alarm()).encode(), "application/n-quads")
-    lake.append(too_late.events, now=0)
+    lake.append(too_late.events)
     late = tmp_path / "late.motet"
     late.write_text(f'SUBSCRIPTION late SINCE "2026-11-16T12:00:00Z" EVENT e : <{building.BLD}Alarm> WHEN e SELECT ?e')
     subscriptions = load_subscriptions([*map(str, (building.subscriptions_path(), building.composite_path(), late))])
@@ -103,7 +103,7 @@ def test_an_empty_lake_has_no_notifications(spark: SparkSession, tmp_path: Path)
     sink = io.BytesIO()
     assert replay_spark(load_replay(str(tmp_path), silent), sink) == 0
     assert sink.getvalue() == b""
-    assert verify_spark(lake.snapshot()) == verify_embedded(lake.snapshot())
+    assert verify_spark(lake, lake.snapshot()) == verify_embedded(lake, lake.snapshot())
 
 
 def late_alarm() -> EventRecord:

@@ -81,6 +81,7 @@ def derived_records(events: Sequence[ConstructedEvent], start: Ints, end: Ints, 
         "start": pa.array(start).cast(TIME),
         "end": pa.array(end).cast(TIME),
         "late": pa.repeat(pa.scalar(False), count),
+        "stamped": pa.repeat(pa.scalar(False), count),
         "triples": pa.array(triples, RECORDS.field("triples").type),
     }
     arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS]

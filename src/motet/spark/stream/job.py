@@ -172,9 +172,9 @@ def start_query(
     return writer.trigger(availableNow=True).start() if once else writer.start()
 
 
-def open_on_spark(directory: str | Path, *, durable: bool = True) -> Cloud:
+def open_on_spark(lake: Lake) -> Cloud:
     """Open a live cloud whose worker thread drives a streaming query, with the checkpoint of `motet stream`."""
-    return SparkCloud(Lake.open(directory, durable=durable), session())
+    return SparkCloud(lake, session())
 
 
 class SparkCloud(Cloud):

@@ -1,0 +1,52 @@
+"""Digests of events' contents, by which a repetition is told from a conflict (language page, section 14).
+
+The content of an event is its triples without CloudEvents attributes, whatever their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from motet.model.batches import Triple
+
+ATTRIBUTE = "urn:cloudevents:attribute:"  # the namespace of CloudEvents attributes
+_ATTRIBUTE_PREDICATE = f"<{ATTRIBUTE}"
+
+
+def content_digest(triples: Iterable[Triple]) -> bytes:
+    """The SHA-256 of an event's sorted triples, without CloudEvents attributes.
+
+    >>> one, two = ("<urn:s>", "<urn:p>", '"1"'), ("<urn:s>", "<urn:p>", '"2"')
+    >>> content_digest([one, two]) == content_digest([two, one]), content_digest([one]) == content_digest([two])
+    (True, False)
+    """
+    lines = [f"{s} {p} {o}" for s, p, o in triples if not p.startswith(_ATTRIBUTE_PREDICATE)]
+    lines.sort()
+    return sha256("\n".join(lines).encode()).digest()
+
+
+def content_digests(events: pa.RecordBatch | pa.Table) -> list[bytes]:
+    """The digest of each event of a batch of EVENTS or RECORDS."""
+    column = events.column("triples")
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return [digest for chunk in chunks for digest in _digests(chunk)]
+
+
+def _digests(lists: pa.ListArray) -> list[bytes]:
+    triples = lists.flatten()  # without the elements before the first list and after the last
+    bounds = lists.offsets.to_numpy().astype(np.int64)
+    bounds = bounds - bounds[0]
+    subjects, predicates, objects = (triples.field(index) for index in range(3))
+    lines = pc.binary_join_element_wise(subjects, predicates, objects, " ")
+    is_attribute = pc.starts_with(predicates, _ATTRIBUTE_PREDICATE).to_numpy(zero_copy_only=False)
+    if is_attribute.any():
+        lines = lines.filter(pa.array(~is_attribute))
+        bounds = np.concatenate([[0], np.cumsum(~is_attribute)])[bounds]
+    texts = lines.to_pylist()
+    return [sha256("\n".join(sorted(texts[begin:end])).encode()).digest() for begin, end in pairwise(bounds.tolist())]
