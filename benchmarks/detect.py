@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
 from benchmarks.measurement.detection import Detection
 from benchmarks.measurement.figures import best, machine_load, print_clock, print_figure, rate
-from benchmarks.measurement.records import CLASSES, KEY, batches, pairs, ready_processor, records
+from benchmarks.measurement.records import CLASSES, KEY, batches, newest_end, pairs, ready_processor, records
 from benchmarks.peers import flink, siddhi
 from benchmarks.peers.outcome import Measured, Unavailable
 from benchmarks.streams import (
@@ -101,14 +101,14 @@ def processor(workload: Workload, log: pa.RecordBatch, size: int, rounds: int) -
 
     def prepare() -> Callable[[], object]:
         ready = ready_processor(parse(workload.text))
-        return lambda: [ready.advance(batch) for batch in record_batches]
+        return lambda: [ready.advance(batch, newest_end(batch)) for batch in record_batches]
 
     return len(log) / best(prepare, rounds).processor
 
 
 def _run(workload: Workload, record_batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     ready = ready_processor(parse(workload.text))
-    return [ready.advance(batch) for batch in record_batches]
+    return [ready.advance(batch, newest_end(batch)) for batch in record_batches]
 
 
 def measure_peers(workload: Workload) -> dict[str, Measured]:

@@ -25,7 +25,7 @@ import pyoxigraph
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
 from benchmarks.measurement.figures import Seconds, least, machine_load, print_clock, print_figure, timed
-from benchmarks.measurement.records import ready_processor
+from benchmarks.measurement.records import newest_end, ready_processor
 
 from motet.codec.decode import decode_bytes
 from motet.engine.runtime import emission as emission_module
@@ -113,9 +113,10 @@ def run(data: bytes, processor: Processor) -> int:
     offset = notifications = 0
     for decoded in decode_bytes(data, "application/n-quads"):
         assert not decoded.rejected, "all events are valid"
-        notifications += len(processor.advance(event_records(stamp(decoded.events, 0), offset)))
+        records = event_records(stamp(decoded.events, 0), offset)
+        notifications += len(processor.advance(records, newest_end(records)))
         offset += len(decoded.events)
-    return notifications + len(processor.advance(tick_record(END_OF_TIME, offset)))
+    return notifications + len(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
 
 
 class Stages:
@@ -152,7 +153,7 @@ class Stages:
 
 def registration() -> float:
     """Seconds to register a subscription from a text that differs from all others."""
-    processor = Processor(lateness=0)
+    processor = Processor()
     begin = time.process_time()
     for number in range(REGISTERED):
         text = composite(number) if number % COMPOSITE_INTERVAL == 0 else single(number, number)

@@ -21,7 +21,7 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
 from benchmarks.measurement.figures import machine_load, print_figure
-from benchmarks.measurement.records import CLASSES, KEY, batches, events, repeated_names
+from benchmarks.measurement.records import CLASSES, KEY, batches, events, newest_end, repeated_names
 from benchmarks.streams import WITHIN, Intervals, keyed_intervals
 
 from motet.engine.runtime.processor import Processor
@@ -82,11 +82,11 @@ def log(windows: int, each: int) -> pa.RecordBatch:
 
 
 def samples(windows: int, each: int) -> list[Sample]:
-    processor = Processor(lateness=0)
+    processor = Processor()
     processor.activate(parse(document()))
     taken = []
     for batch in batches(log(windows, each), each):
-        processor.advance(batch)
+        processor.advance(batch, newest_end(batch))
         gc.collect(0)
         rows = processor.statistics()["rows"]
         strings = len(processor.dictionary.terms) + len(processor.dictionary.events)

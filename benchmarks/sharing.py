@@ -21,7 +21,7 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 
 from benchmarks.measurement.figures import Seconds, best, machine_load, print_clock, print_figure
-from benchmarks.measurement.records import KEY, NS, batches, events, ready_processor, repeated_names
+from benchmarks.measurement.records import KEY, NS, batches, events, newest_end, ready_processor, repeated_names
 from benchmarks.streams import SECOND, A, keyed_points
 
 from motet.language.parse import parse
@@ -93,7 +93,7 @@ def measure(
 
         def run() -> None:
             nonlocal notifications
-            notifications = sum(len(processor.advance(batch)) for batch in record_batches)
+            notifications = sum(len(processor.advance(batch, newest_end(batch))) for batch in record_batches)
 
         return run
 

@@ -6,11 +6,35 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from motet.engine.runtime.processor import Processor
 from motet.fuzz.case import timed_event
-from motet.model.batches import RECORDS
+from motet.lake import Snapshot
+from motet.language.parse import parse
+from motet.model.batches import RECORDS, RecordRow, record_rows
+from motet.model.batches import record_batch as batch_of_rows
+from motet.model.records import (
+    CONTROL_KINDS,
+    BackgroundChange,
+    Retraction,
+    SettingsChange,
+    Subscribe,
+    Tick,
+    Unsubscribe,
+)
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
+from motet.model.timeline import FrontierAfter, FrontierTimeline
 from motet.model.times import parse_datetime
-from motet.reference import EventRecord
+from motet.reference import (
+    BackgroundRecord,
+    EventRecord,
+    Record,
+    RetractRecord,
+    SettingsRecord,
+    SubscribeRecord,
+    TickRecord,
+    UnsubscribeRecord,
+    WrittenLog,
+)
 
 Triple = tuple[str, str, str]
 
@@ -80,6 +104,57 @@ def control_row(offset: int, kind: str, name: str, text: str | None = None) -> d
 
 def record_batch(*rows: dict[str, object]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), RECORDS)
+
+
+def stored_record(row: RecordRow) -> Record:  # noqa: PLR0911  (one return for each kind)
+    """A row of a log as a record of the reference engine."""
+    triples, before = frozenset(row.triples), row.frontier
+    match CONTROL_KINDS[row.kind].from_row(row) if row.kind in CONTROL_KINDS else None:
+        case Tick(instant):
+            return TickRecord(row.offset, instant, frontier=before)
+        case Subscribe(_, text):
+            return SubscribeRecord(row.offset, parse(text)[0], frontier=before)
+        case Unsubscribe(name):
+            return UnsubscribeRecord(row.offset, name, frontier=before)
+        case Retraction(name):
+            return RetractRecord(row.offset, name, frontier=before)
+        case BackgroundChange(is_removal=True):
+            return BackgroundRecord(row.offset, removed=triples, frontier=before)
+        case BackgroundChange():
+            return BackgroundRecord(row.offset, added=triples, frontier=before)
+        case SettingsChange(settings):
+            values = settings.lateness, settings.ahead, settings.entailment
+            return SettingsRecord(row.offset, *values, frontier=before)
+    assert row.id is not None and row.start is not None and row.end is not None, "an event"
+    return EventRecord(row.offset, row.id, row.start, row.end, triples, row.late, frontier=before)
+
+
+def stored_log(snapshot: Snapshot) -> WrittenLog:
+    """The log of a lake for the reference engine."""
+    rows = (row for batch in snapshot.records() for row in record_rows(batch))
+    return WrittenLog(tuple(map(stored_record, rows)), snapshot.frontier)
+
+
+def committed(records: pa.RecordBatch, frontier: int | None = None) -> tuple[pa.RecordBatch, int | None]:
+    """Records after a frontier, each a commit of its own in a log without lateness, and the frontier after them."""
+    rows = []
+    for row in record_rows(records):
+        rows.append(row._replace(frontier=frontier))
+        if row.end is not None:
+            frontier = row.end if frontier is None else max(frontier, row.end)
+    return batch_of_rows(rows), frontier
+
+
+class LogProcessor(Processor):
+    """A processor that commits the records it is given: each is a commit of its own in a log without lateness."""
+
+    _committed_frontier: int | None = None
+
+    def advance(self, records: pa.RecordBatch, frontier: FrontierAfter = None) -> pa.RecordBatch:
+        if isinstance(frontier, FrontierTimeline):
+            return super().advance(records, frontier)
+        stored, self._committed_frontier = committed(records, self._committed_frontier)
+        return super().advance(stored, self._committed_frontier)
 
 
 # N-Quads

@@ -83,20 +83,21 @@ def _visible_records(replay: ReplayCase, begin: int) -> Iterator[reference.Recor
     """The records that are visible to the subscriptions, and a tick for each that moves the frontier."""
     log, last = replay.log, None if replay.until is None else replay.until + 1
     retracted = {record.event: record.offset for record in log.records if isinstance(record, reference.RetractRecord)}
-    records = reference.assign_frontiers(log.records, log.lateness)
-    late = [record for record in records if isinstance(record, reference.EventRecord) and record.late and replay.late]
-    for record in records:
-        caps = [last, *(min(event.end, END_OF_TIME - 1) for event in late if event.offset > record.offset)]
+    written = reference.write_log(log.records, log.lateness)
+    events = [record for record in written.records if isinstance(record, reference.EventRecord)]
+    late = [event for event in events if event.late and replay.late]
+    for record in written.records:
+        if record.frontier is not None:
+            caps = [last, *(min(event.end, END_OF_TIME - 1) for event in late if event.offset >= record.offset)]
+            yield reference.TickRecord(0, _earliest(record.frontier, *caps))
         if isinstance(record, reference.EventRecord):
             is_seen = replay.late or not record.late
             if is_seen and retracted.get(record.id, -1) < record.offset and _is_between(record, replay):
-                yield replace(record, frontier=None, late=False)
-            if log.lateness is not None:
-                yield reference.TickRecord(0, _earliest(record.end - log.lateness, *caps))
-        elif isinstance(record, reference.TickRecord):
-            yield reference.TickRecord(0, _earliest(record.instant, *caps))
+                yield replace(record, commit=None, clock=None)
         elif isinstance(record, reference.BackgroundRecord) and record.offset >= begin:
-            yield record
+            yield replace(record, commit=None, clock=None)
+    if written.frontier is not None:
+        yield reference.TickRecord(0, _earliest(written.frontier, last))
 
 
 def _is_between(event: reference.EventRecord, replay: ReplayCase) -> bool:

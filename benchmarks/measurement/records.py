@@ -68,10 +68,15 @@ def _copy(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def ready_processor(subscriptions: Iterable[Subscription]) -> Processor:
     """A processor with active subscriptions and built indexes, before a log whose first offset is 0."""
-    processor = Processor(lateness=0)
+    processor = Processor()
     processor.activate(subscriptions)
-    processor.advance(tick_record(0, -1))
+    processor.advance(tick_record(0, -1), 0)
     return processor
+
+
+def newest_end(records: pa.RecordBatch) -> int:
+    """The frontier after records of a log without lateness."""
+    return int(np.asarray(records.column("end").cast(pa.int64())).max())
 
 
 def pairs(notifications: Sequence[pa.RecordBatch]) -> Pairs:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.builders import RESULT_TIME, datetime, event_nquads
+from tests.builders import RESULT_TIME, datetime, event_nquads, stored_log
 
 import motet
 from motet.lake import Lake
-from motet.language.parse import parse
-from motet.model.batches import event_rows
 from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
-from motet.reference import BackgroundRecord, EventRecord, Record, SubscribeRecord, TickRecord, evaluate
+from motet.reference import evaluate_written
 
 PREFIXES = """
 @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -60,22 +59,8 @@ def test_a_change_holds_for_the_events_after_it(tmp_path: Path) -> None:
 
 def by_definition(lake: Lake) -> list[Notification]:
     """What the reference engine makes of the lake's log."""
-    records: list[Record] = []
-    for batch in lake.snapshot().records():
-        for row, event in zip(batch.to_pylist(), event_rows(batch), strict=True):
-            offset, triples = row["offset"], frozenset(event.triples)
-            if row["kind"] == "event":
-                assert event.start is not None
-                assert event.end is not None
-                records.append(EventRecord(offset, row["id"], event.start, event.end, triples))
-            elif row["kind"] == "subscribe":
-                records.append(SubscribeRecord(offset, parse(row["text"])[0]))
-            elif row["kind"] == "background":
-                side = "removed" if row["text"] == "remove" else "added"
-                records.append(BackgroundRecord(offset, **{side: triples}))
-    records.append(TickRecord(len(records), END_OF_TIME))
-    found = evaluate(records, ontology=frozenset(), lateness=None)
-    return sorted(found, key=lambda one: one.sort_key)
+    found = evaluate_written(replace(stored_log(lake.snapshot()), frontier=END_OF_TIME))
+    return sorted((notification for _, notification in found), key=lambda one: one.sort_key)
 
 
 def test_adding_a_text_twice_adds_nothing(tmp_path: Path) -> None:

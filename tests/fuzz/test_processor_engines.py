@@ -8,6 +8,7 @@ from itertools import islice
 from random import Random
 
 import pyarrow as pa
+from tests.builders import stored_record
 
 from motet.fuzz.cases import random_cases
 from motet.fuzz.compare import compare
@@ -20,17 +21,13 @@ from motet.fuzz.processor_engines import (
     random_batches,
 )
 from motet.fuzz.subscriptions import EngineCapabilities
-from motet.language.parse import parse
-from motet.model.batches import RECORDS, event_rows, micros, notification_batch
+from motet.model.batches import RECORDS, notification_batch, record_rows
 from motet.reference import (
-    BackgroundRecord,
     EventRecord,
     Record,
-    RetractRecord,
-    SubscribeRecord,
     TickRecord,
-    UnsubscribeRecord,
-    evaluate_emissions,
+    WrittenLog,
+    evaluate_written,
 )
 
 
@@ -42,10 +39,10 @@ class ReferenceProcessor:
     log: list[Record] = field(default_factory=list)
     late_by: int = 0  # a mutant: emission offsets are too large by this number of records
 
-    def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
+    def advance(self, records: pa.RecordBatch, frontier: int | None) -> pa.RecordBatch:
         begin = len(self.log)
         self.log.extend(read(records))
-        emitted = evaluate_emissions(self.log, ontology=self.settings.background, lateness=self.settings.lateness)
+        emitted = evaluate_written(WrittenLog(tuple(self.log), frontier), ontology=self.settings.background)
         last = len(self.log) - 1
         return notification_batch(
             (notification, min(at + self.late_by, last)) for at, notification in emitted if at >= begin
@@ -54,27 +51,7 @@ class ReferenceProcessor:
 
 def read(records: pa.RecordBatch) -> Iterable[Record]:
     """The records of a batch as records of the reference engine."""
-    columns = {name: records.column(name).to_pylist() for name in ("offset", "kind", "id", "text")}
-    ends = micros(records.column("end"))
-    for row, offset, kind, name, text, end in zip(event_rows(records), *columns.values(), ends, strict=True):
-        triples = frozenset(row.triples)
-        match kind:
-            case "event":
-                assert row.start is not None and row.end is not None
-                yield EventRecord(offset, name, row.start, row.end, triples)
-            case "tick":
-                assert end is not None
-                yield TickRecord(offset, end)
-            case "subscribe":
-                yield SubscribeRecord(offset, parse(text)[0])
-            case "unsubscribe":
-                yield UnsubscribeRecord(offset, name)
-            case "background" if text == "add":
-                yield BackgroundRecord(offset, added=triples)
-            case "background":
-                yield BackgroundRecord(offset, removed=triples)
-            case _:
-                yield RetractRecord(offset, name)
+    return map(stored_record, record_rows(records))
 
 
 def restore(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:
@@ -88,7 +65,8 @@ def restore_without_events(processor: RecordProcessor, earlier_records: EarlierR
     """A mutant that loses the events before a cut."""
     assert isinstance(processor, ReferenceProcessor)
     kept = [record for record in processor.log if not isinstance(record, EventRecord)]
-    tick = [TickRecord(record.offset, 0) for record in processor.log if isinstance(record, EventRecord)]
+    lost = [record for record in processor.log if isinstance(record, EventRecord)]
+    tick = [TickRecord(record.offset, 0, frontier=record.frontier) for record in lost]
     return replace(processor, log=sorted([*kept, *tick], key=lambda record: record.offset))
 
 
@@ -121,9 +99,10 @@ def test_batches_contain_the_log_and_start_anywhere() -> None:
     """The batches are the log without repeated events; over some cases every kind of record starts a batch."""
     begins = set()
     for case in islice(random_cases(34, EngineCapabilities()), 80):
-        records, places = log_records(case)
-        assert records.schema == RECORDS and len(places) == len(records)
-        cut = list(random_batches(records, Random(case.seed)))
+        log = log_records(case)
+        records = log.records
+        assert records.schema == RECORDS and len(log.case_offsets) == len(records)
+        cut = [piece for piece, _ in random_batches(log, len(records), Random(case.seed))]
         assert pa.Table.from_batches(cut) == pa.Table.from_batches([records])
         begins |= {piece.column("kind")[0].as_py() for piece in cut}
         assert records.column("offset").to_pylist() == list(range(len(records)))

@@ -200,9 +200,9 @@ def test_variables_in_scope(text: str, variables: set[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("", "1:1", "ends too early"),
+        ("", "1:1", "there is no subscription"),
         ("SUBSCRIPTION s EVENT a WHEN", "1:28", "ends too early"),
-        ("SUBSCRIPTION s EVENT a WHEN a a", "1:31", "'a' cannot stand here"),
+        ("SUBSCRIPTION s EVENT a WHEN a a", "1:31", "an operator is missing before 'a'"),
         ("SUBSCRIPTION s EVENT when WHEN a", "1:22", "is a keyword"),
         ("SUBSCRIPTION by EVENT a WHEN a", "1:14", "is a keyword"),
         ("SUBSCRIPTION s EVENT a:b WHEN a", "1:22", "white space must surround"),

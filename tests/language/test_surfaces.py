@@ -315,7 +315,7 @@ def test_documents_with_names(syntax: str) -> None:
         ("sparql", "SELECT ?x {}", 12, "there is no GRAPH"),
         ("sparql", "SELECT ?z { GRAPH ?g { ?s :p ?x } }", 8, "?z in SELECT is in no EVENT"),
         ("sparql", "SELECT ?x { GRAPH ?g { ?s :p ?x } } LIMIT 3", 37, "no solution modifiers"),
-        ("sparql", "SELECT (1 AS ?x) { GRAPH ?g { ?s :p ?x } }", 8, "a variable is missing"),
+        ("sparql", "SELECT (1 AS ?x) { GRAPH ?g { ?s :p ?x } }", 8, "only variables can be selected"),
         ("sparql", "SELECT ?x { GRAPH ?when { ?s :p ?x } }", 19, "?when cannot name an event"),
         ("sparql", "SELECT ?x { GRAPH ?g { ?s :p ?x } FILTER(NOT EXISTS {}) }", 46, "EXISTS beside GRAPH"),
         ("sparql", "SELECT ?x { GRAPH ?g { ?s :p ?x } FILTER EXISTS {} }", 42, "EXISTS beside GRAPH"),

@@ -69,7 +69,8 @@ def as_reference(record: ControlRecord) -> Record:
         case Unsubscribe():
             return UnsubscribeRecord(record.offset, record.name)
         case BackgroundChange():
-            return BackgroundRecord(record.offset, **{"removed" if record.is_removal else "added": record.triples})
+            added, removed = ((), record.triples) if record.is_removal else (record.triples, ())
+            return BackgroundRecord(record.offset, frozenset(added), frozenset(removed))
         case Retraction():
             return RetractRecord(record.offset, record.event_id)
         case Tick():
@@ -82,7 +83,7 @@ def test_the_fold_is_that_of_the_reference_engine(steps: list[ControlRecord], re
     """After each record: the active subscriptions, the background and its entailment, and what is retracted."""
     records = numbered(steps)
     events = [EventRecord(-1, event, 0, 0, frozenset()) for event in ("urn:e:1", "urn:e:2")]
-    log = Log((*events, *map(as_reference, records)), frozenset(), Entailment(requested) if requested else None, None)
+    log = Log((*events, *map(as_reference, records)), None, frozenset(), Entailment(requested) if requested else None)
     state = ControlState(requested_entailment=requested)
     for record in records:
         state.apply(record)
@@ -103,7 +104,7 @@ def test_the_fold_is_that_of_the_reference_engine(steps: list[ControlRecord], re
 def test_registrations_are_those_of_the_reference_engine(steps: list[ControlRecord]) -> None:
     """Each subscribe record begins a registration; the unsubscribe record of its name ends it."""
     records = numbered(steps)
-    log = Log(tuple(map(as_reference, records)), frozenset(), None, None)
+    log = Log(tuple(map(as_reference, records)), None, frozenset(), None)
     found = [(one.subscribe.name, one.subscribe.offset, one.stop) for one in registrations(records)]
     assert found == [
         (life.subscription.name, life.offset, None if life.end_offset == NEVER else life.end_offset)

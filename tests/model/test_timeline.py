@@ -13,15 +13,12 @@ from motet.model.timeline import (
     NO_FRONTIER,
     FrontierTimeline,
     clamp_frontier,
-    frontier_after,
     late_below,
     next_frontier,
     stamped_time,
 )
 from motet.model.times import END_OF_TIME, START_OF_TIME
-from motet.reference import EventRecord, Record, TickRecord
-from motet.reference import assign_frontiers as reference_frontiers
-from motet.reference.records import frontier_after as reference_frontier
+from motet.reference import EventRecord, Record, TickRecord, WrittenLog, write_log
 
 INSTANTS = st.one_of(
     st.integers(0, 12), st.integers(START_OF_TIME, START_OF_TIME + 5), st.integers(END_OF_TIME - 5, END_OF_TIME)
@@ -32,26 +29,21 @@ LOGS = st.lists(st.tuples(st.sampled_from((EVENT, EVENT, EVENT, Tick.kind)), INS
 Log = list[tuple[str, int]]
 
 
-def by_definition(log: Log, lateness: int | None) -> list[Record]:
+def by_definition(log: Log, lateness: int | None) -> WrittenLog:
     records: list[Record] = []
     for offset, (kind, end) in enumerate(log):
         event = EventRecord(offset, f"urn:e:{offset}", end, end, frozenset())
         records.append(event if kind == EVENT else TickRecord(offset, end))
-    return reference_frontiers(records, lateness)
+    return write_log(records, lateness)
 
 
-def frontiers_of(records: list[Record], lateness: int | None) -> list[int | None]:
-    """After each record; the engines' frontier is at no instant before the first a log can hold."""
-    frontiers: list[int | None] = []
-    frontier: int | None = None
-    for record in records:
-        frontier = reference_frontier(frontier, record, lateness)
-        frontiers.append(None if frontier is None else max(frontier, START_OF_TIME))
-    return frontiers
+def frontiers_of(written: WrittenLog) -> list[int | None]:
+    """After each record."""
+    return [*(record.frontier for record in written.records[1:]), written.frontier][: len(written.records)]
 
 
-def late_flags(records: list[Record]) -> list[bool]:
-    return [isinstance(record, EventRecord) and bool(record.late) for record in records]
+def late_flags(written: WrittenLog) -> list[bool]:
+    return [isinstance(record, EventRecord) and bool(record.late) for record in written.records]
 
 
 @given(LOGS, LATENESS)
@@ -65,7 +57,7 @@ def test_frontiers_are_those_of_the_reference_engine(log: Log, lateness: int | N
         newest_end = end if kind == EVENT and not late[-1] else None
         frontier = next_frontier(frontier, newest_end, [end] if kind == Tick.kind else [], 0, settings)
         frontiers.append(frontier)
-    assert (frontiers, late) == (frontiers_of(expected, lateness), late_flags(expected))
+    assert (frontiers, late) == (frontiers_of(expected), late_flags(expected))
 
 
 def test_the_frontier_is_capped_by_the_clock() -> None:
@@ -85,23 +77,22 @@ def test_stamped_events_have_the_clock_or_the_frontier() -> None:
 
 @given(LOGS, LATENESS, st.integers(0, 12))
 def test_a_timeline_reads_the_assigned_frontiers(log: Log, lateness: int | None, cut: int) -> None:
-    """From any offset on, the greatest frontier read so far is the one by definition, clamped at the end of time."""
+    """“the frontier after a record is what the next one stores”, clamped at the end of time."""
     expected = by_definition(log, lateness)
-    frontiers = [NO_FRONTIER if at is None else clamp_frontier(at) for at in frontiers_of(expected, lateness)]
+    frontiers = [NO_FRONTIER if at is None else clamp_frontier(at) for at in frontiers_of(expected)]
     rows = [
         RecordRow(offset, kind, None, None, end, before, late, None, ())
         for offset, ((kind, end), before, late) in enumerate(
-            zip(log, [None, *frontiers_of(expected, lateness)][: len(log)], late_flags(expected), strict=True)
+            zip(log, [None, *frontiers_of(expected)][: len(log)], late_flags(expected), strict=True)
         )
     ]
-    for part in (rows[:cut], rows[cut:]):
-        timeline = FrontierTimeline.from_records(record_batch(part), lateness)
+    middle = rows[cut].frontier if cut < len(rows) else expected.frontier
+    for part, after in ((rows[:cut], middle), (rows[cut:], expected.frontier)):
+        timeline = FrontierTimeline.from_records(record_batch(part), after)
         assert timeline.offsets.tolist() == [row.offset for row in part]
         assert timeline.frontiers.tolist() == [frontiers[row.offset] for row in part]
         assert timeline.is_visible.tolist() == [row.kind == EVENT and not row.late for row in part]
         assert not timeline.is_boundary.any()
-        if part and all(row.kind == EVENT for row in part):
-            assert frontier_after(part, lateness) == frontiers[part[-1].offset]
 
 
 def test_the_end_of_time_has_passed_every_instant() -> None:

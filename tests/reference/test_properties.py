@@ -45,9 +45,9 @@ from motet.reference import (
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
-    assign_frontiers,
     evaluate,
     evaluate_emissions,
+    write_log,
 )
 from motet.reference.visibility import Visibility, event_names
 
@@ -282,7 +282,8 @@ def test_lateness_and_ticks_do_not_matter_unless_an_event_is_late(
     mixed: list[Record] = [*given_events, TickRecord(0, 4), TickRecord(0, 9)]
     mixed = data.draw(st.permutations(mixed))
     log = numbered([SubscribeRecord(0, subscription), *mixed, TickRecord(0, END_OF_TIME)])
-    late = {record.id for record in assign_frontiers(log, lateness) if isinstance(record, EventRecord) and record.late}
+    written = write_log(log, lateness).records
+    late = {record.id for record in written if isinstance(record, EventRecord) and record.late}
     kept = [record for record in log if not (isinstance(record, EventRecord) and record.id in late)]
     still = [record for record in kept if not (isinstance(record, TickRecord) and record.instant < END_OF_TIME)]
     assert evaluate(log, lateness=lateness) == evaluate(still, lateness=None)

@@ -42,8 +42,8 @@ def append(lake: Lake, numbers: Sequence[int]) -> None:
 
 def expected(lake: Lake) -> list[str]:
     """What the log means, by one kernel in this process."""
-    kernel = Processor(lateness=lake.snapshot().settings.lateness)
-    return lines([kernel.advance(batch) for batch in lake.snapshot().records()])
+    processor = Processor()
+    return lines([processor.advance(*pair) for pair in lake.snapshot().log_records()])
 
 
 def lines(batches: Iterable[pa.RecordBatch]) -> list[str]:

@@ -57,11 +57,11 @@ def _compare(engine: str, lake: Lake, snapshot: Snapshot) -> Comparison:
     if engine == "spark":
         from motet.spark.batch.verify import verify_spark
 
-        return verify_spark(lake, snapshot)
+        return verify_spark(snapshot)
     from motet.jobs.verify import verify_embedded
 
     with output.record_progress("verifying", snapshot.notifications_end) as on_progress:
-        return verify_embedded(lake, snapshot, on_progress)
+        return verify_embedded(snapshot, on_progress)
 
 
 def _print_difference(difference: TableDifference | None, snapshot: Snapshot) -> None:

@@ -26,6 +26,7 @@ from motet.model.control import registrations
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Unsubscribe
+from motet.model.timeline import LogRecords, with_frontiers
 
 #: Computes and commits the notifications of the records appended so far.
 ProcessAvailable = Callable[[], None]
@@ -125,7 +126,7 @@ class InProcessBackend:
     def __init__(self, lake: Lake) -> None:
         ensure_compiled()
         self._lake = lake
-        self._processor = Processor(lateness=lake.snapshot().settings.lateness, earlier_records=self._earlier_records)
+        self._processor = Processor(earlier_records=self._earlier_records)
         self._offset = 0
         self._saved_to = 0
 
@@ -141,8 +142,8 @@ class InProcessBackend:
         first = self._restore_snapshot(stop)
         if first is None:
             first = self._restore_from_controls(snapshot, stop)
-        for records in snapshot.records(first, stop):
-            self._processor.advance(records)
+        for records, frontier in snapshot.log_records(first, stop):
+            self._processor.advance(records, frontier)
         self._offset = self._saved_to = stop
 
     def save_state(self) -> None:
@@ -167,23 +168,25 @@ class InProcessBackend:
         """Process only control records up to the first offset whose events matter, and return that offset."""
         first = _first_relevant_offset(snapshot, stop)
         for records in snapshot.controls(0, first):
-            self._processor.advance(records)
+            self._processor.advance(records, None)
         self._processor.seek(first)
         return first
 
-    def _earlier_records(self, stop: int) -> Iterable[pa.RecordBatch]:
-        return self._lake.snapshot().records(0, stop)
+    def _earlier_records(self, stop: int) -> Iterable[LogRecords]:
+        return self._lake.snapshot().log_records(0, stop)
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
         rows = recent.rows(self._offset, stop)
-        notifications = self._processor.advance_small(rows) if rows else None
+        frontier = snapshot.frontier_at(stop)
+        notifications = self._processor.advance_small(rows, frontier) if rows else None
         if notifications is not None:
             self._offset = stop
             return [notifications] if notifications else []
         records: Iterable[pa.RecordBatch] | None = recent.batches(self._offset, stop)
         if records is None:
             records = snapshot.records(self._offset, stop)
-        emitted = [self._processor.advance(_slice(batch, self._offset, stop)) for batch in records]
+        slices = (_slice(batch, self._offset, stop) for batch in records)
+        emitted = [self._processor.advance(*pair) for pair in with_frontiers(slices, lambda: frontier)]
         self._offset = stop
         return [batch for batch in emitted if batch.num_rows]
 
@@ -195,7 +198,7 @@ class PipelineBackend:
 
     def __init__(self, lake: Lake, process_available: ProcessAvailable) -> None:
         self._process_available = process_available
-        self._router = Processor(lateness=lake.snapshot().settings.lateness, layout=BucketLayout(1))
+        self._router = Processor(layout=BucketLayout(1))
         self._offset = 0
 
     @property

@@ -270,8 +270,8 @@ def _shuffled_events(random: Random, events: Sequence[reference.Record]) -> list
 
 
 def _late(case: Case) -> set[str]:
-    stamped = reference.assign_frontiers(case.records, case.lateness)
-    return {record.id for record in stamped if isinstance(record, reference.EventRecord) and record.late}
+    written = reference.write_log(case.records, case.lateness)
+    return {record.id for record in written.records if isinstance(record, reference.EventRecord) and record.late}
 
 
 def _lines_in_batches(case: Case) -> list[str]:
@@ -326,6 +326,6 @@ def _commit(cloud: Cloud, batch: Sequence[reference.Record], listener: Callable[
 
 def _lake_lines(case: Case, lake: Lake) -> list[str]:
     """The notifications in a lake, with the offsets of the case; the first record of the lake is its settings."""
-    _, case_offsets = log_records(case)
+    case_offsets = log_records(case).case_offsets
     rows = (row for batch in lake.notifications() for row in notification_rows(batch))
     return emission_lines([(case_offsets[offset - 1], notification) for notification, offset in rows], offsets=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,29 +19,27 @@ import pyarrow as pa
 from motet import reference
 from motet.fuzz.case import Case
 from motet.fuzz.oracle import emission_lines
-from motet.lake.accept import UNCOMMITTED_RECORDS, place
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.model.batches import RECORDS, RecordRow, Triple, notification_rows, record_batch
+from motet.model.batches import RecordRow, Triple, notification_rows, record_batch
 from motet.model.records import EVENT, UNCOMMITTED, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
-from motet.model.settings import Settings
-
-if TYPE_CHECKING:
-    from motet.engine.runtime.record_slices import FilteredRecords
+from motet.model.timeline import FrontierTimeline, LogRecords, first_frontier
 
 ONTOLOGY_OFFSET = -1  # of the background record of the ontology, which the case does not contain
 #: Probabilities that a batch ends after a record; one is chosen for each case.
 CUT_PROBABILITIES = (0.03, 0.1, 0.1, 0.3, 1.0)
 
 
-EarlierRecords = Callable[[int], Iterable[pa.RecordBatch]]  # the records before an offset
+EarlierRecords = Callable[[int], Iterable[LogRecords]]  # the records before an offset
 
 
 class RecordProcessor(Protocol):
     """The interface of the processor for its hosts."""
 
-    def advance(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Process the next RECORDS of the log; returns the NOTIFICATIONS they made final."""
+    def advance(self, records: pa.RecordBatch, frontier: int | None) -> pa.RecordBatch:
+        """Process the next RECORDS of the log, after which the frontier is given; returns the NOTIFICATIONS they made
+        final.
+        """
         ...
 
 
@@ -49,7 +47,6 @@ class RecordProcessor(Protocol):
 class ProcessorSettings:
     """The arguments of a new processor."""
 
-    lateness: int | None
     background: frozenset[Triple]
     earlier_records: EarlierRecords
 
@@ -57,9 +54,7 @@ class ProcessorSettings:
 def _create(settings: ProcessorSettings) -> RecordProcessor:
     from motet.engine.runtime.processor import Processor
 
-    return Processor(
-        lateness=settings.lateness, background=settings.background, earlier_records=settings.earlier_records
-    )
+    return Processor(background=settings.background, earlier_records=settings.earlier_records)
 
 
 def _restore(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:
@@ -87,62 +82,68 @@ class ProcessorEngine:
     def _lines(self, case: Case) -> list[str]:
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         background = case.ontology if random.random() < 0.5 else frozenset()
-        records, case_offsets = log_records(replace(case, ontology=case.ontology - background))
+        log = log_records(replace(case, ontology=case.ontology - background))
 
-        def earlier_records(offset: int) -> Iterator[pa.RecordBatch]:
-            return random_batches(records.slice(0, offset), random, self.cut_probabilities)
+        def earlier_records(offset: int) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+            return random_batches(log, offset, random, self.cut_probabilities)
 
-        processor = self.create(ProcessorSettings(case.lateness, background, earlier_records))
+        processor = self.create(ProcessorSettings(background, earlier_records))
         emissions = []
-        for batch in random_batches(records, random, self.cut_probabilities):
-            rows = notification_rows(processor.advance(batch))
-            emissions += [(case_offsets[offset], notification) for notification, offset in rows]
+        for batch, frontier in random_batches(log, len(log.records), random, self.cut_probabilities):
+            rows = notification_rows(processor.advance(batch, frontier))
+            emissions += [(log.case_offsets[offset], notification) for notification, offset in rows]
             processor = self.restore(processor, earlier_records)
         return emission_lines(emissions, offsets=self.has_offsets)
 
 
+@dataclass(frozen=True)
+class CaseLog:
+    """The log of a case as in a lake."""
+
+    records: pa.RecordBatch
+    frontier: int | None  # after the last record
+    case_offsets: Sequence[int]  # for each row, the offset of its record in the case
+
+    def frontier_at(self, offset: int) -> int | None:
+        """The frontier that the record at an offset stores, or the one after the last record."""
+        stored = self.records.slice(offset, 1)
+        return first_frontier(stored) if len(stored) else self.frontier
+
+
 def random_batches(
-    records: pa.RecordBatch, random: Random, cut_probabilities: Sequence[float] = CUT_PROBABILITIES
-) -> Iterator[pa.RecordBatch]:
-    """The records in batches of random sizes, with one of the probabilities of a cut."""
+    log: CaseLog, end: int, random: Random, cut_probabilities: Sequence[float] = CUT_PROBABILITIES
+) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+    """The records below an offset in batches of random sizes, with one of the probabilities of a cut, each with the
+    frontier after it.
+    """
     probability = random.choice(cut_probabilities)
     first = 0
-    for stop in range(1, len(records) + 1):
-        if stop == len(records) or random.random() < probability:
-            yield records.slice(first, stop - first)
+    for stop in range(1, end + 1):
+        if stop == end or random.random() < probability:
+            yield log.records.slice(first, stop - first), log.frontier_at(stop)
             first = stop
 
 
-def log_records(case: Case) -> tuple[pa.RecordBatch, list[int]]:
-    """The log of the case as in a lake, and for each of its rows the offset of its record in the case.
+def log_records(case: Case) -> CaseLog:
+    """The log of a case as in a lake.
 
     An ontology is the first background record; repeated publications of an event are omitted.
     """
+    written = reference.write_log(case.records, case.lateness)
+    ontology = reference.BackgroundRecord(ONTOLOGY_OFFSET, added=case.ontology)
     rows: list[RecordRow] = []
     case_offsets: list[int] = []
-    for record in [
-        reference.BackgroundRecord(ONTOLOGY_OFFSET, added=case.ontology),
-        *reference.assign_frontiers(case.records, case.lateness),
-    ]:
+    for record in [ontology, *written.records]:
         for row in _rows(record):
-            rows.append(row)
+            rows.append(row._replace(offset=len(rows), frontier=record.frontier))
             case_offsets.append(record.offset)
-    draft = pa.Table.from_batches([record_batch(rows)]).select(UNCOMMITTED_RECORDS.names)
-    settings, frontier = Settings(lateness=case.lateness, ahead=None), None
-    placed: list[pa.Table] = []
-    for offset in range(len(rows)):  # each record is a commit of its own
-        records, frontier, *_ = place(draft.slice(offset, 1), offset, frontier, clock=0, settings=settings)
-        placed.append(records)
-    (batch,) = pa.concat_tables([RECORDS.empty_table(), *placed]).combine_chunks().to_batches() or [
-        pa.RecordBatch.from_pylist([], RECORDS)
-    ]
-    return batch, case_offsets
+    return CaseLog(record_batch(rows), written.frontier, case_offsets)
 
 
 def _rows(record: reference.Record) -> Iterator[RecordRow]:
     match record:
-        case reference.EventRecord(id=name, start=start, end=end, triples=triples):
-            yield RecordRow(UNCOMMITTED, EVENT, name, start, end, None, False, None, tuple(sorted(triples)))
+        case reference.EventRecord(id=name, start=start, end=end, triples=triples, late=late):
+            yield RecordRow(UNCOMMITTED, EVENT, name, start, end, None, bool(late), None, tuple(sorted(triples)))
         case reference.TickRecord(instant=instant):
             yield Tick(instant).to_row()
         case reference.SubscribeRecord(subscription=subscription):
@@ -172,32 +173,29 @@ class BucketsEngine:
         from motet.engine.runtime.processor import Processor
         from motet.engine.runtime.routing import BucketLayout, derivation_linked
         from motet.engine.state.snapshot import StateSnapshot
-        from motet.model.timeline import FrontierTimeline
         from motet.spark.stream.lake_view import BucketBackfill
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-        records, case_offsets = log_records(case)
-        layout = BucketLayout(random.randint(1, 5), derivation_linked(records))
+        log = log_records(case)
+        layout = BucketLayout(random.randint(1, 5), derivation_linked(log.records))
 
-        def earlier_records(bucket: int, offset: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
-            before = random_batches(records.slice(0, offset), random)
-            (subscription,) = parse(records.column("text")[offset].as_py())
+        def earlier_records(bucket: int, offset: int) -> Iterator[LogRecords]:
+            before = random_batches(log, offset, random)
+            (subscription,) = parse(log.records.column("text")[offset].as_py())
             if layout.is_single_bucket(subscription):
                 return before
-            return BucketBackfill(subscription, layout, before, case.lateness).read_bucket(bucket)
+            return BucketBackfill(subscription, layout, before).read_bucket(bucket)
 
-        router = Processor(lateness=case.lateness, layout=layout)
+        router = Processor(layout=layout)
         processors = [
-            Processor(
-                lateness=case.lateness, earlier_records=partial(earlier_records, bucket), layout=layout, bucket=bucket
-            )
+            Processor(earlier_records=partial(earlier_records, bucket), layout=layout, bucket=bucket)
             for bucket in range(layout.count)
         ]
         notifications: list[pa.RecordBatch] = []
-        for batch in random_batches(records, random):
+        for batch, frontier in random_batches(log, len(log.records), random):
             matched, routed = router.route(batch)
             notifications.append(matched)
-            timeline = FrontierTimeline.from_records(batch, case.lateness)
+            timeline = FrontierTimeline.from_records(batch, frontier)
             for bucket, processor in enumerate(processors):
                 is_routed = np.isin(timeline.offsets, routed[routed[:, 0] == bucket, 1]) | timeline.is_boundary
                 notifications.append(processor.advance(batch.filter(pa.array(is_routed)), timeline))
@@ -205,4 +203,5 @@ class BucketsEngine:
                 earlier = partial(earlier_records, bucket)
                 processors[bucket] = Processor.restore(snapshot, earlier_records=earlier, layout=layout, bucket=bucket)
         rows = (row for batch in notifications for row in notification_rows(batch))
-        return emission_lines([(case_offsets[offset], notification) for notification, offset in rows], offsets=True)
+        emissions = [(log.case_offsets[offset], notification) for notification, offset in rows]
+        return emission_lines(emissions, offsets=True)

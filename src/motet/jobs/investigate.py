@@ -21,12 +21,12 @@ from motet.jobs.run import BatchJob, EventFiles
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
-from motet.model.batches import TIME, Triple, event_rows, micros
+from motet.model.batches import TIME, RecordRow, Triple, event_rows, micros, record_rows
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.intervals import Interval
 from motet.model.notifications import Notification
-from motet.model.records import BackgroundChange, ControlRecord, Retraction, Subscribe, Tick, Unsubscribe
+from motet.model.records import CONTROL_KINDS, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.provenance.text import TextStyle
 from motet.provenance.traced_log import TracedLog, time_radius
@@ -135,14 +135,15 @@ def from_lake(
 ) -> WhyInput:
     """One subscription of a lake, those that derive events, and the events that can matter near an interval."""
     stored = list(snapshot.control_records())
-    controls = list(_controls(stored, name))
+    rows = [row for batch in snapshot.controls() for row in record_rows(batch)]
+    controls = list(_controls(rows, name))
     subscriptions = [record.subscription for record in controls if isinstance(record, reference.SubscribeRecord)]
     examined = _with_upstream(subscriptions, name)
     state = ControlState(requested_entailment=entailment).apply_all(stored)
     changes = [record.offset for record in stored if isinstance(record, BackgroundChange)]
     selection = _select(snapshot, examined, interval, required, (state.background, changes, state.entailment))
-    end = _last_tick(snapshot.next_offset, snapshot.frontier)
-    log = TracedLog.from_records([*controls, *selection.events, *end], entailment=entailment, lateness=None)
+    written = _written([*controls, *selection.events], snapshot.frontier)
+    log = TracedLog.from_written(written, entailment=entailment)
     return selection.why_input(snapshot, log, TextStyle(dict(prefixes)))
 
 
@@ -156,12 +157,11 @@ def from_replay(replay: Replay, name: str, interval: Interval, style: TextStyle,
         reference.SubscribeRecord(offset, subscription)
         for offset, subscription in enumerate(subscriptions, -len(subscriptions))
     ]
-    changes = [_background_record(change.record) for change in controls.background_changes]
+    changes = [_background_record(change.record, change.frontier) for change in controls.background_changes]
     knowledge = (view.background, [change.offset for change in changes], entailment_of(view.background))
     selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, view.visible)
-    end = _last_tick(controls.stop, controls.frontier)
-    records = [*subscribes, *changes, *selection.events, *end]
-    log = TracedLog.from_records(records, ontology=view.background, lateness=None)
+    written = _written([*subscribes, *changes, *selection.events], controls.frontier)
+    log = TracedLog.from_written(written, ontology=view.background)
     return selection.why_input(replay.snapshot, log, style)
 
 
@@ -216,28 +216,31 @@ def _overlaps(segment: DataFile, start: int, end: int) -> bool:
     return segment.start is not None and segment.end is not None and segment.end >= start and segment.start <= end
 
 
-def _controls(records: Iterable[ControlRecord], name: str) -> Iterator[reference.Record]:
+def _controls(rows: Iterable[RecordRow], name: str) -> Iterator[reference.Record]:
     """The control records that concern a subscription. Of the other subscriptions those that derive events, and the
     first, since the background at its offset decides derivation edges.
     """
     is_first = True
-    for record in records:
+    for row in rows:
+        record, before = CONTROL_KINDS[row.kind].from_row(row), row.frontier
         match record:
             case Tick():
-                yield reference.TickRecord(record.offset, record.instant)
+                yield reference.TickRecord(record.offset, record.instant, frontier=before)
             case Subscribe() if is_first or record.name == name or "CONSTRUCT" in record.text.upper():
                 is_first = False
-                yield reference.SubscribeRecord(record.offset, parse(record.text)[0])
+                yield reference.SubscribeRecord(record.offset, parse(record.text)[0], frontier=before)
             case Unsubscribe():
-                yield reference.UnsubscribeRecord(record.offset, record.name)
+                yield reference.UnsubscribeRecord(record.offset, record.name, frontier=before)
             case Retraction():
-                yield reference.RetractRecord(record.offset, record.event_id)
+                yield reference.RetractRecord(record.offset, record.event_id, frontier=before)
             case BackgroundChange():
-                yield _background_record(record)
+                yield _background_record(record, before)
 
 
-def _background_record(record: BackgroundChange) -> reference.BackgroundRecord:
-    return reference.BackgroundRecord(record.offset, **{"removed" if record.is_removal else "added": record.triples})
+def _background_record(record: BackgroundChange, frontier: int | None) -> reference.BackgroundRecord:
+    changed = record.triples, frozenset[Triple]()
+    added, removed = reversed(changed) if record.is_removal else changed
+    return reference.BackgroundRecord(record.offset, added, removed, frontier=frontier)
 
 
 def _window(subscriptions: Iterable[Subscription], interval: Interval) -> Interval:
@@ -271,7 +274,7 @@ def _event_records(batch: pa.RecordBatch) -> Iterator[reference.EventRecord]:
     columns = (batch.column("offset").to_pylist(), micros(batch.column("frontier")), batch.column("late").to_pylist())
     for row, offset, frontier, late in zip(event_rows(batch), *columns, strict=True):
         assert row.start is not None and row.end is not None, "events of a log are stamped"
-        yield reference.EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples), frontier, late)
+        yield reference.EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples), late, frontier=frontier)
 
 
 def _nearest(
@@ -287,7 +290,6 @@ def _nearest(
     return sorted(sorted(events, key=distance)[:MAX_EVENTS], key=lambda event: event.offset)
 
 
-def _last_tick(offset: int, frontier: int | None) -> Iterator[reference.Record]:
-    """The frontier of the whole log, which events that are not examined may have moved."""
-    if frontier is not None:
-        yield reference.TickRecord(offset, frontier)
+def _written(records: Iterable[reference.Record], frontier: int | None) -> reference.WrittenLog:
+    """Records of a log with their frontiers, in its order, and the frontier after the whole log."""
+    return reference.WrittenLog(tuple(sorted(records, key=lambda record: record.offset)), frontier)

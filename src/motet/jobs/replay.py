@@ -26,7 +26,7 @@ from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
-from motet.model.batches import TIME, Triple, notification_rows, record_batch, record_rows, tick_record
+from motet.model.batches import TIME, Triple, micros, notification_rows, record_batch, record_rows, tick_record
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
@@ -48,11 +48,11 @@ class ReplayedBackgroundChange:
     def offset(self) -> int:
         return self.record.offset
 
-    def records(self) -> Iterator[pa.RecordBatch]:
+    def records(self) -> Iterator[tuple[pa.RecordBatch, int | None]]:
         """The change after a tick, so that events derived from earlier occurrences are read with the old background."""
         if self.frontier is not None:
-            yield tick_record(self.frontier, self.offset)
-        yield record_batch([self.record.to_row()])
+            yield tick_record(self.frontier, self.offset), self.frontier
+        yield record_batch([self.record.to_row()]), self.frontier
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,23 @@ class ReplayControls:
     frontier: int | None = END_OF_TIME
     stop: int = 1 << 60  # the offset of the last tick, after all events
 
-    def interleave(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """RECORDS of events in log order, with background changes and the last tick at their offsets."""
+    def interleave(self, events: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+        """RECORDS of events in log order, with background changes and the last tick at their offsets, and the frontier
+        after each batch: the greatest that is known there.
+        """
         pending = list(reversed(self.background_changes))
         for batch in events:
             begin, offsets = 0, batch.column("offset").to_numpy()
             while pending and len(batch) and pending[-1].offset < offsets[-1]:
                 end = int(offsets.searchsorted(pending[-1].offset))
-                yield batch.slice(begin, end - begin)
+                yield batch.slice(begin, end - begin), pending[-1].frontier
                 yield from pending.pop().records()
                 begin = end
-            yield batch.slice(begin)
+            yield batch.slice(begin), _last_frontier(batch)
         for change in reversed(pending):
             yield from change.records()
         if self.frontier is not None:
-            yield tick_record(self.frontier, self.stop)
+            yield tick_record(self.frontier, self.stop), self.frontier
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,11 @@ def _cap_frontiers(records: pa.RecordBatch, until: int | None) -> pa.RecordBatch
     return records.set_column(index, records.schema.field(index), capped)
 
 
+def _last_frontier(records: pa.RecordBatch) -> int | None:
+    """The frontier that the last of some records stores."""
+    return micros(records.column("frontier").slice(len(records) - 1))[0] if len(records) else None
+
+
 def _capped_frontier(frontier: int | None, until: int | None) -> int | None:
     """A frontier, at most just after ``until``: there it says that all events that end by then are known."""
     return frontier if frontier is None or until is None else min(frontier, until + 1)
@@ -294,7 +301,7 @@ def replay_notifications(
     """The notifications of a group, in log order."""
     ensure_compiled()
     view = group.view
-    processor = Processor(lateness=None, background=view.background)
+    processor = Processor(background=view.background)
     processor.activate(group.subscriptions)
 
     def events() -> Iterator[pa.RecordBatch]:
@@ -302,8 +309,8 @@ def replay_notifications(
             yield view.visible(records)
             on_progress(len(records))
 
-    for records in view.controls.interleave(events()):
-        yield from (notification for notification, _ in notification_rows(processor.advance(records)))
+    for records, frontier in view.controls.interleave(events()):
+        yield from (notification for notification, _ in notification_rows(processor.advance(records, frontier)))
 
 
 def _since(subscription: Subscription) -> tuple[bool, int]:

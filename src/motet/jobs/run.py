@@ -105,19 +105,19 @@ class EventFiles:
 def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """Process the events batch by batch, then a tick at the end of time, which makes all occurrences final."""
     ensure_compiled()
-    processor = Processor(lateness=None, background=job.background, entailment=job.entailment)
+    processor = Processor(background=job.background, entailment=job.entailment)
     processor.activate(job.subscriptions)
     files = EventFiles(job, on_rejected)
     notifications: list[Notification] = []
     offset = 0
     for events in files:
         notifications += (
-            notification for notification, _ in notification_rows(processor.advance(event_records(events, offset)))
+            notification
+            for notification, _ in notification_rows(processor.advance(event_records(events, offset), None))
         )
         offset += len(events)
-    notifications += (
-        notification for notification, _ in notification_rows(processor.advance(tick_record(END_OF_TIME, offset)))
-    )
+    last = processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME)
+    notifications += (notification for notification, _ in notification_rows(last))
     return _write_notifications(files, notifications, sink)
 
 

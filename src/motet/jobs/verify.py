@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.replay import OnProgress
-from motet.lake import Lake, Snapshot
+from motet.lake import Snapshot
 from motet.model.batches import notification_rows
 from motet.model.records import Subscribe, Unsubscribe
+from motet.model.timeline import FrontierTimeline, LogRecords
 
 LINK_OFFSETS = 4096  # of the log in one link
 CHAIN_START = b"motet notifications 1\n"
@@ -154,29 +155,28 @@ def _is_same_notification(stored: TableRow, recomputed: TableRow) -> bool:
     return bool(left["id"] == right["id"]) or has_same_offset
 
 
-def verify_embedded(lake: Lake, snapshot: Snapshot, on_progress: OnProgress = lambda _: None) -> Comparison:
+def verify_embedded(snapshot: Snapshot, on_progress: OnProgress = lambda _: None) -> Comparison:
     """Recompute the notifications of the processed records and compare them with the table."""
     stop = snapshot.notifications_end
-    recomputed = recompute(snapshot, snapshot.settings.lateness, on_progress=on_progress)
+    recomputed = recompute(snapshot, on_progress=on_progress)
     return compare(StreamedTable(recomputed), StreamedTable(stored_rows(snapshot)), stop)
 
 
 def recompute(
     snapshot: Snapshot,
-    lateness: int | None,
     names: Collection[str] | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> Iterator[TableRow]:
     """The notifications of the log with its control records; with ``names``, of these subscriptions only."""
 
-    def records(stop: int) -> Iterator[pa.RecordBatch]:
-        for batch in snapshot.records(0, stop):
-            yield batch if names is None else drop_other_subscriptions(batch, names)
+    def records(stop: int) -> Iterator[LogRecords]:
+        for batch, frontier in snapshot.log_records(0, stop):
+            yield (batch, frontier) if names is None else drop_other_subscriptions(batch, frontier, names)
 
     ensure_compiled()
-    processor = Processor(lateness=lateness, earlier_records=records)
-    for batch in records(snapshot.notifications_end):
-        yield from table_rows(processor.advance(batch))
+    processor = Processor(earlier_records=records)
+    for batch, frontier in records(snapshot.notifications_end):
+        yield from table_rows(processor.advance(batch, frontier))
         on_progress(len(batch))
 
 
@@ -192,10 +192,13 @@ def table_rows(notifications: pa.RecordBatch) -> Iterator[TableRow]:
         yield offset, notification.to_line()
 
 
-def drop_other_subscriptions(records: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    """The records without those that register or end other subscriptions."""
+def drop_other_subscriptions(records: pa.RecordBatch, frontier: int | None, names: Collection[str]) -> LogRecords:
+    """The records without those that register or end other subscriptions, with the timeline of all of them: a commit
+    that ends with another subscription moves the frontier there.
+    """
     is_subscription = pc.is_in(records.column("kind"), pa.array([Subscribe.kind, Unsubscribe.kind]))
     if not is_subscription.true_count:
-        return records
+        return records, frontier
     is_requested = pc.is_in(records.column("id"), pa.array(sorted(names), pa.string()))
-    return records.filter(pc.or_(pc.invert(is_subscription), is_requested))
+    timeline = FrontierTimeline.from_records(records, frontier)
+    return records.filter(pc.or_(pc.invert(is_subscription), is_requested)), timeline

@@ -26,6 +26,7 @@ from motet.model.control import ControlState
 from motet.model.errors import UsageError
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe, control_records
 from motet.model.settings import Settings
+from motet.model.timeline import first_frontier, with_frontiers
 
 
 class Snapshot(NamedTuple):
@@ -78,6 +79,19 @@ class Snapshot(NamedTuple):
         end = self.next_offset if stop is None else stop
         for segment in self.overlapping(first, end):
             yield from read_rows(self.store, segment.name, first, end, columns)
+
+    def frontier_at(self, offset: int) -> int | None:
+        """The frontier in force before the record at an offset; at the end of the log, the one after the last record.
+
+        At an offset inside a commit it is the frontier before that commit.
+        """
+        batches = () if offset >= self.next_offset else self.records(offset, offset + 1, ["offset", "frontier"])
+        return next((first_frontier(batch) for batch in batches if len(batch)), self.frontier)
+
+    def log_records(self, first: int = 0, stop: int | None = None) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+        """As `records`, each batch with the frontier after it, as engines read them."""
+        end = self.next_offset if stop is None else stop
+        return with_frontiers(self.records(first, end), lambda: self.frontier_at(end))
 
     def controls(self, first: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
         """The records of ``[first, stop)`` that are not events; reads only the row groups that hold any."""

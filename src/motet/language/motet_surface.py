@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from motet.language import syntax
 from motet.language.motet_lexer import KEYWORDS, Terminal, terminals
 from motet.language.sparql_fragments import read_body, read_condition, read_template
 from motet.language.surface_shared import read_count, read_duration, read_instant, read_xsd_duration
+from motet.language.syntax_advice import document_start, expected_text, foreign_sign, unreadable_sign
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
 from motet.model.terms import XSD
@@ -29,6 +31,8 @@ def parse_motet(document: Document) -> tuple[syntax.Subscription, ...]:
         tree: Tree[Token] = parser.feed_eof()
     except UnexpectedToken as error:
         raise _unexpected(document, error.token, parser.accepts()) from None
+    except SubscriptionError as error:  # of the lexer: a sign that the language does not have
+        raise (unreadable_sign(document, error, parser.accepts()) if error.advice is None else None) or error from None
     try:
         subscriptions: tuple[syntax.Subscription, ...] = _Builder(document).transform(tree)
     except VisitError as error:  # Lark wraps what a rule's method raises
@@ -196,41 +200,24 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return self._prologue.expand(SparqlToken(kind, name.value.text, name.value.position))
 
 
-_TERMINAL_TEXTS = {
-    "SUBNAME": "a subscription's name",
-    "NAME": "a name",
-    "BODY": "'{'",
-    "TEMPLATE": "'{'",
-    "REPEAT": "'{'",
-    "EXPRESSION": "'('",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "RBRACE": "'}'",
-    "STAR": "'*'",
-    "PLUS": "'+'",
-    "COLON": "':'",
-    "DATATYPE_SIGN": "'^^'",
-    "IRIREF": "an IRI",
-    "PNAME": "a prefixed name",
-    "PREFIX_NAME": "a prefix",
-    "VAR": "a variable",
-    "STRING": "a string",
-    "INTEGER": "a number",
-    "DECIMAL": "a number",
-    "DOUBLE": "a number",
-    "$END": "the end",
-}
-
-
 def _unexpected(document: Document, token: Token, accepted: set[str]) -> SubscriptionError:
-    advice = f"expected {', '.join(sorted({_TERMINAL_TEXTS.get(kind, kind) for kind in accepted}))}"
-    if token.type == "$END":
-        return document.refusal("the text ends too early", len(document.text.rstrip()), advice)
-    terminal: Terminal = token.value
-    if terminal.kind in ("PNAME", "PREFIX_NAME") and accepted & {"COLON", "NAME"}:
-        return document.refusal(
-            "white space must surround the ':' of EVENT", terminal.position, "write EVENT name : class"
-        )
-    if terminal.kind in KEYWORDS and accepted & {"NAME", "SUBNAME"}:
-        return document.refusal(f"'{terminal.text}' is a keyword and cannot be a name here", terminal.position, advice)
-    return document.refusal(f"'{terminal.text}' cannot stand here", terminal.position, advice)
+    at_end = token.type == "$END"
+    position, text = (len(document.text.rstrip()), "") if at_end else (token.value.position, token.value.text)
+    if {"PREFIX", "SUBSCRIPTION"} <= accepted:
+        return document_start(document, text, position)
+    if foreign := foreign_sign(document, position, accepted):
+        return foreign
+    advice = expected_text(accepted)
+    if at_end:
+        message = "the text ends too early"
+    elif token.type in ("PNAME", "PREFIX_NAME") and accepted & {"COLON", "NAME"}:
+        message, advice = "white space must surround the ':' of EVENT", "write EVENT name : class"
+    elif token.type in KEYWORDS and accepted & {"NAME", "SUBNAME"}:
+        message = f"'{text}' is a keyword and cannot be a name here"
+    elif token.type == "NAME" and (close := get_close_matches(text.upper(), KEYWORDS & accepted, n=1, cutoff=0.8)):
+        message, advice = f"'{text}' cannot stand here", f"did you mean {close[0]}?"
+    elif token.type in ("NAME", "LPAR", "NO") and "AND" in accepted:
+        message = f"an operator is missing before '{text}'"
+    else:
+        message = f"'{text}' cannot stand here"
+    return document.refusal(message, position, advice)

@@ -7,12 +7,13 @@ of the offending token in the document. Nothing is evaluated here.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
 from motet.language.syntax import Expression, GroupPattern, Template
+from motet.language.syntax_advice import AGGREGATES, NO_AGGREGATES
 from motet.model.errors import LimitError, SubscriptionError
 from motet.sparql.grammar import WORDS, check_grammar
 from motet.sparql.parse import check_expression, check_group, check_template
@@ -27,6 +28,7 @@ _FORBIDDEN = {
     "SELECT": ("a subquery is not allowed", "write its pattern directly in the body"),
     "LATERAL": ("LATERAL is not SPARQL 1.1", None),
 }
+_AGGREGATES = {word: (f"{word} is an aggregate and not allowed here", NO_AGGREGATES) for word in AGGREGATES}
 _GROUP_ADVICE = (
     "a BIND variable must be new in its group, a blank node belongs to one group, a VALUES row has every value"
 )
@@ -37,6 +39,7 @@ _NO_EXISTS = ("a condition across events sees bindings, not graphs", "move the p
 def read_body(prologue: Prologue, tokens: Sequence[Token], position: int, event: str | None = None) -> GroupPattern:
     """The body of an EVENT, without its braces; ``event`` is the name of the event, bound before the body."""
     fragment = _normalise(prologue, tokens, position)
+    _refuse_words(prologue.document, tokens, _AGGREGATES)
     _refuse_words(prologue.document, tokens, _FORBIDDEN)
     check_grammar(prologue.document, tokens, "group", fragment.end)
     _refuse_rebinding(prologue.document, tokens, event)
@@ -50,7 +53,7 @@ def read_body(prologue: Prologue, tokens: Sequence[Token], position: int, event:
 def read_condition(prologue: Prologue, tokens: Sequence[Token], position: int) -> Expression:
     """The condition of a FILTER over events, without its parentheses."""
     fragment = _normalise(prologue, tokens, position)
-    _refuse_words(prologue.document, tokens, _FORBIDDEN | {"EXISTS": _NO_EXISTS})
+    _refuse_words(prologue.document, tokens, _FORBIDDEN | _AGGREGATES | {"EXISTS": _NO_EXISTS})
     check_grammar(prologue.document, tokens, "expression", fragment.end)
     with _located(fragment):
         parse_expression(fragment.text)
@@ -123,7 +126,7 @@ def _refuse_size(document: Document, tokens: Sequence[Token], position: int) -> 
             raise document.refusal(f"brackets nested more than {MAX_BRACKETS} deep", token.position)
 
 
-def _refuse_words(document: Document, tokens: Iterable[Token], words: dict[str, tuple[str, str | None]]) -> None:
+def _refuse_words(document: Document, tokens: Iterable[Token], words: Mapping[str, tuple[str, str | None]]) -> None:
     for token in tokens:
         if token.kind == "WORD" and token.text.upper() in words:
             message, advice = words[token.text.upper()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from motet.language.motet_lexer import is_event_name
 from motet.language.sparql_fragments import read_body
 from motet.language.syntax import Event, Leaf, Select, Subscription
+from motet.language.syntax_advice import NO_AGGREGATES, foreign_sign
 from motet.model.errors import SubscriptionError
 from motet.sparql.prologue import Prologue
 from motet.sparql.tokens import Document, Token, closing, tokenise
@@ -31,12 +32,14 @@ class _Reader:
 
     def subscription(self, name: str) -> Subscription:
         self._read_prologue()
+        if self._word() == "SUBSCRIPTION":
+            raise self._refusal("this is a subscription of the motet syntax", "leave --syntax sparql out")
         select = self._projection()
         if self._word() == "WHERE":
             self._index += 1
         event = self._group()
         if self._index < len(self._tokens):
-            raise self._refusal("a subscription has no solution modifiers")
+            raise self._modifier()
         return Subscription(name, (event,), Leaf(event.name, event.position), delivery=select)
 
     def _read_prologue(self) -> None:
@@ -58,6 +61,8 @@ class _Reader:
         if self._text() == "*":
             self._index += 1
             return Select()
+        if self._text() == "(":
+            raise self._refusal("only variables can be selected", f"{_FORM}; {NO_AGGREGATES}")
         variables = [self._take("VAR")]
         while self._index < len(self._tokens) and self._tokens[self._index].kind == "VAR":
             variables.append(self._take("VAR"))
@@ -127,7 +132,13 @@ class _Reader:
         self._index += 1
         return token
 
-    def _refusal(self, message: str) -> SubscriptionError:
+    def _modifier(self) -> SubscriptionError:
+        position = self._tokens[self._index].position
+        foreign = foreign_sign(self._document, position)
+        advice = foreign.advice if foreign is not None and foreign.position == position else None
+        return self._refusal("a subscription has no solution modifiers", advice)
+
+    def _refusal(self, message: str, advice: str | None = None) -> SubscriptionError:
         at_end = self._index >= len(self._tokens)
         position = len(self._document.text.rstrip()) if at_end else self._tokens[self._index].position
-        return self._document.refusal(message, position, _FORM)
+        return self._document.refusal(message, position, advice or _FORM)

@@ -2,20 +2,22 @@
 
 The writer of a commit computes both, and they are stored with its records; engines only read them. An event is late if
 it ends below the frontier before its commit. At the end of time the frontier has passed every instant, so every event
-after that is late.
+after that is late. The frontier after a record is the one that the
+next record stores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.model.batches import RecordRow
+from motet.model.batches import micros
 from motet.model.records import EVENT, Tick
 from motet.model.settings import Settings
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -76,20 +78,28 @@ class FrontierTimeline:
     """The frontier after each record of an offset range, also after records that only other buckets read."""
 
     offsets: InstantColumn
-    frontiers: InstantColumn  # after each record, clamped; not yet monotonic: earlier records may have moved it farther
+    frontiers: InstantColumn  # after each record, clamped
+    ends: InstantColumn  # of events
     is_visible: FlagColumn  # events that are not late
     is_boundary: FlagColumn  # control records other than ticks: they change more than time
 
     @classmethod
-    def from_records(cls, records: pa.RecordBatch, lateness: int | None) -> FrontierTimeline:
-        """The timeline of committed records; only the columns TIMELINE_COLUMNS are read."""
+    def from_records(cls, records: pa.RecordBatch, frontier: int | None) -> FrontierTimeline:
+        """The timeline of committed records, given the frontier after the last; only TIMELINE_COLUMNS are read.
+
+        >>> from motet.model.batches import RecordRow, record_batch
+        >>> rows = [RecordRow(offset, "event", f"urn:{offset}", 9, 9, 4, False, None, ()) for offset in (7, 8)]
+        >>> FrontierTimeline.from_records(record_batch(rows), 6).frontiers.tolist()
+        [4, 6]
+        """
         is_event = _is_kind(records, EVENT)
         is_tick = ~is_event if is_event.all() else _is_kind(records, Tick.kind)
         late = records.column("late")
-        frontiers, ends = _instants(records.column("frontier")), _instants(records.column("end"))
+        stored, last = _instants(records.column("frontier")), NO_FRONTIER if frontier is None else frontier
         return cls(
             _instants(records.column("offset")),
-            _clamped(np.maximum(frontiers, _moves(is_event, is_tick, ends, lateness))),
+            _clamped(np.append(stored[1:], np.int64(last)) if len(stored) else stored),
+            _instants(records.column("end")),
             is_event & ~np.asarray(late) if late.true_count else is_event,
             ~(is_event | is_tick),
         )
@@ -98,29 +108,40 @@ class FrontierTimeline:
         """The part of the offsets ``[first, stop)``."""
         begin, end = np.searchsorted(self.offsets, [first, stop])
         rows = slice(begin, end)
-        return FrontierTimeline(self.offsets[rows], self.frontiers[rows], self.is_visible[rows], self.is_boundary[rows])
+        instants = (self.offsets[rows], self.frontiers[rows], self.ends[rows])
+        return FrontierTimeline(*instants, self.is_visible[rows], self.is_boundary[rows])
 
 
-def frontier_after(events: Iterable[RecordRow], lateness: int | None) -> int:
-    """The frontier after a few committed events, clamped; NO_FRONTIER if nothing has moved it."""
-    frontier = NO_FRONTIER
-    for event in events:
-        if event.frontier is not None:
-            frontier = max(frontier, event.frontier)
-        if lateness is not None and event.end is not None:
-            frontier = max(frontier, event.end - lateness, START_OF_TIME)
-    return clamp_frontier(frontier)
+#: What an engine is given with records: the frontier after the last of them (None: none yet), or, when the records are
+#: those of an offset range that concern one bucket, the timeline of the range.
+FrontierAfter: TypeAlias = int | FrontierTimeline | None
+LogRecords: TypeAlias = tuple[pa.RecordBatch, FrontierAfter]
 
 
-def _moves(is_event: FlagColumn, is_tick: FlagColumn, ends: InstantColumn, lateness: int | None) -> InstantColumn:
-    """The instant to which each record moves the frontier at least; NO_FRONTIER where it does not move it.
+def with_frontiers(
+    batches: Iterable[pa.RecordBatch], last: Callable[[], int | None]
+) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+    """Consecutive batches of records, each with the frontier after it; ``last`` returns the one after the last batch.
 
-    An event moves it to no instant before the first that a log can hold.
+    >>> from motet.model.batches import RecordRow, record_batch
+    >>> rows = [RecordRow(offset, "event", f"urn:{offset}", 9, 9, offset, False, None, ()) for offset in (3, 4)]
+    >>> [after for _, after in with_frontiers([record_batch([row]) for row in rows], lambda: 5)]
+    [4, 5]
     """
-    if lateness is None:
-        return np.where(is_tick, ends, NO_FRONTIER)
-    by_events = np.maximum(ends - lateness, START_OF_TIME)
-    return by_events if is_event.all() else np.where(is_event, by_events, np.where(is_tick, ends, NO_FRONTIER))
+    previous: pa.RecordBatch | None = None
+    for batch in batches:
+        if not len(batch):
+            continue
+        if previous is not None:
+            yield previous, first_frontier(batch)
+        previous = batch
+    if previous is not None:
+        yield previous, last()
+
+
+def first_frontier(records: pa.RecordBatch) -> int | None:
+    """The frontier that the first of some records stores."""
+    return micros(records.column("frontier").slice(0, 1))[0]
 
 
 def _clamped(frontiers: InstantColumn) -> InstantColumn:

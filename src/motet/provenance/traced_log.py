@@ -30,7 +30,15 @@ from motet.reference.leaves import interval_bindings, leaf_solutions
 from motet.reference.log import EmittedNotification, Log, Registration, VisibleEvent
 from motet.reference.occurrences import NEVER, Occurrence, SortedBindings, project, union
 from motet.reference.operators import Evaluator, Scope, is_candidate_pair
-from motet.reference.records import EventRecord, Record, RetractRecord, SubscribeRecord, TickRecord, assign_frontiers
+from motet.reference.records import (
+    EventRecord,
+    Record,
+    RetractRecord,
+    SubscribeRecord,
+    TickRecord,
+    WrittenLog,
+    write_log,
+)
 from motet.reference.sparql import Triple
 from motet.reference.visibility import Variables, Visibility
 
@@ -51,8 +59,15 @@ class TracedLog(Log):
         lateness: int | None = None,
     ) -> TracedLog:
         """A log of these records; the subscribe records of the explained subscriptions must be among them."""
-        with_frontiers = tuple(assign_frontiers(list(records), lateness))
-        return cls(with_frontiers, frozenset(ontology), Entailment(entailment) if entailment else None, lateness)
+        return cls.from_written(write_log(records, lateness), ontology=ontology, entailment=entailment)
+
+    @classmethod
+    def from_written(
+        cls, written: WrittenLog, *, ontology: Iterable[Triple] = (), entailment: str | None = None
+    ) -> TracedLog:
+        """A log, or a part of one, whose records have their frontiers."""
+        requested = Entailment(entailment) if entailment else None
+        return cls(written.records, written.frontier, frozenset(ontology), requested)
 
     @classmethod
     def from_events(
@@ -69,11 +84,6 @@ class TracedLog(Log):
         return cls.from_records(
             [*records, TickRecord(len(records), END_OF_TIME)], ontology=ontology, entailment=entailment
         )
-
-    @property
-    def frontier(self) -> int | None:
-        """The frontier after the last record."""
-        return self.frontiers[-1][1] if self.frontiers else None
 
     def evaluator(self, registration: Registration, context: syntax.Context | None = None) -> TracedEvaluator:
         """The evaluator of a subscription, in its own context or another one."""

@@ -3,7 +3,7 @@
 Slow and obvious on purpose: no indexes, nothing incremental, and no code shared with the engines it is compared to.
 Each function quotes the rule it transcribes.
 
-    records      the records of a log, the frontier, lateness
+    records      the records of a log, its commits, and the frontier that their writer computes
     occurrences  occurrences, joins, completion order
     visibility   the variables visible outside a sub-pattern
     sparql       SPARQL over triples and over bindings
@@ -16,16 +16,18 @@ Each function quotes the rule it transcribes.
     log          the notifications of a whole log
 """
 
-from motet.reference.log import evaluate, evaluate_emissions
+from motet.reference.log import evaluate, evaluate_emissions, evaluate_written
 from motet.reference.records import (
     BackgroundRecord,
     EventRecord,
     Record,
     RetractRecord,
+    SettingsRecord,
     SubscribeRecord,
     TickRecord,
     UnsubscribeRecord,
-    assign_frontiers,
+    WrittenLog,
+    write_log,
 )
 
 __all__ = [
@@ -33,10 +35,13 @@ __all__ = [
     "EventRecord",
     "Record",
     "RetractRecord",
+    "SettingsRecord",
     "SubscribeRecord",
     "TickRecord",
     "UnsubscribeRecord",
-    "assign_frontiers",
+    "WrittenLog",
     "evaluate",
     "evaluate_emissions",
+    "evaluate_written",
+    "write_log",
 ]

@@ -28,10 +28,12 @@ from motet.reference.records import (
     EventRecord,
     Record,
     RetractRecord,
+    SettingsRecord,
     SubscribeRecord,
     UnsubscribeRecord,
-    assign_frontiers,
-    frontier_after,
+    WrittenLog,
+    is_late,
+    write_log,
 )
 from motet.reference.sparql import Triple
 from motet.reference.visibility import Variables, Visibility
@@ -46,6 +48,7 @@ class Registration:
     subscription: Subscription
     offset: int
     end_offset: int
+    frontier: int | None = None  # that its subscribe record stores
 
     def is_active_at(self, offset: int) -> bool:
         return self.offset <= offset < self.end_offset
@@ -79,12 +82,12 @@ class EmittedNotification:
 
 @dataclass(frozen=True)
 class Log:
-    """A log whose events have their frontiers assigned, with its background and lateness."""
+    """A log as it is stored: each record has its frontier, each event its late flag."""
 
     records: tuple[Record, ...]
+    frontier: int | None  # after the last record
     ontology: frozenset[Triple]
-    entailment: Entailment | None  # None: as the background of the event requires
-    lateness: int | None
+    entailment: Entailment | None  # None: by the settings, or as the background of the event requires
     observe: Observe = lambda name, pattern, results: None
     emissions: dict[Registration, list[EmittedNotification]] = field(default_factory=dict)
 
@@ -96,7 +99,7 @@ class Log:
             active = [registration for registration in registrations if registration.end_offset == NEVER]
             if isinstance(record, SubscribeRecord):
                 _refuse_active_name(record, active)
-                registrations.append(Registration(record.subscription, record.offset, NEVER))
+                registrations.append(Registration(record.subscription, record.offset, NEVER, record.frontier))
             elif isinstance(record, UnsubscribeRecord):
                 for registration in active:
                     if registration.subscription.name == record.name:
@@ -106,25 +109,57 @@ class Log:
 
     @cached_property
     def frontiers(self) -> list[tuple[int, int | None]]:
-        """Each record's offset, and the frontier after the record."""
-        frontiers: list[tuple[int, int | None]] = []
-        frontier = None
+        """Each record's offset, and the frontier after the record.
+
+        “the frontier after a record is what the next one stores, and after the last what the manifest holds”
+        """
+        after = [*(record.frontier for record in self.records[1:]), self.frontier]
+        return [(record.offset, frontier) for record, frontier in zip(self.records, after, strict=False)]
+
+    def beginning(self, registration: Registration) -> int | None:
+        """“**The beginning** of a subscription is `SINCE` if given; otherwise the frontier that its subscribe record
+        stores; otherwise, when there was none yet (as in `motet run`), the least `end` of all published events it sees,
+        matched or not.”
+        """
+        if registration.subscription.since is not None:
+            return registration.subscription.since
+        if self._is_older_than_settings(registration):
+            return None
+        if registration.frontier is not None:
+            return registration.frontier
+        visible = self._published_events(after=registration.offset)
+        return min((record.end for record in visible), default=None)
+
+    def _is_older_than_settings(self, registration: Registration) -> bool:
+        """“Subscriptions older than the upgrade to this rule keep the old start points.” An upgraded log has its first
+        settings record after them; a new one has it before everything. A log without any is no lake's.
+        """
+        settings = [record.offset for record in self.records if isinstance(record, SettingsRecord)]
+        return bool(settings) and registration.offset < min(settings)
+
+    def _published_events(self, after: int) -> Iterator[EventRecord]:
+        """The published events after an offset that are not late."""
         for record in self.records:
-            frontier = frontier_after(frontier, record, self.lateness)
-            frontiers.append((record.offset, frontier))
-        return frontiers
+            if isinstance(record, EventRecord) and not record.late and record.offset > after:
+                yield record
 
     def background_at(self, offset: int) -> BackgroundGraph:
         """“A change of the background graph holds for events after it.” Additions come after removals.
 
-        “unset, an event is read with `owl-rl` if the background at its offset has a triple, and with `none` otherwise”
+        “`entailment` can be set only before the first subscription; unset, an event is read with `owl-rl` if the
+        background at its offset has a triple, and with `none` otherwise”
         """
         triples = self.ontology
         for change in self.background_changes:
             if change.offset < offset:
                 triples = (triples - change.removed) | change.added
         entailment = Entailment.OWL_RL if triples else Entailment.NONE
-        return BackgroundGraph(triples, self.entailment or entailment)
+        return BackgroundGraph(triples, self.entailment or self._set_entailment(offset) or entailment)
+
+    def _set_entailment(self, offset: int) -> Entailment | None:
+        """The entailment by the last settings record before an offset."""
+        settings = [r for r in self.records if isinstance(r, SettingsRecord) and r.offset < offset]
+        return Entailment(settings[-1].entailment) if settings and settings[-1].entailment else None
 
     @cached_property
     def edge_background(self) -> BackgroundGraph:
@@ -222,9 +257,8 @@ class Log:
 
     def _candidate_events(self, registration: Registration, leaf: Event) -> Iterator[VisibleEvent]:
         """All published events that are not late, and the derived ones that feed a leaf."""
-        for record in self.records:
-            if isinstance(record, EventRecord) and not record.late:
-                yield VisibleEvent(record.id, record.start, record.end, record.triples, record.offset)
+        for record in self._published_events(after=-NEVER):
+            yield VisibleEvent(record.id, record.start, record.end, record.triples, record.offset)
         for derived in self._derived_events():
             if self._clause_feeds_leaf(derived.producer, derived.clause, registration, leaf):
                 yield derived
@@ -237,8 +271,7 @@ class Log:
         return (graphs | {derived.id: derived.triples for derived in self._derived_events()})[event]
 
     def _is_late_for_earlier(self, producer: Registration, end: int) -> bool:
-        frontier = dict(self.frontiers)[producer.offset]
-        return frontier is not None and end < frontier
+        return is_late(end, producer.frontier)
 
     def _is_retracted(self, event: VisibleEvent, offset: int) -> bool:
         return any(
@@ -351,11 +384,22 @@ def evaluate_emissions(
 ) -> list[tuple[int, Notification]]:
     """Every notification of a log with the offset of the record that made it final, in the order of ``motet run``.
 
-    ``observe`` is called with the results of each sub-pattern of each subscription.
+    ``lateness`` is that before the first settings record; None is unlimited. ``observe`` is called with the results of
+    each sub-pattern of each subscription.
     """
-    with_frontiers = tuple(assign_frontiers(records, lateness))
+    return evaluate_written(write_log(records, lateness), ontology=ontology, entailment=entailment, observe=observe)
+
+
+def evaluate_written(
+    written: WrittenLog,
+    *,
+    ontology: Iterable[Triple] = (),
+    entailment: str | None = None,
+    observe: Observe = lambda name, pattern, results: None,
+) -> list[tuple[int, Notification]]:
+    """As `evaluate_emissions`, for a log whose records have their frontiers, such as that of a lake."""
     requested = Entailment(entailment) if entailment else None
-    log = Log(with_frontiers, frozenset(ontology), requested, lateness, observe)
+    log = Log(written.records, written.frontier, frozenset(ontology), requested, observe)
     emissions = [(emission.offset, emission.notification) for emission in log.evaluate()]
     return sorted(emissions, key=lambda pair: (pair[1].sort_key, pair[0]))
 

@@ -61,7 +61,7 @@ class Evaluator:
 
     visibility: Visibility
     context: syntax.Context
-    since: int | None
+    beginning: int | None  # of the subscription
     leaf_occurrences: Callable[[str, Variables], list[Occurrence]]
     decided_at: Callable[[int, int | None, tuple[syntax.Pattern, ...]], int]
     observe: Callable[[syntax.Pattern, Sequence[PatternResult]], object] = lambda pattern, results: None
@@ -199,13 +199,13 @@ class Evaluator:
 
     def _no(self, pattern: syntax.No, scope: Scope) -> list[Occurrence]:
         """“`(∅, p, p+d, ∅)` for each start point `p` with no `a` such that `p < a.start` and `a.end <= p + d`; start
-        points: `SINCE` if given, and every `a.end`”
+        points: every `a.end`, and the **beginning** of the subscription”
 
         An absence that would end after the end of time never completes.
         """
         (operand,) = self.operands(pattern, scope)
         negated = self.occurrences(*operand)
-        points = {a.end for a in negated} | ({self.since} if self.since is not None else set())
+        points = {a.end for a in negated} | ({self.beginning} if self.beginning is not None else set())
         return [
             self._final_after(
                 Occurrence(frozenset(), p, p + pattern.duration, (), members=frozenset({()})),

@@ -88,22 +88,22 @@ def test_the_processor_continues_after_either() -> None:
         RecordRow(n, "event", f"urn:{n}", n, n, 10, n < 10, None, ((f"<urn:{n}>", "<urn:p>", '"1"'),))
         for n in (8, 12, 15)
     ]
-    first, second = (Processor(lateness=3) for _ in range(2))
+    first, second = (Processor() for _ in range(2))
     for processor in (first, second):
         processor.activate(parse(text))
         processor.snapshot()  # puts the subscription to work
-    assert first.advance_small(rows) == list(notification_rows(second.advance(record_batch(rows))))
+    assert first.advance_small(rows, 12) == list(notification_rows(second.advance(record_batch(rows), 12)))
     assert first.dump() == second.dump()
 
 
 def test_a_processor_with_composite_subscriptions_declines() -> None:
     """Control records and events for composite subscriptions are declined, and nothing is done."""
-    combining, matching = Processor(lateness=0), Processor(lateness=0)
+    combining, matching = Processor(), Processor()
     combining.activate(parse("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"))
     for processor in (combining, matching):
         processor.snapshot()
     before = combining.dump()
     event = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, ())
-    assert combining.advance_small([event]) is None
+    assert combining.advance_small([event], None) is None
     assert combining.dump() == before
-    assert matching.advance_small([event._replace(kind="tick")]) is None
+    assert matching.advance_small([event._replace(kind="tick")], None) is None

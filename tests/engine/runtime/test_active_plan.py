@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import control_row, event_row, record_batch
+from tests.builders import LogProcessor, control_row, event_row, record_batch
 
 from motet.engine.detect.detector import ReadyQueue
-from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 
@@ -35,11 +34,11 @@ def record(kind: str, offset: int, name: str, text: str | None = None) -> pa.Rec
     return record_batch(control_row(offset, kind, name, text))
 
 
-def subscribe(processor: Processor, number: int, offset: int) -> None:
+def subscribe(processor: LogProcessor, number: int, offset: int) -> None:
     processor.advance(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
 
 
-def plan_of(processor: Processor) -> dict[str, object]:
+def plan_of(processor: LogProcessor) -> dict[str, object]:
     """The active plan in terms that do not depend on node ids."""
     processor.snapshot()  # applies the changes
     work, detector, digests = processor._plan, processor._state.detector, processor._shared.builder.digests
@@ -56,7 +55,7 @@ def plan_of(processor: Processor) -> dict[str, object]:
     }
 
 
-def is_in_order(processor: Processor) -> bool:
+def is_in_order(processor: LogProcessor) -> bool:
     """Whether nodes run after their operands, and leaves after the nodes whose derived events feed them."""
     feeding, nodes = processor._plan.derivations, processor._shared.builder.nodes
     turns = {
@@ -71,7 +70,7 @@ def is_in_order(processor: Processor) -> bool:
 @given(st.lists(st.tuples(st.integers(0, len(TEXTS) - 1), st.booleans()), max_size=25))
 def test_the_plan_follows_from_the_active_subscriptions(changes: list[tuple[int, bool]]) -> None:
     """Whatever was added and removed, one by one or together, the plan is that of the active subscriptions alone."""
-    processor, active = Processor(lateness=0), set[int]()
+    processor, active = LogProcessor(), set[int]()
     for offset, (number, is_checked) in enumerate(changes):
         if number in active:
             active.remove(number)
@@ -82,7 +81,7 @@ def test_the_plan_follows_from_the_active_subscriptions(changes: list[tuple[int,
         if is_checked:
             plan_of(processor)
             assert is_in_order(processor)
-    fresh = Processor(lateness=0)
+    fresh = LogProcessor()
     for each in processor._state.active.values():
         fresh.seek(each.start.offset + 1)
         subscribe(fresh, int(each.subscription.name[1:]), each.offset)
@@ -106,9 +105,9 @@ def calls(do: Callable[[], object]) -> int:
     return count
 
 
-def with_subscriptions(count: int, *, has_edges: bool) -> Processor:
+def with_subscriptions(count: int, *, has_edges: bool) -> LogProcessor:
     """A processor with so many subscriptions that share no nodes, all in its plan."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     if has_edges:
         for number in (5, 4):
             subscribe(processor, number, 900 + number)
@@ -126,7 +125,7 @@ def test_a_change_costs_the_same_among_20_and_among_200(has_edges: bool) -> None
     edges link others.
     """
 
-    def change(processor: Processor, offset: int) -> None:
+    def change(processor: LogProcessor, offset: int) -> None:
         subscribe(processor, 1, offset)
         processor._apply_changes()
         processor.advance(record("unsubscribe", offset + 1, "s1"))
@@ -147,11 +146,11 @@ def test_compiled_leaves_of_another_processor_are_not_confused_with_ones_own() -
     def event(offset: int, predicate: str) -> dict[str, object]:
         return event_row(offset, f"urn:{offset}", offset, [(f"<urn:{offset}>", f"<urn:{predicate}>", f'"{offset}"')])
 
-    first = Processor(lateness=0)
+    first = LogProcessor()
     first.activate(subscriptions("p", "x"))
     second = first.spawn(subscriptions("r", "z"))
     events = record_batch(event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none"))
-    assert [processor.advance(events).column("events").to_pylist() for processor in (first, second)] == [
+    assert [processor.advance(events, 3).column("events").to_pylist() for processor in (first, second)] == [
         [["urn:0", "urn:2"]],
         [["urn:1", "urn:2"]],
     ]

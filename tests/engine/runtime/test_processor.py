@@ -6,9 +6,8 @@ from itertools import islice
 
 import pyarrow as pa
 import pytest
-from tests.builders import control_row, event_row, record_batch
+from tests.builders import LogProcessor, committed, control_row, event_row, record_batch
 
-from motet.engine.runtime.processor import Processor
 from motet.fuzz.cases import random_cases
 from motet.fuzz.compare import compare
 from motet.fuzz.processor_engines import ProcessorEngine
@@ -34,7 +33,7 @@ PAIR = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITH
 
 def test_a_condition_is_evaluated_on_events_of_one_instant() -> None:
     """Which of two events completes later is decided by their IRIs, not by their side."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     pattern = "a AND b FILTER(?a != ?b) WITHIN 9 s CONTEXT chronicle"
     text = f"SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN {pattern} SELECT ?a"
     subscribe = control_row(0, "subscribe", "s", text)
@@ -46,7 +45,7 @@ def test_a_condition_is_evaluated_on_events_of_one_instant() -> None:
 
 def test_a_subscription_gets_no_pair_with_an_event_from_before_it() -> None:
     """A shared node computes an unrestricted pair once; later subscriptions do not get it."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     rows = [
         control_row(0, "subscribe", "one", PAIR.format("one", "unrestricted")),
         event(1, "x", 1, "A"),
@@ -63,7 +62,7 @@ def test_a_subscription_gets_no_pair_with_an_event_from_before_it() -> None:
 
 def test_unsubscribing_drops_the_state_of_unused_nodes() -> None:
     """A node is dropped with its last subscription; other nodes are not affected."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     processor.advance(
         record_batch(
             control_row(0, "subscribe", "one", PAIR.format("one", "chronicle")),
@@ -89,7 +88,7 @@ TRANSIENT = (
 def test_a_removed_subscription_leaves_nothing_behind() -> None:
     """Neither plan nodes nor state, also after a backfill or with derived events of an active subscription."""
     earlier: list[pa.RecordBatch] = []
-    processor = Processor(lateness=0, earlier_records=lambda _: earlier)
+    processor = LogProcessor(earlier_records=lambda _: map(committed, earlier))
     derives = "SUBSCRIPTION derives EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 9 s CONTEXT chronicle"
     stays = control_row(1000, "subscribe", "derives", f"{derives} CONSTRUCT {{ ?this a <urn:C> }}")
     earlier.append(record_batch(stays, event(1001, "x", 1, "A"), event(1002, "y", 2, "B"), event(1003, "z", 3, "A")))
@@ -108,7 +107,7 @@ def test_a_removed_subscription_leaves_nothing_behind() -> None:
 
 def test_a_cycle_is_refused_before_it_is_registered() -> None:
     """Two subscriptions whose derived events would feed each other are refused by name."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     one = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> }"
     two = "SUBSCRIPTION two EVENT b : <urn:B> WHEN b CONSTRUCT { ?this a <urn:A> }"
     processor.advance(record_batch(control_row(0, "subscribe", "one", one)))
@@ -122,8 +121,8 @@ def test_notifications_are_ordered_by_emission_offset_and_time() -> None:
         control_row(0, "subscribe", "s", PAIR.format("s", "unrestricted")),
         *(event(number, f"e{number}", number, "AB"[number % 2]) for number in range(1, 30)),
     ]
-    whole = Processor(lateness=0).advance(record_batch(*rows)).column("events").to_pylist()
-    processor = Processor(lateness=0)
+    whole = LogProcessor().advance(record_batch(*rows)).column("events").to_pylist()
+    processor = LogProcessor()
     apart = [events for row in rows for events in processor.advance(record_batch(row)).column("events").to_pylist()]
     assert apart == whole
 
@@ -142,7 +141,7 @@ def test_subscriptions_of_one_node_get_what_each_would_get_alone() -> None:
         name: control_row(at, "subscribe", name, f"SUBSCRIPTION {name} {t}")
         for at, (name, t) in enumerate(texts.items())
     }
-    together = Processor(lateness=0).advance(record_batch(*asked.values(), *events)).to_pylist()
+    together = LogProcessor().advance(record_batch(*asked.values(), *events)).to_pylist()
     for name, one in asked.items():
-        alone = Processor(lateness=0).advance(record_batch(one, *events)).to_pylist()
+        alone = LogProcessor().advance(record_batch(one, *events)).to_pylist()
         assert len(alone) > 10 and [row for row in together if row["subscription"] == name] == alone

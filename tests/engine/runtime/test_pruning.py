@@ -6,8 +6,8 @@ import re
 
 import pyarrow as pa
 import pytest
+from tests.builders import LogProcessor, committed
 
-from motet.engine.runtime.processor import Processor
 from motet.model.batches import RECORDS
 
 WINDOW = 20  # events
@@ -62,7 +62,7 @@ STREAM = stream(1, 1000 * WINDOW)
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_state_stays_as_large_as_its_window(pattern: str) -> None:
     """After a thousand windows the state is no larger than after ten."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     processor.advance(subscribe(pattern))
     sizes = []
     for begin, end in ((0, 10), (10, 500), (500, 1000)):
@@ -79,7 +79,7 @@ def contents(notifications: pa.RecordBatch) -> list[str]:
 def test_a_long_backfill_is_complete() -> None:
     """The results of a backfill survive that the dictionary is compacted while it runs."""
     pattern = "a BEFORE b WITHIN 9 s CONTEXT chronicle SELECT ?a ?r"
-    at_once, later = Processor(lateness=0), Processor(lateness=0, earlier_records=lambda _: [STREAM])
+    at_once, later = LogProcessor(), LogProcessor(earlier_records=lambda _: [committed(STREAM)])
     at_once.advance(subscribe(pattern))
     expected = at_once.advance(STREAM)
     later.advance(subscribe(pattern))

@@ -10,11 +10,11 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.builders import LogProcessor
 
 from motet.engine.detect.columns import EVENT_BIT
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.rescale import merge, split
 from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows
@@ -90,16 +90,16 @@ def last_of(records: pa.RecordBatch) -> tuple[int, int]:
     return records.column("offset")[-1].as_py(), records.column("end").cast(pa.int64())[-1].as_py()
 
 
-def in_buckets(processor: Processor, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], Processor]:
+def in_buckets(processor: LogProcessor, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], LogProcessor]:
     """The notifications of records that are read in buckets, and the processor that continues afterwards."""
     notifications: list[tuple[str, int]] = []
     states: list[StateSnapshot] = []
     for bucket, state in enumerate(split(processor.snapshot(), BUCKETS)):
-        part = Processor.load(state.data)
+        part = LogProcessor.load(state.data)
         notifications += lines(part.advance(of_bucket(records, bucket)))
         notifications += lines(part.advance(tick(*last_of(records))))
         states.append(StateSnapshot.from_bytes(part.dump()))
-    return notifications, Processor.restore(merge(states))
+    return notifications, LogProcessor.restore(merge(states))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -107,8 +107,8 @@ def test_split_and_merged_state_gives_the_same_notifications(seed: int) -> None:
     """A log of keyed patterns that is read whole, then in four buckets, then whole, gives what one reading gives."""
     records = log(400, seed, KEYED)
     cuts = (0, 150, 300, 400)
-    whole, expected = Processor(lateness=0), []
-    processor, notifications = Processor(lateness=0), []
+    whole, expected = LogProcessor(), []
+    processor, notifications = LogProcessor(), []
     for number, (begin, end) in enumerate(pairwise(cuts)):
         part = records.slice(begin, end - begin)
         expected += lines(whole.advance(part)) + lines(whole.advance(tick(*last_of(part))))
@@ -120,12 +120,12 @@ def test_split_and_merged_state_gives_the_same_notifications(seed: int) -> None:
     names = {json.loads(line)["subscription"] for line, _ in expected}
     assert names == set(KEYED)
     assert sorted(line for line, _ in notifications) == sorted(line for line, _ in expected)
-    assert processor.dump() == Processor.restore(merge(split(processor.snapshot(), BUCKETS))).dump()
+    assert processor.dump() == LogProcessor.restore(merge(split(processor.snapshot(), BUCKETS))).dump()
 
 
 def test_each_row_of_a_key_is_in_its_bucket() -> None:
     """Rows are partitioned, not copied, and all rows of a room are in the bucket of its events."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     processor.advance(log(100, 1, {"pairs": KEYED["pairs"]}))
     (name,) = (name for name, table in processor.snapshot().rows.tables.items() if name.startswith("open left"))
     parts = split(processor.snapshot(), BUCKETS)
@@ -139,7 +139,7 @@ def test_each_row_of_a_key_is_in_its_bucket() -> None:
 
 def test_a_component_without_a_key_is_in_one_bucket() -> None:
     """NO has no key: its state is in one bucket, and merging restores it."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     processor.advance(log(100, 1, {"silence": "NO a FOR 5 s"}))
     parts = split(processor.snapshot(), BUCKETS)
     assert sorted(sum(map(len, part.rows.tables.values())) > 0 for part in parts) == [False] * 3 + [True]
@@ -171,10 +171,10 @@ def _sorted_pairs(numbers: Ints) -> Ints:
 
 def test_buckets_at_different_frontiers_are_not_merged() -> None:
     """Merging states with two frontiers is refused."""
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     processor.advance(log(50, 1, {"pairs": KEYED["pairs"]}))
     one, *others = split(processor.snapshot(), BUCKETS)
-    ahead = Processor.restore(one)
+    ahead = LogProcessor.restore(one)
     ahead.advance(tick(50, 10**9))
     with pytest.raises(EngineError, match="differ in frontier"):
         merge([ahead.snapshot(), *others])
@@ -184,7 +184,7 @@ def test_buckets_of_different_subscriptions_are_not_merged() -> None:
     """Merging states of different plans is refused."""
     states = []
     for name in ("pairs", "absence"):
-        processor = Processor(lateness=0)
+        processor = LogProcessor()
         processor.advance(log(2, 1, {name: KEYED[name]}))
         states.append(processor.snapshot())
     with pytest.raises(EngineError, match="different subscriptions"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.builders import LogProcessor
 
 from motet.engine.detect.columns import NO_OFFSET
 from motet.engine.detect.occurrences import Occurrences, member_array
@@ -20,7 +21,7 @@ from motet.engine.state.rows import EventContent, StateRows, canonical_rows, con
 from motet.engine.state.snapshot import StateSnapshot, apply_deltas, make_delta
 from motet.fuzz.case import Case
 from motet.fuzz.cases import random_cases
-from motet.fuzz.processor_engines import log_records
+from motet.fuzz.processor_engines import CaseLog, EarlierRecords, log_records
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
@@ -35,31 +36,31 @@ def cases(seed: int) -> Iterator[Case]:
     return islice(random_cases(seed, EVERYTHING), CASES)
 
 
-def processor_of(case: Case, records: pa.RecordBatch) -> Processor:
-    return Processor(lateness=case.lateness, earlier_records=lambda stop: [before(records, stop)])
+def earlier(log: CaseLog) -> EarlierRecords:
+    return lambda stop: [(log.records.slice(0, stop), log.frontier_at(stop))]
 
 
-def before(records: pa.RecordBatch, stop: int) -> pa.RecordBatch:
-    return records.filter(pa.array(np.asarray(records.column("offset")) < stop))
+def pieces(log: CaseLog, random: Random) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+    """The log cut at random places, at times between all records, with the frontier after each piece."""
+    places = range(1, len(log.records))
+    cuts = sorted(random.sample(places, min(random.choice((1, 3, len(log.records))), len(places))))
+    for begin, end in zip([0, *cuts], [*cuts, len(log.records)], strict=True):
+        yield log.records.slice(begin, end - begin), log.frontier_at(end)
 
 
-def pieces(records: pa.RecordBatch, random: Random) -> Iterator[pa.RecordBatch]:
-    """The log cut at random places, at times between all records."""
-    places = range(1, len(records))
-    cuts = sorted(random.sample(places, min(random.choice((1, 3, len(records))), len(places))))
-    for begin, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
-        yield records.slice(begin, end - begin)
+def lines_of(log: CaseLog, notifications: pa.RecordBatch) -> list[tuple[int, str]]:
+    return [(log.case_offsets[offset], one.to_line()) for one, offset in notification_rows(notifications)]
 
 
 def process(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:
     """The notifications of a processor that is restored at each cut, with their positions in the case's log."""
-    records, places = log_records(case)
-    processor = processor_of(case, records)
+    log = log_records(case)
+    processor = Processor(earlier_records=earlier(log))
     found: list[tuple[int, str]] = []
     saved = [processor.snapshot()]
-    for piece in pieces(records, Random(seed)):
-        found += [(places[offset], one.to_line()) for one, offset in notification_rows(processor.advance(piece))]
-        processor = Processor.load(processor.dump(), earlier_records=lambda stop: [before(records, stop)])
+    for piece in pieces(log, Random(seed)):
+        found += lines_of(log, processor.advance(*piece))
+        processor = Processor.load(processor.dump(), earlier_records=earlier(log))
         saved += [processor.snapshot()] if states else []
     return sorted(found), saved
 
@@ -86,7 +87,7 @@ def test_restoring_and_dumping_gives_equal_bytes(seed: int) -> None:
     """Equal states are equal bytes."""
     for number, case in enumerate(cases(seed + 200)):
         for state in process(case, True, number)[1]:
-            assert Processor.load(state.data).dump() == state.data
+            assert LogProcessor.load(state.data).dump() == state.data
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -95,15 +96,14 @@ def test_a_newer_state_is_restored_with_the_plan_of_an_older_processor(seed: int
     have the same states.
     """
     for number, case in enumerate(cases(seed + 300)):
-        records, places = log_records(case)
-        older, processor = None, processor_of(case, records)
+        log = log_records(case)
+        older, processor = None, Processor(earlier_records=earlier(log))
         found: list[tuple[int, str]] = []
         saved = [processor.snapshot()]
-        for piece in pieces(records, Random(number)):
-            found += [(places[offset], one.to_line()) for one, offset in notification_rows(processor.advance(piece))]
+        for piece in pieces(log, Random(number)):
+            found += lines_of(log, processor.advance(*piece))
             saved.append(processor.snapshot())
-            earlier = lambda stop, records=records: [before(records, stop)]  # noqa: E731
-            older, processor = processor, Processor.restore(saved[-1], earlier_records=earlier, prototype=older)
+            older, processor = processor, Processor.restore(saved[-1], earlier_records=earlier(log), prototype=older)
         expected, states = process(case, True, number)
         assert (sorted(found), [one.data for one in saved]) == (expected, [one.data for one in states])
 
@@ -140,8 +140,8 @@ def _triple(subject: str, predicate: str, value: str) -> dict[str, str]:
     return {"subject": subject, "predicate": predicate, "object": value}
 
 
-def with_open(count: int) -> Processor:
-    processor = Processor(lateness=0)
+def with_open(count: int) -> LogProcessor:
+    processor = LogProcessor()
     processor.advance(subscribe(OPEN))
     processor.advance(events(range(1, count + 1)))
     return processor
@@ -181,7 +181,7 @@ def test_damaged_state_is_refused() -> None:
         damaged[place] ^= 0x20
         for wrong in (bytes(damaged), data[:place]):
             with pytest.raises(EngineError, match="replay the subscriptions from the log"):
-                Processor.load(wrong)
+                LogProcessor.load(wrong)
 
 
 def test_state_of_another_version_is_refused() -> None:
@@ -189,26 +189,26 @@ def test_state_of_another_version_is_refused() -> None:
     data = bytearray(with_open(1).dump())
     data[12] += 1
     with pytest.raises(EngineError, match=f"has version {VERSION + 1}, this program reads version {VERSION}"):
-        Processor.load(bytes(data))
+        LogProcessor.load(bytes(data))
 
 
 def test_a_delta_is_refused_as_a_base() -> None:
     """The error names both kinds."""
     state = with_open(1).snapshot()
     with pytest.raises(EngineError, match="is a delta where a base is needed"):
-        Processor.load(make_delta(state, state))
+        LogProcessor.load(make_delta(state, state))
 
 
 def test_state_does_not_depend_on_what_was_planned_before() -> None:
     """The side of an operand depends on the operand, not on the order of planning."""
     text = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN {} WITHIN 1 d CONTEXT chronicle"
-    processor = Processor(lateness=0)
+    processor = LogProcessor()
     processor.advance(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
     processor.advance(subscribe(text.format("second", "a AND b"), 1, "second"))
     gone = {"offset": 2, "kind": "unsubscribe", "id": "first", "late": False, "triples": []}
     processor.advance(pa.RecordBatch.from_pylist([gone], RECORDS))
     processor.advance(events(range(3, 4)))
-    found = Processor.load(processor.dump()).advance(events(range(4, 6), class_="urn:B"))
+    found = LogProcessor.load(processor.dump()).advance(events(range(4, 6), class_="urn:B"))
     assert found.column("events").to_pylist() == [["urn:e:3", "urn:e:4"]]
 
 

@@ -103,7 +103,7 @@ def test_an_empty_lake_has_no_notifications(spark: SparkSession, tmp_path: Path)
     sink = io.BytesIO()
     assert replay_spark(load_replay(str(tmp_path), silent), sink) == 0
     assert sink.getvalue() == b""
-    assert verify_spark(lake, lake.snapshot()) == verify_embedded(lake, lake.snapshot())
+    assert verify_spark(lake.snapshot()) == verify_embedded(lake.snapshot())
 
 
 def late_alarm() -> EventRecord:

@@ -31,10 +31,10 @@ def test_packs_together_have_the_rows_of_one_processor(tmp_path: Path) -> None:
         found = [
             row
             for pack in spread
-            for row in recompute(snapshot, lake.snapshot().settings.lateness, pack.active)
+            for row in recompute(snapshot, pack.active)
             if json.loads(row[1])["subscription"] in pack.reported
         ]
-        assert sorted(found) == sorted(recompute(snapshot, lake.snapshot().settings.lateness)), number
+        assert sorted(found) == sorted(recompute(snapshot)), number
         several += len(spread) > 1
     assert several > 8
 
@@ -56,14 +56,14 @@ def test_spark_finds_the_same_chain_and_the_same_difference(spark: SparkSession,
     lake = Lake.open(tmp_path / "lake")
     snapshot = lake.snapshot()
     assert any(pack.reported >= {"fire", "fire-spreads"} for pack in pack_subscriptions(snapshot, 4))
-    whole = verify_spark(lake, snapshot)
-    assert whole.difference is None and whole == verify_embedded(lake, snapshot)
+    whole = verify_spark(snapshot)
+    assert whole.difference is None and whole == verify_embedded(snapshot)
     path = snapshot.notification_paths()[0]
     table = pq.read_table(path)
     rows = [row | {"events": ["urn:other"]} if number == 1 else row for number, row in enumerate(table.to_pylist())]
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-    found = verify_spark(lake, snapshot)
-    assert found == verify_embedded(lake, snapshot)
+    found = verify_spark(snapshot)
+    assert found == verify_embedded(snapshot)
     assert found.difference is not None and found.difference.kind == "different"
     assert found.difference.stored is not None
     assert json.loads(found.difference.stored[1])["events"] == ["urn:other"]

@@ -8,6 +8,7 @@ from the callback `earlier_records`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ from motet.engine.runtime.processor_state import (
     restore_header,
     restored_subscriptions,
 )
-from motet.engine.runtime.record_slices import FilteredRecords, RecordSlice, slice_at_controls
+from motet.engine.runtime.record_slices import RecordSlice, slice_at_controls
 from motet.engine.runtime.routing import BucketLayout
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
@@ -40,25 +41,25 @@ from motet.model.batches import RecordRow, Triple
 from motet.model.control import ControlState
 from motet.model.notifications import Notification
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe
-from motet.model.timeline import FrontierTimeline, frontier_after
+from motet.model.timeline import FrontierAfter, LogRecords, clamp_frontier
 from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Kind, Plan, Start
 
-EarlierRecordsReader = Callable[[int], Iterable[pa.RecordBatch | FilteredRecords]]  # all records before an offset
+EarlierRecordsReader = Callable[[int], Iterable[LogRecords]]  # all records before an offset
 LeafFilter = Callable[[int, Occurrences, Dictionary], Occurrences]  # from a leaf's node and occurrences to those to use
 
 
 class Processor:
     """
     >>> from motet.model.batches import RECORDS
-    >>> processor = Processor(lateness=0)
+    >>> processor = Processor()
     >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
     >>> subscribe = {"offset": 0, "kind": "subscribe", "id": "s", "late": False, "text": text, "triples": []}
     >>> events = [
     ...     {"offset": i, "kind": "event", "id": f"urn:{i}", "start": i, "end": i, "late": False, "triples": []}
     ...     for i in (1, 2, 3)
     ... ]
-    >>> notifications = processor.advance(pa.RecordBatch.from_pylist([subscribe, *events], RECORDS))
+    >>> notifications = processor.advance(pa.RecordBatch.from_pylist([subscribe, *events], RECORDS), frontier=3)
     >>> notifications.column("events").to_pylist(), notifications.column("offset").to_pylist()
     ([['urn:1', 'urn:2']], [3])
     """
@@ -66,7 +67,6 @@ class Processor:
     def __init__(
         self,
         *,
-        lateness: int | None,
         background: frozenset[Triple] = frozenset(),
         entailment: str | None = None,
         earlier_records: EarlierRecordsReader | None = None,
@@ -78,7 +78,6 @@ class Processor:
         """With a ``layout`` detection is partitioned: a processor with a ``bucket`` detects in that bucket, one without
         matches single-event subscriptions and routes events to buckets.
         """
-        self._lateness = lateness
         self._earlier_records = earlier_records
         self._leaf_filter = leaf_filter
         self._layout = layout
@@ -106,20 +105,21 @@ class Processor:
         self._state.last_offset = max(self._state.last_offset, offset - 1)
         self._state.has_events = self._state.has_events or offset > 0
 
-    def advance(self, records: pa.RecordBatch, timeline: FrontierTimeline | None = None) -> pa.RecordBatch:
+    def advance(self, records: pa.RecordBatch, frontier: FrontierAfter) -> pa.RecordBatch:
         """The notifications that the next records of the log make final, with their emission offsets.
 
-        With a ``timeline``, the records are those of its range that concern this bucket, all control records among
-        them.
+        ``frontier`` is the one after the last record. With a timeline instead, the records are those of its range that
+        concern this bucket, all control records among them.
         """
         notifications: list[pa.RecordBatch] = []
-        for record_slice in slice_at_controls(records, self._lateness, timeline):
-            if record_slice.control is not None:
-                self._apply_control(record_slice.control)
+        for record_slice in slice_at_controls(records, frontier):
+            self._begin_slice(record_slice)
             notifications += self._process_slice(record_slice)
         return merge_notifications(notifications)
 
-    def advance_small(self, records: Sequence[RecordRow]) -> list[tuple[Notification, int]] | None:
+    def advance_small(
+        self, records: Sequence[RecordRow], frontier: int | None
+    ) -> list[tuple[Notification, int]] | None:
         """As `advance`, for a small batch of events in Python values.
 
         None, and nothing is done, if there is a composite subscription, a change or a backfill result to process.
@@ -127,7 +127,8 @@ class Processor:
         only_matches = not (self._plan.root_subscribers.by_node or self._backfilled or self._has_changes)
         if not only_matches or self._bucket is not None or any(record.kind != EVENT for record in records):
             return None
-        self._state.frontier = max(self._state.frontier, frontier_after(records, self._lateness))
+        if frontier is not None:
+            self._state.frontier = max(self._state.frontier, clamp_frontier(frontier))
         visible = [record for record in records if not record.late]
         self._state.has_events = self._state.has_events or bool(visible)
         self._state.last_offset = records[-1].offset
@@ -140,9 +141,8 @@ class Processor:
         assert self._layout is not None
         notifications: list[pa.RecordBatch] = []
         routes = [np.empty((0, 2), np.int64)]
-        for record_slice in slice_at_controls(records, self._lateness):
-            if record_slice.control is not None:
-                self._apply_control(record_slice.control)
+        for record_slice in slice_at_controls(records, None):
+            self._begin_slice(record_slice)
             if not len(record_slice.events):
                 continue
             self._apply_changes()
@@ -153,6 +153,12 @@ class Processor:
                 routes.append(np.stack([buckets, table.columns[FIRST_OFFSET]], axis=1))
             self.dictionary.compact(())
         return merge_notifications(notifications), np.unique(np.concatenate(routes), axis=0)
+
+    def _begin_slice(self, record_slice: RecordSlice) -> None:
+        """Apply the control record of a slice, at the frontier that it stores."""
+        self._state.frontier = max(self._state.frontier, record_slice.frontier_before)
+        if record_slice.control is not None:
+            self._apply_control(record_slice.control)
 
     def _apply_control(self, record: ControlRecord) -> None:
         self._has_changes = True
@@ -243,7 +249,6 @@ class Processor:
         if is_rootless:
             self._build_root(active)
         processor = Processor(
-            lateness=self._lateness,
             background=self._backgrounds.initial,
             entailment=self._backgrounds.requested_entailment,
             earlier_records=self._earlier_records,
@@ -265,7 +270,7 @@ class Processor:
     def _run_backfill(
         self,
         active: ActiveSubscription,
-        earlier_records: Iterable[pa.RecordBatch | FilteredRecords],
+        earlier_records: Iterable[LogRecords],
         retractions: dict[str, int],
     ) -> Occurrences:
         """The occurrences of a subscription in earlier records; only its nodes are left in this processor."""
@@ -273,8 +278,8 @@ class Processor:
         node_ids = self._shared.builder.reachable([active.root])
         self._state.backfill = Backfill(active, active.subscription.since, retractions, node_ids)
         self._put(active)
-        for batch in earlier_records:
-            self.advance(*((batch.records, batch.timeline) if isinstance(batch, FilteredRecords) else (batch,)))
+        for records, frontier in earlier_records:
+            self.advance(records, frontier)
         operator_nodes = self._state.detector.operator_nodes
         self._state.detector.operator_nodes = {
             node_id: operator_node for node_id, operator_node in operator_nodes.items() if node_id in node_ids
@@ -286,7 +291,7 @@ class Processor:
         state, previous = self._state, self._state.frontier
         state.frontier = max(previous, int(record_slice.frontiers.max()))
         backfilled, self._backfilled = self._backfilled, []
-        if record_slice.is_subscription and not backfilled:
+        if record_slice.is_subscription and not backfilled and state.frontier == previous:
             return []
         self._apply_changes()
         matches = self._bucket is None and len(record_slice.events) > 0
@@ -297,7 +302,7 @@ class Processor:
             notifications += self._detect(record_slice.events, frontier, backfilled)
         if not record_slice.is_subscription:
             state.last_offset = int(record_slice.offsets[-1])
-        state.has_events = state.has_events or record_slice.has_events
+        state.has_events = state.has_events or len(record_slice.visible_ends) > 0
         if state.construct_offsets and not state.backfill:
             state.prune_consumed_derived()
         return notifications
@@ -351,14 +356,14 @@ class Processor:
         return self.snapshot().data
 
     @classmethod
-    def load(cls, data: bytes, *, earlier_records: EarlierRecordsReader | None = None) -> Processor:
+    def load(cls, data: bytes, *, earlier_records: EarlierRecordsReader | None = None) -> Self:
         """A processor that continues from the bytes of `dump`; bytes that cannot be used are refused."""
         return cls.restore(StateSnapshot.from_bytes(data), earlier_records=earlier_records)
 
     def snapshot(self) -> StateSnapshot:
         """The whole state."""
         self._apply_changes()
-        return capture(self._state, self._shared, self._backgrounds, self._lateness)
+        return capture(self._state, self._shared, self._backgrounds)
 
     @classmethod
     def restore(
@@ -369,10 +374,9 @@ class Processor:
         layout: BucketLayout | None = None,
         bucket: int | None = None,
         prototype: Processor | None = None,
-    ) -> Processor:
+    ) -> Self:
         """A processor that continues from a state snapshot; it reuses what is planned and compiled for a prototype."""
         processor = cls(
-            lateness=snapshot.header["lateness"],
             background=snapshot.graphs["given"],
             entailment=snapshot.header["entailment"],
             earlier_records=earlier_records,
@@ -400,9 +404,7 @@ class Processor:
         """
         self._apply_changes()
         entailment = self._backgrounds.requested_entailment
-        processor = Processor(
-            lateness=self._lateness, background=self.background, entailment=entailment, leaf_filter=leaf_filter
-        )
+        processor = Processor(background=self.background, entailment=entailment, leaf_filter=leaf_filter)
         self._backgrounds.fix_edge_background()
         processor._backgrounds.take_edges(self._backgrounds)
         processor._plan.reuse_compiled(self._plan)

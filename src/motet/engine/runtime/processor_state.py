@@ -158,7 +158,7 @@ class SharedPlan:
             active.backfill_result = renumber(table)
 
 
-def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds, lateness: int | None) -> StateSnapshot:
+def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds) -> StateSnapshot:
     """The state as a snapshot; equal states are equal bytes, whatever was planned before."""
     consumed = {
         name: dict(sorted(active.consumed_derived.items()))
@@ -166,7 +166,6 @@ def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds,
         if active.consumed_derived
     }
     header = {
-        "lateness": lateness,
         "entailment": backgrounds.requested_entailment,
         "frontier": state.frontier,
         "last": state.last_offset,

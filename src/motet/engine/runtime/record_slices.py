@@ -11,17 +11,7 @@ import pyarrow as pa
 
 from motet.jit.compiled import Ints
 from motet.model.records import ControlRecord, Subscribe, control_records
-from motet.model.timeline import FrontierTimeline
-
-
-@dataclass(frozen=True, slots=True)
-class FilteredRecords:
-    """The records of an offset range that concern one bucket, all control records among them, with the timeline of
-    the whole range.
-    """
-
-    records: pa.RecordBatch
-    timeline: FrontierTimeline
+from motet.model.timeline import NO_FRONTIER, FrontierAfter, FrontierTimeline, clamp_frontier, first_frontier
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +22,22 @@ class RecordSlice:
     events: pa.RecordBatch  # those that are not late
     offsets: Ints
     frontiers: Ints  # after each record
+    frontier_before: int  # that the control record stores; NO_FRONTIER without one
+    visible_ends: Ints  # of all visible events of the range, perhaps in other buckets
     is_subscription: bool  # it is one subscribe record
-    has_events: bool  # the range has visible events, perhaps in other buckets
 
 
-def slice_at_controls(
-    records: pa.RecordBatch, lateness: int | None, timeline: FrontierTimeline | None = None
-) -> Iterator[RecordSlice]:
-    """The slices of a batch in log order. With a ``timeline``, the records are those of its range that concern one
-    bucket.
+def slice_at_controls(records: pa.RecordBatch, frontier: FrontierAfter) -> Iterator[RecordSlice]:
+    """The slices of a batch in log order.
 
     >>> from motet.model.batches import tick_record
-    >>> [(piece.control, piece.frontiers.tolist()) for piece in slice_at_controls(tick_record(7, offset=0), None)]
+    >>> [(piece.control, piece.frontiers.tolist()) for piece in slice_at_controls(tick_record(7, offset=0), 7)]
     [(None, [7])]
     """
+    timeline = frontier if isinstance(frontier, FrontierTimeline) else None
     if not len(records) and timeline is None:
         return
-    read = FrontierTimeline.from_records(records, lateness)
+    read = FrontierTimeline.from_records(records, None if isinstance(frontier, FrontierTimeline) else frontier)
     whole = timeline or read
     rows = np.flatnonzero(read.is_boundary)
     begins = rows if timeline is None else np.searchsorted(whole.offsets, read.offsets[rows])
@@ -58,11 +47,13 @@ def slice_at_controls(
         piece = records if row_end - row == len(records) else records.slice(row, row_end - row)
         control = controls.get((row, begin))
         is_visible = read.is_visible[row:row_end]
+        before = None if control is None else first_frontier(piece)
         yield RecordSlice(
             control,
             piece if is_visible.all() else piece.filter(pa.array(is_visible)),
             whole.offsets[begin:end],
             whole.frontiers[begin:end],
+            NO_FRONTIER if before is None else clamp_frontier(before),
+            whole.ends[begin:end][whole.is_visible[begin:end]],
             isinstance(control, Subscribe) and end - begin == 1,
-            bool(whole.is_visible[begin:end].any()),
         )

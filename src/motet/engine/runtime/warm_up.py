@@ -32,11 +32,11 @@ def warm_up() -> None:
     """Process a small log with subscriptions that call every kernel."""
     records = event_records(event_batch(map(_event, range(40))), 0)
     subscriptions = list(_subscriptions())
-    processor = Processor(lateness=0)
+    processor = Processor()
     processor.activate(subscriptions)
-    processor.advance(records)
+    processor.advance(records, 40 * _SECOND)
     Processor.load(processor.dump())
-    router = Processor(lateness=0, layout=BucketLayout(2))
+    router = Processor(layout=BucketLayout(2))
     router.activate(subscriptions)
     router.route(records)
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from motet.jit.compiled import Ints
 from motet.model.errors import EngineError
 
-VERSION = 2  # 1: other digests of plan nodes
+VERSION = 3  # 1: other digests of plan nodes; 2: with the lateness of the log
 _MAGIC = b"motet state\n"
 _HEAD = Struct("<12sIQ")  # magic, version, length of the index
 _CHECKSUM_SIZE = 16

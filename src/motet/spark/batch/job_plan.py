@@ -54,7 +54,7 @@ class JobPlan:
     @cached_property
     def prototype(self) -> Processor:
         """A processor without subscriptions, from which others are made: the background is closed once."""
-        return Processor(lateness=None, background=self.background, entailment=self.entailment)
+        return Processor(background=self.background, entailment=self.entailment)
 
     def __reduce__(self) -> tuple[type[JobPlan], tuple[object, ...]]:
         return JobPlan, (self.single_event, self.groups, self.background, self.entailment)

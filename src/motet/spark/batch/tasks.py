@@ -224,8 +224,8 @@ class DetectGroups:
         slices = (slice_ for rows in batches for slice_ in _group_slices(rows))
         for (group, bucket), group_slices in groupby(slices, key=_route):
             processor = processors.processor(group, bucket)
-            for records in self.controls.interleave(map(_records, group_slices)):
-                yield notification_lines(processor.advance(records))
+            for records, frontier in self.controls.interleave(map(_records, group_slices)):
+                yield notification_lines(processor.advance(records, frontier))
 
 
 def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, controls: ReplayControls) -> DataFrame:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from motet.engine.match.closure import closed_background
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.jobs.verify import LINK_OFFSETS, Comparison, TableRow, compare, digest, link_count, recompute, table_rows
-from motet.lake import Lake, Snapshot
+from motet.lake import Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
@@ -48,11 +48,11 @@ PACKS_PER_CORE = 2
 NO_ROWS = digest(())
 
 
-def verify_spark(lake: Lake, snapshot: Snapshot) -> Comparison:
+def verify_spark(snapshot: Snapshot) -> Comparison:
     """Compare the notification table with the notifications recomputed from the same records."""
     spark = session()
     packs = pack_subscriptions(snapshot, PACKS_PER_CORE * parallelism(spark))
-    recompute, read_table = Recompute(snapshot, snapshot.settings.lateness, packs), ReadTable(snapshot)
+    recompute, read_table = Recompute(snapshot, packs), ReadTable(snapshot)
     advice = "`motet inspect --check` lists files that are damaged."
     with engine_errors("the verification", advice), ExitStack() as stack:
         tables = (
@@ -75,13 +75,12 @@ class Recompute:
     """Indices of packs to LINKED_ROWS."""
 
     snapshot: Snapshot
-    lateness: int | None
     packs: Sequence[SubscriptionPack]
 
     def __call__(self, batches: Batches) -> Batches:
         for index in _indices(batches):
             pack = self.packs[index]
-            computed = recompute(self.snapshot, self.lateness, pack.active)
+            computed = recompute(self.snapshot, pack.active)
             if pack.reported != pack.active:
                 computed = (row for row in computed if _subscription(row) in pack.reported)
             yield from _linked_rows(computed, self.snapshot.notifications_end)

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from motet.engine.runtime.processor import Processor
 from motet.language.printer import to_text
-from motet.model.batches import RECORDS, TRIPLE, event_records, tick_record
+from motet.model.batches import RECORDS, TRIPLE, event_records, micros, tick_record
 from motet.model.batches import TIME as TIME_TYPE
 from motet.model.errors import EngineError
 from motet.model.terms import RDF_TYPE, iri
@@ -65,9 +65,9 @@ class TaskSpec:
         columns = map(" ".join, zip(self.query.columns, self.datatypes, strict=True))
         return "\n".join([*map(to_text, self.query.subscriptions), *columns])
 
-    def processor(self, lateness: int | None) -> Processor:
+    def processor(self) -> Processor:
         """A processor in its initial state."""
-        processor = Processor(lateness=lateness)
+        processor = Processor()
         processor.activate(self.query.subscriptions)
         return processor
 
@@ -150,11 +150,13 @@ class BatchDetect:
     def __call__(self, batches: Batches) -> Batches:
         slices = (slice_ for rows in batches for slice_ in _bucket_slices(rows))
         for _, bucket_slices in groupby(slices, key=lambda slice_: slice_.column(BUCKET)[0].as_py()):
-            processor, offset = self.spec.processor(lateness=0), 0
+            processor, offset = self.spec.processor(), 0
             for slice_ in bucket_slices:
-                yield self.spec.matches(processor.advance(self.spec.records(slice_, offset)))
+                records = self.spec.records(slice_, offset)
+                last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
+                yield self.spec.matches(processor.advance(records, last_end))
                 offset += len(slice_)
-            yield self.spec.matches(processor.advance(tick_record(END_OF_TIME, offset)))
+            yield self.spec.matches(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
 
 
 def detect_batch(rows: DataFrame, spec: TaskSpec, buckets: int) -> DataFrame:
@@ -205,9 +207,10 @@ class StreamDetect(StatefulProcessor):
         cached = self._current(bucket)
         processor, offset = cached.processor, cached.header.processed_to
         for rows in batches:
-            yield from self._matches(processor.advance(self._spec.records(rows, offset)))
+            yield from self._matches(processor.advance(self._spec.records(rows, offset), None))
             offset += len(rows)
-        yield from self._matches(processor.advance(tick_record(watermark * MILLISECOND, offset)))
+        instant = watermark * MILLISECOND
+        yield from self._matches(processor.advance(tick_record(instant, offset), instant))
         mark = f"{self._query_hash} {uuid4().hex}"
         cache((self._query_hash, bucket), self._store.persist(cached, offset + 1, mark))
         if not processor.is_idle:
@@ -221,7 +224,7 @@ class StreamDetect(StatefulProcessor):
         """The bucket's processor at the stored state; each stored state has a unique mark."""
         header = self._store.header()
         if not header.base_bytes:
-            processor = self._spec.processor(lateness=None)
+            processor = self._spec.processor()
             return CachedProcessor(header, processor, processor.snapshot())
         if header.mark.split()[0] != self._query_hash:
             raise EngineError(

@@ -163,7 +163,7 @@ def _linked(header: StateHeader) -> frozenset[str]:
 def _rebuild(key: BucketKey, view: LakeView, buckets: BucketLayout, stop: int) -> Processor:
     """A processor that has read the log up to an offset; its notifications are in the table already."""
     earlier_records = partial(view.earlier_records, key[1])
-    processor = Processor(lateness=view.lateness, earlier_records=earlier_records, layout=buckets, bucket=key[1])
-    for batch in view.records(stop):
-        processor.advance(batch)
+    processor = Processor(earlier_records=earlier_records, layout=buckets, bucket=key[1])
+    for records, frontier in view.records(stop):
+        processor.advance(records, frontier)
     return processor

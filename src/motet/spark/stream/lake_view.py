@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.record_slices import FilteredRecords
 from motet.engine.runtime.routing import BucketLayout, derivation_linked
 from motet.lake import DataFile, Lake, Snapshot
 from motet.language.syntax import Subscription
 from motet.model.batches import RECORDS
 from motet.model.records import EVENT, BackgroundChange, Subscribe, control_records
-from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline
+from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline, LogRecords
 from motet.spark.workers import freeze_heap
 
 _MAX_VIEWS = 512
@@ -51,10 +50,6 @@ class LakeView:
         self._buckets: BucketLayout | None = None
         self._backfill: tuple[int, BucketBackfill] | None = None  # of the subscription at an offset
 
-    @property
-    def lateness(self) -> int | None:
-        return self._lake.snapshot().settings.lateness
-
     def snapshot(self) -> Snapshot:
         """The newest snapshot: files of older ones may have been deleted after a compaction."""
         return self._lake.snapshot()
@@ -71,11 +66,12 @@ class LakeView:
     def timeline(self, first: int, stop: int) -> FrontierTimeline:
         """The frontier after each record of an offset range."""
         if self._timeline is None or not (self._timeline[0] <= first and self._timeline[1] >= stop):
-            batches = self.snapshot().records(first, stop, TIMELINE_COLUMNS)
+            snapshot = self.snapshot()
+            batches = snapshot.records(first, stop, TIMELINE_COLUMNS)
             schema = pa.schema([RECORDS.field(name) for name in TIMELINE_COLUMNS])
             table = pa.Table.from_batches([batch.select(TIMELINE_COLUMNS) for batch in batches], schema)
             combined = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
-            self._timeline = first, stop, FrontierTimeline.from_records(combined[0], self.lateness)
+            self._timeline = first, stop, FrontierTimeline.from_records(combined[0], snapshot.frontier_at(stop))
         return self._timeline[2].between(first, stop)
 
     def buckets(self, count: int, stop: int) -> BucketLayout:
@@ -90,11 +86,11 @@ class LakeView:
         """The names of all subscriptions that were registered below an offset."""
         return frozenset(record.name for record in control_records(self.controls(0, stop), Subscribe))
 
-    def records(self, stop: int) -> Iterator[pa.RecordBatch]:
+    def records(self, stop: int) -> Iterator[tuple[pa.RecordBatch, int | None]]:
         """All records below an offset."""
-        return self.snapshot().records(0, stop)
+        return self.snapshot().log_records(0, stop)
 
-    def earlier_records(self, bucket: int, stop: int) -> Iterator[pa.RecordBatch | FilteredRecords]:
+    def earlier_records(self, bucket: int, stop: int) -> Iterator[LogRecords]:
         """The records for the backfill of the subscription registered at an offset, in the layout of the last batch."""
         assert self._buckets is not None
         (record,) = control_records(self.controls(stop, stop + 1), Subscribe)
@@ -102,7 +98,7 @@ class LakeView:
         if self._buckets.is_single_bucket(subscription):
             return self.records(stop)
         if self._backfill is None or (self._backfill[0], self._backfill[1].buckets) != (stop, self._buckets):
-            self._backfill = stop, BucketBackfill(subscription, self._buckets, self.records(stop), self.lateness)
+            self._backfill = stop, BucketBackfill(subscription, self._buckets, self.records(stop))
         return self._backfill[1].read_bucket(bucket)
 
     def is_notified(self, stop: int) -> bool:
@@ -117,7 +113,7 @@ class LakeView:
         """The router of events at an offset: a processor that has read the control records before it."""
         cached = self._router
         if cached is None or cached[0] != buckets or (cached[1] > offset and len(self.controls(offset, cached[1]))):
-            cached = buckets, 0, Processor(lateness=self.lateness, layout=buckets)
+            cached = buckets, 0, Processor(layout=buckets)
         _, read_to, router = cached
         if read_to < offset and len(controls := self.controls(read_to, offset)):
             router.route(controls)
@@ -154,29 +150,32 @@ class BucketBackfill:
     """
 
     def __init__(
-        self, subscription: Subscription, buckets: BucketLayout, records: Iterable[pa.RecordBatch], lateness: int | None
+        self,
+        subscription: Subscription,
+        buckets: BucketLayout,
+        records: Iterable[tuple[pa.RecordBatch, int | None]],
     ) -> None:
         self.buckets = buckets
         self._scratch = tempfile.TemporaryDirectory(prefix="motet-backfill-")
         self._timelines: list[FrontierTimeline] = []
-        router = Processor(lateness=lateness, layout=buckets)
+        router = Processor(layout=buckets)
         router.activate([replace(subscription, since=None)])
-        self._write_buckets(router, records, lateness)
+        self._write_buckets(router, records)
 
-    def read_bucket(self, bucket: int) -> Iterator[FilteredRecords]:
+    def read_bucket(self, bucket: int) -> Iterator[LogRecords]:
         """The records that concern a bucket."""
         with pa.OSFile(str(self._path(bucket)), "rb") as file, pa.ipc.open_stream(file) as reader:
             for timeline, records in zip(self._timelines, reader, strict=True):
-                yield FilteredRecords(records, timeline)
+                yield records, timeline
 
-    def _write_buckets(self, router: Processor, records: Iterable[pa.RecordBatch], lateness: int | None) -> None:
+    def _write_buckets(self, router: Processor, records: Iterable[tuple[pa.RecordBatch, int | None]]) -> None:
         with ExitStack() as stack:
             writers = [
                 stack.enter_context(pa.ipc.new_stream(str(self._path(bucket)), RECORDS))
                 for bucket in range(self.buckets.count)
             ]
-            for batch in records:
-                timeline = FrontierTimeline.from_records(batch, lateness)
+            for batch, frontier in records:
+                timeline = FrontierTimeline.from_records(batch, frontier)
                 self._timelines.append(timeline)
                 is_routed = pc.is_in(batch.column("kind"), pa.array([EVENT, BackgroundChange.kind]))
                 _, routes = router.route(batch.filter(is_routed))
