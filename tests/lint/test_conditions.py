@@ -7,9 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motet.lint.conditions import binds, contradiction, implied
+from motet.lint.value_types import IRI, LITERAL, ZONED, TermTypes, TypeStatement, common_types, term_types
+from motet.model.terms import XSD
 from motet.sparql import expressions
 from motet.sparql.parse_cache import parse_expression
 
+LOCAL = '"2026-01-01T00:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 DATE = '"2026-01-0{}T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 
 
@@ -42,6 +45,13 @@ def conflict(*texts: str, bound: str = "", unbound: str = "") -> list[str]:
         ("! ( ?x > 3 )", "?x > 4"),
         ("BOUND( ?x )", "! BOUND( ?x )"),
         ("?x > 3", "! BOUND( ?x )"),
+        (f"?x = {LOCAL}", f"?x = {DATE.format(1)}"),
+        (f"?x > {LOCAL}", '?x < "2026-01-01T12:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'),
+        ("ISIRI( ?x )", "?x > 3"),
+        ("ISLITERAL( ?x )", "?x = <urn:a>"),
+        ("ISNUMERIC( ?x )", "?x = 'a'"),
+        ("CONTAINS( ?x , 'a' )", "?x > 3"),
+        (f"DATATYPE( ?x ) = <{XSD}integer>", "?x = 'a'"),
     ],
 )
 def test_a_contradiction_is_found(texts: tuple[str, ...]) -> None:
@@ -82,6 +92,9 @@ def test_a_condition_can_contradict_itself(text: str) -> None:
         ("?x < ?y", "?y <= ?z", "?z < ?x"),  # equal after rounding is not equal
         ("! BOUND( ?x )", "?y > 3"),
         ("REGEX( ?x , 'a' )", "! REGEX( ?x , 'a' )"),  # not understood
+        (f"?x > {LOCAL}", f"?x < {DATE.format(3)}"),  # more than 14 hours apart
+        ("STRSTARTS( STR( ?x ) , 'urn:' )", "ISIRI( ?x )"),
+        (f"DATATYPE( ?x ) = <{XSD}integer>", "?x > 1.5"),
     ],
 )
 def test_conditions_that_may_be_true_are_not_reported(texts: tuple[str, ...]) -> None:
@@ -125,12 +138,20 @@ _TERMS = [
     *(f'"{n}"^^<{_XSD}{kind}>' for n, kind in product(("1", "2", "3"), ("integer", "decimal", "float", "double"))),
     f'"1.5"^^<{_XSD}decimal>', f'"NaN"^^<{_XSD}double>', f'"x"^^<{_XSD}integer>', f'"true"^^<{_XSD}boolean>',
     f'"2026-01-01T00:00:00Z"^^<{_XSD}dateTime>', f'"2026-01-02T00:00:00"^^<{_XSD}dateTime>',
+    f'"2026-01-01T13:00:00Z"^^<{_XSD}dateTime>', f'"2026-01-01T14:00:00Z"^^<{_XSD}dateTime>',
+    f'"2026-01-01T14:00:00.1Z"^^<{_XSD}dateTime>', f'"2026-01-01T00:00:00"^^<{_XSD}dateTime>',
+    f'"2025-12-31T10:00:00Z"^^<{_XSD}dateTime>', f'"2025-12-31T09:00:00Z"^^<{_XSD}dateTime>',
+    f'"2025-12-31T09:59:59"^^<{_XSD}dateTime>', f'"2026-01-01T14:00:00.1"^^<{_XSD}dateTime>',
     '"a"', '"b"', '"a"@en', "<urn:a>", "<urn:b>", None,
 ]  # fmt: skip
-_CONSTANTS = ["1", "2", "1.5", "2.0e0", "'a'", "'b'", "<urn:a>", DATE.format(1), "true", "'a'@en", "?y"]
+_CONSTANTS = ["1", "2", "1.5", "2.0e0", "'a'", "'b'", "<urn:a>", DATE.format(1), "true", "'a'@en", "?y", LOCAL]
 _signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 _atoms = st.builds("?{} {} {}".format, st.sampled_from("xxy"), _signs, st.sampled_from(_CONSTANTS))
-_others = st.sampled_from(["BOUND( ?x )", "STRSTARTS( ?x , 'a' )", "?x IN ( 1 , 'a' )", "false", "?x"])
+_others = st.sampled_from(
+    ["BOUND( ?x )", "STRSTARTS( ?x , 'a' )", "?x IN ( 1 , 'a' )", "false", "?x", "ISIRI( ?x )", "ISLITERAL( ?x )",
+     "ISNUMERIC( ?x )", "CONTAINS( ?x , 'a' )", "REGEX( ?x , 'a' )", f"DATATYPE( ?x ) = <{_XSD}integer>",
+     f"DATATYPE( ?x ) = <{_XSD}dateTime>", "STRSTARTS( STR( ?x ) , 'urn' )"]
+)  # fmt: skip
 _trees = st.recursive(
     _atoms | _others,
     lambda inner: (
@@ -152,6 +173,30 @@ def test_contradictions_are_false_for_every_value(texts: list[str]) -> None:
         for x, y in product(_TERMS, _TERMS):
             row = {name: term for name, term in (("x", x), ("y", y)) if term is not None}
             assert not all(holds(row) for holds in tests), (texts, row)
+
+
+_TYPES = [
+    {IRI}, {LITERAL}, {ZONED}, {XSD + "string"}, {XSD + "integer"}, {XSD + "decimal", XSD + "double"},
+    {XSD + "dateTime", ZONED}, {XSD + "boolean", IRI}, {XSD + "string", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"},
+]  # fmt: skip
+_types = st.sampled_from(_TYPES).map(frozenset)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_trees, max_size=3), _types, _types, _types)
+def test_type_tests_contradict_for_every_value(
+    texts: list[str], x_types: TermTypes, more_x_types: TermTypes, y_types: TermTypes
+) -> None:
+    """Where types and conditions contradict, the engine has no values of these types that fulfil the conditions."""
+    conditions = [parse_expression(text) for text in texts]
+    typed = [("x", x_types), ("x", more_x_types), ("y", y_types)]
+    statements = [TypeStatement(name, types, "").test() for name, types in typed]
+    if contradiction([*conditions, *statements], bound=frozenset({"x", "y"})):
+        tests = [expressions.test(condition) for condition in conditions]
+        for x, y in product(_TERMS[:-1], _TERMS[:-1]):
+            row = {"x": str(x), "y": str(y)}
+            if all(common_types(term_types(row[name]), types) for name, types in typed):
+                assert not all(holds(row) for holds in tests), (texts, typed, row)
 
 
 @settings(max_examples=200, deadline=None)

@@ -3,10 +3,12 @@
 import pytest
 
 from motet.language.parse import parse
-from motet.lint.diagnostics import Severity
+from motet.lint.diagnostics import LocatedDiagnostic, Severity
 from motet.lint.lint import SubscriptionDocument, lint
-from motet.model.terms import OWL, RDFS
+from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD
+from motet.model.times import END_OF_TIME
 from motet.ontology.load import Ontology
+from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
 
 PREFIX = "PREFIX ex: <http://example.org/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 EVENTS = "EVENT a : ex:A EVENT b : ex:B EVENT c : ex:C"
@@ -16,10 +18,14 @@ ROOMS = (
 )
 
 
-def rules(*texts: str, ontology: Ontology | None = None) -> list[str]:
+def rules(*texts: str, ontology: Ontology | None = None, ignored: str = "latest-of-all") -> list[str]:
     """The names of the rules that some subscriptions break."""
+    return [found.rule for found in diagnostics(*texts, ontology=ontology) if found.rule != ignored]
+
+
+def diagnostics(*texts: str, ontology: Ontology | None = None) -> tuple[LocatedDiagnostic, ...]:
     text = PREFIX + "\n".join(f"SUBSCRIPTION s{number} {text}" for number, text in enumerate(texts))
-    return [diagnostic.rule for diagnostic in lint([SubscriptionDocument(text, parse(text))], ontology)]
+    return lint([SubscriptionDocument(text, parse(text))], ontology)
 
 
 def only(text: str, *ignored: str) -> list[str]:
@@ -190,9 +196,8 @@ def test_leaves_under_an_ontology(text: str, expected: list[str]) -> None:
         ("EVENT a : ex:A { ?a ex:k ?k FILTER(?k > 3) } WHEN a", "EVENT e : ex:A { ?e ex:k ?x FILTER(?x > 5) } WHEN e"),
         ("EVENT a : ex:A { ?a ex:k ?k } WHEN a", "EVENT e : ex:A { ?e ex:k 3 } WHEN e"),
         ("EVENT a : ex:A EVENT b : ex:B WHEN a OR b", "EVENT x : ex:B { ?x ex:k 1 } WHEN x"),
-        ("EVENT a : ex:A WHEN a", "EVENT a : ex:A EVENT b : ex:B WHEN a UNLESS b WITHIN 5 min"),
         (f"{ROOMS} WHEN (a BEFORE b WITHIN 5 min) OR c",
-         f"{ROOMS} WHEN (a BEFORE b WITHIN 5 min) UNLESS c WITHIN 1 min"),
+         f"{ROOMS.partition(' EVENT c')[0]} WHEN (a BEFORE b WITHIN 5 min) FILTER(?level > 3) WITHIN 1 min"),
         ("EVENT a : ex:A EVENT b : ex:B WHEN a AND b WITHIN 5 min CONTEXT unrestricted",
          "EVENT a : ex:A { ?a ex:k ?k } EVENT b : ex:B { ?b ex:k ?k } WHEN b BEFORE a WITHIN 3 min"),
         ("EVENT a : ex:A EVENT b : ex:B WHEN a UNLESS b WITHIN 5 min",
@@ -209,6 +214,9 @@ def test_a_subscription_that_another_one_covers(wider: str, narrower: str) -> No
     ("one", "other"),
     [
         ("EVENT a : ex:A WHEN a", "EVENT b : ex:B WHEN b"),
+        ("EVENT a : ex:A WHEN a", "EVENT a : ex:A EVENT b : ex:B WHEN a UNLESS b WITHIN 5 min"),
+        ("EVENT a : ex:A EVENT c : ex:C WHEN a BEFORE c WITHIN 5 min CONTEXT unrestricted",
+         f"{EVENTS} WHEN (a BEFORE c WITHIN 5 min) WITHOUT b CONTEXT unrestricted"),
         ("EVENT a : ex:A { ?a ex:k ?k FILTER(?k > 3) } WHEN a", "EVENT a : ex:A { ?a ex:k ?k FILTER(?k < 5) } WHEN a"),
         ("EVENT a : ex:A EVENT b : ex:B WHEN a BEFORE b WITHIN 5 min",
          "EVENT a : ex:A { ?a ex:k 1 } EVENT b : ex:B WHEN a BEFORE b WITHIN 5 min"),
@@ -218,7 +226,7 @@ def test_a_subscription_that_another_one_covers(wider: str, narrower: str) -> No
     ],
 )  # fmt: skip
 def test_subscriptions_that_do_not_cover_each_other(one: str, other: str) -> None:
-    """In the recent context a wider leaf pairs differently, and a negation with more joins has less effect."""
+    """In recent a wider leaf pairs differently; nobody can filter by an absence, and one with more joins does less."""
     assert [rule for rule in rules(one, other) if "another" in rule] == []
 
 
@@ -265,8 +273,8 @@ def test_state(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("EVENT a : ex:A { ?a ex:room ?r } EVENT b : ex:B { ?b ex:floor ?f } WHEN a AND b WITHIN 1 h",
-         ["unrelated-pair"]),
+        ("EVENT a : ex:A { ?a ex:room ?r } EVENT b : ex:B { ?b ex:floor ?f } WHEN a AND b WITHIN 1 h"
+         " CONTEXT continuous", ["unrelated-pair"]),
         ("EVENT a : ex:A { ?a ex:room ?r } EVENT b : ex:B { ?b ex:room ?r } WHEN a AND b WITHIN 1 h", []),
         ("EVENT a : ex:A EVENT b : ex:B WHEN a AND b WITHIN 1 h", []),
         ("EVENT a : ex:A { ?a ex:room ?room } EVENT b : ex:B { ?b ex:room ?romo } WHEN a BEFORE b WITHIN 1 h",
@@ -284,6 +292,170 @@ def test_state(text: str, expected: list[str]) -> None:
 def test_slips(text: str, expected: list[str]) -> None:
     """Pairs without shared variables, similar names, unused variables, unbound deliveries."""
     assert rules(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        ('EVENT a : ex:A DURING ?s ?e WHEN a FILTER(?s = "2026-01-01T00:00:00"^^xsd:dateTime)',
+         "?s is a time of 'a', with a zone"),
+        ('EVENT a : ex:A { ?a ex:at ?t FILTER(?t >= "2026-01-01T10:00:00"^^xsd:dateTime && '
+         '?t <= "2026-01-01T12:00:00Z"^^xsd:dateTime) } WHEN a', "?t <="),
+        ('EVENT a : ex:A DURING ?s ?e WHEN a FILTER(?s > "2026-01-01T00:00:00Z")', "?s is a time of 'a'"),
+        ("EVENT a : ex:A { ?a ex:k ?k BIND(STR(?k) AS ?t) FILTER(?t > 5) } WHEN a", "?t is an xsd:string, by its BIND"),
+        ('EVENT a : ex:A { ?a ex:room ?r . ?r a ex:Room FILTER(?r = "attic") } WHEN a', "?r is an IRI"),
+        ('EVENT a : ex:A { ?a ex:room ?r . ?r a ex:Room FILTER(CONTAINS(?r, "attic")) } WHEN a', "?r is an IRI"),
+        ('EVENT a : ex:A WHEN a FILTER(?a = "urn:e:1")', "?a is the IRI of an event"),
+        ("EVENT a : ex:A DURING ?s ?e EVENT b : ex:B WHEN (a BEFORE b WITHIN 1 h) FILTER(?s = ?b)", "?s = ?b"),
+        ("EVENT a : ex:A { VALUES ?k { 1 } ?a ex:k ?k } EVENT b : ex:B { VALUES ?k { 1.0 } ?b ex:k ?k }"
+         " WHEN a BEFORE b WITHIN 1 h", "an xsd:integer; ?k is one of VALUES, an xsd:decimal"),
+        ("EVENT a : ex:A { ?a ex:k ?k FILTER(DATATYPE(?k) = xsd:integer) }"
+         " EVENT b : ex:B { ?b ex:k ?k FILTER(DATATYPE(?k) = xsd:string) } WHEN a BEFORE b WITHIN 1 h", "DATATYPE"),
+        ("EVENT a : ex:A { ?a ex:room ?r . ?r ex:in ?f } EVENT b : ex:B { ?b ex:k ?r FILTER(?r > 3) }"
+         " WHEN a BEFORE b WITHIN 1 h", "?r is an IRI"),
+    ],
+)  # fmt: skip
+def test_types_that_never_agree(text: str, reasons: str) -> None:
+    """Zoned and zoneless times, times or numbers and strings, IRIs and strings, joins of terms of different types."""
+    (error,) = [found for found in diagnostics(text) if found.severity is Severity.ERROR]
+    assert (error.rule, reasons in error.diagnostic.message) == ("conditions-never-hold", True), str(error)
+
+
+RANGES = Ontology(
+    (
+        *((EX.format(name), RDF_TYPE, f"<{OWL}Class>") for name in ("A", "B", "Room")),
+        (EX.format("attic"), RDF_TYPE, EX.format("Room")),
+        (EX.format("level"), f"<{RDFS}range>", f"<{XSD}integer>"),
+        (EX.format("at"), f"<{RDFS}range>", f"<{XSD}dateTime>"),
+        (EX.format("name"), f"<{RDFS}range>", f"<{XSD}string>"),
+        (EX.format("room"), RDF_TYPE, f"<{OWL}ObjectProperty>"),
+        (EX.format("label"), RDF_TYPE, f"<{OWL}DatatypeProperty>"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('EVENT a : ex:A { ?a ex:level ?l FILTER(?l > "1000") } WHEN a', "level, whose range is xsd:integer"),
+        ('EVENT a : ex:A { ?a ex:at ?t FILTER(?t > "2026-01-01") } WHEN a', "at, whose range is xsd:dateTime"),
+        ('EVENT a : ex:A { ?a ex:room ?r FILTER(?r = "attic") } WHEN a', "room, an owl:ObjectProperty"),
+        ("EVENT a : ex:A { ?a ex:level ?x } EVENT b : ex:B { ?b ex:name ?x } WHEN a BEFORE b WITHIN 1 h",
+         "name, whose range is xsd:string"),
+        ("EVENT a : ex:A { ?a ex:room ?x } EVENT b : ex:B { ?b ex:label ?x } WHEN a BEFORE b WITHIN 1 h",
+         "label, an owl:DatatypeProperty"),
+        ("EVENT a : ex:A { ?a ex:level ?l FILTER(?l > 1000) } WHEN a", None),
+        ("EVENT a : ex:A { ?a ex:level ?x } EVENT b : ex:B { ?b ex:label ?x } WHEN a BEFORE b WITHIN 1 h", None),
+        ("EVENT a : ex:A { ?a ex:room ?r FILTER(STR(?r) = 'attic') } WHEN a", None),
+    ],
+)  # fmt: skip
+def test_types_of_the_ontology(text: str, reason: str | None) -> None:
+    """The ranges and kinds of properties state what values they have, if events agree with the ontology."""
+    errors = [found for found in diagnostics(text, ontology=RANGES) if found.severity is Severity.ERROR]
+    assert [found.rule for found in errors] == (["contradicts-ontology"] if reason else [])
+    assert all(str(reason) in found.diagnostic.message for found in errors)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("EVENT a : ex:A { ?a ex:attik ?r } WHEN a", "check its spelling and prefix"),
+        ("EVENT a : ex:A { ?a ex:attic ?r } WHEN a", "check its spelling and prefix"),
+        ("EVENT a : ex:A { ?a ex:leve ?r } WHEN a", "did you mean level"),
+        ("EVENT a : ex:Roomm WHEN a", "did you mean Room"),
+        ("EVENT a : ex:level WHEN a", "check its spelling and prefix"),
+    ],
+)
+def test_names_are_offered_for_their_use(text: str, expected: str) -> None:
+    """An individual is not offered as a property, nor a property as a class."""
+    (found,) = diagnostics(text, ontology=RANGES)
+    assert (found.rule[:8], expected in found.diagnostic.advice) == ("unknown-", True), str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('EVENT a : ex:A { ?a ex:t ?t FILTER(?t > "1000") } WHEN a', [("string-comparison", "a number")]),
+        ('EVENT a : ex:A { ?a ex:t ?t } WHEN a FILTER(?t < "2026-01-01T00:00:00Z")', [("string-comparison", "a time")]),
+        ('EVENT a : ex:A { ?a ex:r ?t FILTER(?t IN ("urn:x")) } WHEN a', [("string-comparison", "an IRI")]),
+        ('EVENT a : ex:A { ?a ex:t ?t FILTER(?t = "high" && ?t != "5") } WHEN a', []),
+        ('EVENT a : ex:A { ?a ex:t ?t BIND(STR(?t) AS ?u) FILTER(?u = "5") } WHEN a', []),
+        ('EVENT a : ex:A DURING ?s ?e WHEN a FILTER(?s > "2026-01-01T00:00:00"^^xsd:dateTime)',
+         [("time-without-zone", "14 hours")]),
+        ('EVENT a : ex:A DURING ?s ?e WHEN a FILTER(?s > "2026-01-01T00:00:00Z"^^xsd:dateTime)', []),
+    ],
+)  # fmt: skip
+def test_constants_that_look_like_others(text: str, expected: list[tuple[str, str]]) -> None:
+    """A number, time or IRI in quotes is a string, and a time without a zone is rarely comparable."""
+    found = [(one.rule, one.diagnostic.message) for one in diagnostics(text)]
+    assert [rule for rule, _ in found] == [rule for rule, _ in expected]
+    assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))
+
+
+READINGS = "EVENT a : ex:A DURING ?from ?to { ?a ex:room ?room ; ex:level ?level . FILTER(?level > 3) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{READINGS} WHEN a{{3}} EVERY 1 min SELECT ?room", None),
+        (f"{READINGS} WHEN a{{3}} EVERY 1 min SELECT ?room ?level", "?level is delivered, so '{3}' counts per value"),
+        (f"{READINGS} WHEN a{{3}} EVERY 1 min SELECT ?from", "?from is delivered"),
+        (f"{READINGS} WHEN a+ EVERY 1 min WITHIN 1 h SELECT ?level", "so '+' counts per value"),
+        (f"{READINGS} WHEN a{{3}} EVERY 1 min", None),
+        (f"{READINGS} WHEN a SELECT ?room ?level", None),
+        ("EVENT a { ?a ex:room ?room ; ex:name ?name } WHEN a{3} EVERY 1 min SELECT ?room ?name", "?name, ?room is"),
+        ("EVENT a { ?a ex:room ?room ; ex:k ?k } EVENT b { ?b ex:room ?room ; ex:k ?k }"
+         " WHEN a{3} EVERY 1 min BEFORE b WITHIN 1 h SELECT ?room ?k", None),
+    ],
+)  # fmt: skip
+def test_a_delivered_variable_becomes_a_key(text: str, expected: str | None) -> None:
+    """A measured value that is selected makes all members of an iteration agree on it."""
+    found = [one.diagnostic.message for one in diagnostics(text) if one.rule == "selected-key"]
+    assert [str(expected) in message for message in found] == [True] * (expected is not None)
+
+
+def test_members_agree_on_a_delivered_variable() -> None:
+    """What the rule says is so: three readings of different levels are not three of one level."""
+    (subscription,) = parse(f"{PREFIX}SUBSCRIPTION s {READINGS} WHEN a{{3}} EVERY 1 min SELECT ?room ?level")
+    for levels, expected in (((4, 5, 6), 0), ((4, 4, 4), 1)):
+        records: list[Record] = [SubscribeRecord(0, subscription)]
+        for number, level in enumerate(levels, 1):
+            name = f"urn:e:{number}"
+            triples = {
+                (f"<{name}>", RDF_TYPE, EX.format("A")),
+                (f"<{name}>", EX.format("room"), EX.format("attic")),
+                (f"<{name}>", EX.format("level"), f'"{level}"^^<{XSD}integer>'),
+            }
+            records.append(EventRecord(number, name, number, number, frozenset(triples)))
+        records.append(TickRecord(len(records), END_OF_TIME))
+        assert len(evaluate(records, ontology=frozenset(), lateness=None)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("EVENT a { ?a ex:room ?r } EVENT b { ?b ex:floor ?f } WHEN a BEFORE b WITHIN 1 h", [Severity.WARNING]),
+        ("EVENT a { ?a ex:room ?r } EVENT b { ?b ex:room ?q } WHEN a BEFORE b FILTER(?r = ?q)", [Severity.WARNING]),
+        ("EVENT a : ex:A EVENT b : ex:B WHEN a BEFORE b WITHIN 1 h", [Severity.HINT]),
+        ("EVENT a : ex:A EVENT b : ex:B WHEN a BEFORE b WITHIN 1 h CONTEXT chronicle", []),
+        ("EVENT a { ?a ex:room ?r } EVENT b { ?b ex:room ?r } WHEN a BEFORE b WITHIN 1 h", []),
+        ("EVENT a : ex:A EVENT b : ex:B WHEN NO a FOR 5 min BEFORE b", []),
+    ],
+)
+def test_recent_keeps_one_for_all(text: str, expected: list[Severity]) -> None:
+    """Without a shared variable, recent keeps one occurrence of each side, of all rooms together."""
+    assert [one.severity for one in diagnostics(text) if one.rule == "latest-of-all"] == expected
+
+
+def test_cycles_of_construct() -> None:
+    """Subscriptions that feed each other are refused together; lint says so for each."""
+    text = "EVENT a : ex:{} WHEN a CONSTRUCT {{ ?this a ex:{} }}"
+    assert rules(text.format("A", "B"), text.format("B", "C"), text.format("C", "A")) == ["construct-cycle"] * 3
+    assert rules(text.format("A", "B"), text.format("B", "C")) == []
+    wider = text.format("Cat", "Dog"), text.format("Animal", "Cat")
+    assert rules(*wider, ontology=PETS).count("construct-cycle") == 2
+    assert rules(*wider) == []
 
 
 def test_a_finding_shows_its_place() -> None:

@@ -33,9 +33,21 @@ BODIES = (
     "?{e} ex:k ?k FILTER(?k > 1 && ?k < 2)",
     "{{ ?{e} ex:k ?k FILTER(?k > 2) }} UNION {{ ?{e} ex:room ?room }}",
     "VALUES ?k {{ 1 }} ?{e} ex:k ?k",
+    "VALUES ?k {{ 1.0 'a' }} ?{e} ex:k ?k",
+    "?{e} ex:k ?k FILTER(?k > '1')",
+    "?{e} ex:k ?k FILTER(DATATYPE(?k) = <http://www.w3.org/2001/XMLSchema#integer>)",
+    "?{e} ex:k ?k FILTER(isIRI(?k))",
+    "?{e} ex:room ?k",
+    "?{e} ex:room ?room . ?room ex:k ?k",
+    "?k ?p_{e} ?o_{e}",
+    "?{e} ex:k ?v_{e} BIND(STR(?v_{e}) AS ?k)",
+    "?{e} ex:k ?v_{e} BIND(<http://www.w3.org/2001/XMLSchema#decimal>(?v_{e}) AS ?k)",
 )
 TIMES = ("", "", "", " DURING ?s_{e} ?t_{e}", " DURING ?s ?t_{e}", " DURING ?s_{e} ?s", " DURING ?s ?t")
-CONDITIONS = ("?k > 2", "?k < 2", "?k = 3 || ?k = 1", "?s < ?t", "?s > ?t", "?t = ?s", "!BOUND(?k)", "?s > 3")
+CONDITIONS = (
+    "?k > 2", "?k < 2", "?k = 3 || ?k = 1", "?s < ?t", "?s > ?t", "?t = ?s", "!BOUND(?k)", "?s > 3", "?k = '1'",
+    "?k = ?s", "?k > '0'", "CONTAINS(?k, '1')", '?s > "2026-01-01T00:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>',
+)  # fmt: skip
 
 
 @dataclass

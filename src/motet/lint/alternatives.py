@@ -7,7 +7,7 @@ fulfils it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
@@ -25,6 +25,7 @@ from motet.lint.time_limits import (
     same_instant,
     start,
 )
+from motet.lint.value_types import TypeStatement, body_types, type_test
 from motet.model.intervals import Relations
 from motet.model.intervals import contradiction as relation_contradiction
 from motet.model.terms import XSD, literal
@@ -37,7 +38,7 @@ from motet.sparql.write import expression_text
 
 MAX_LIMITS = 200  # beyond this, the constraints on times are dropped
 MAX_OCCURRENCES = 24  # in a network of Allen relations
-MAX_CONDITIONS = 40
+MAX_CONDITIONS = 60
 
 _fresh = count()  # numbers for the names of hidden variables
 
@@ -56,6 +57,8 @@ class Contradiction:
 
     about_times: bool
     reasons: tuple[str, ...]
+    about_types: bool = False
+    by_ontology: bool = False  # events that disagree with the ontology could occur
 
     def text(self) -> str:
         return "; ".join(dict.fromkeys(reason for reason in self.reasons if reason))
@@ -102,10 +105,15 @@ class PatternAlternative:
 
     def with_conditions(self, conditions: Iterable[algebra.Expr], text: str | None = None) -> PatternAlternative:
         """The alternative with more conditions. A variable that they require becomes certain."""
-        conditions = tuple(conditions)
+        return self.with_stated(
+            [StatedCondition(condition, text or condition_text(condition)) for condition in conditions]
+        )
+
+    def with_stated(self, stated: Sequence[StatedCondition]) -> PatternAlternative:
+        """The same for conditions with texts of their own."""
+        conditions = [each.condition for each in stated]
         names = frozenset().union(*map(mentioned, conditions)) & self.possible
         certain = self.certain | {name for name in names - self.certain if binds(conditions, name)}
-        stated = [StatedCondition(condition, text or condition_text(condition)) for condition in conditions]
         limits = [
             limit
             for each in stated
@@ -123,7 +131,10 @@ class PatternAlternative:
     def contradiction(self) -> Contradiction | None:
         values = contradiction([stated.condition for stated in self.conditions], bound=self.certain)
         if values:
-            return Contradiction(False, tuple(stated.text for stated in self.conditions if stated.condition in values))
+            blamed = [stated for stated in self.conditions if stated.condition in values]
+            tests = [test for stated in blamed if (test := type_test(stated.condition)) is not None]
+            reasons = tuple(stated.text for stated in blamed)
+            return Contradiction(False, reasons, bool(tests), any(test.by_ontology for test in tests))
         times = find_conflict(self.limits)
         if times:
             return Contradiction(True, tuple(limit.reason for limit in times))
@@ -205,6 +216,7 @@ class BodyConstraints:
     conditions: tuple[algebra.Expr, ...] = ()
     instants: tuple[tuple[str, tuple[algebra.Expr, ...]], ...] = ()
     certain: frozenset[str] = frozenset()
+    types: tuple[TypeStatement, ...] = ()
     contradiction: tuple[algebra.Expr, ...] | None = None  # contradicting conditions; empty for VALUES without rows
 
 
@@ -221,9 +233,9 @@ def body_constraints(event: Event) -> BodyConstraints:
     times = tuple((name, _is_instant(name)) for name in event.times or ())
     certain = frozenset({event.name, *(event.times or ())})
     if pattern is None:
-        return BodyConstraints((), times, certain)
+        return BodyConstraints((), times, certain, body_types(event))
     bound = frozenset(name for name in certainly_bound(pattern) if not algebra.is_hidden(name)) | certain
-    return BodyConstraints(group_conditions(pattern), times, bound, body_contradiction(pattern))
+    return BodyConstraints(group_conditions(pattern), times, bound, body_types(event), body_contradiction(pattern))
 
 
 def group_conditions(pattern: algebra.Algebra) -> tuple[algebra.Expr, ...]:

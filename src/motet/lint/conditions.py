@@ -3,8 +3,9 @@
 Conditions are evaluated on samples of one variable at a time, or of two that are compared with each other. The truth of
 ``?x > 5 && ?x < 3`` depends only on where ``?x`` lies between 3 and 5: for the constants of some conditions there are a
 few *samples* such that every value compares like one of them. SPARQL compares numbers of different datatypes after
-rounding; constants that rounding could confuse have no samples. An expression that this module does not understand may
-be true, false or an error, so that only certain contradictions are reported.
+rounding; constants that rounding could confuse have no samples. A time with a zone and one without are compared only
+when they are more than 14 hours apart. An expression that this module does not understand may be true, false or an
+error, so that only certain contradictions are reported.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from enum import Enum
 from fractions import Fraction
 from itertools import pairwise, product
 
+from motet.lint.value_types import IRI, LITERAL, ZONED, TermTypes, common_types, type_test
 from motet.model.terms import XSD, is_iri, literal_parts
 from motet.model.times import parse_datetime
 from motet.sparql.algebra import And, Bound, Call, Compare, Constant, Expr, In, Not, Or, Sign, Variable
@@ -25,7 +27,8 @@ from motet.sparql.scope import mentioned, operands
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _EXACT = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte"))
 _INEXACT = frozenset({XSD + "double"})
-_INSTANT = re.compile(r"[0-9]{4}-[0-9T:-]*(?:\.[0-9]{1,6})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]*(?:\.[0-9]{1,6})?(?P<zone>Z|[+-]\d\d:\d\d)?", re.ASCII)
+_MAX_ZONE = Fraction(14 * 3_600_000_000)  # the largest offset of a zone: a missing zone decides within it
 
 
 class ValueKind(Enum):
@@ -33,6 +36,7 @@ class ValueKind(Enum):
 
     NUMBER = "a number"
     INSTANT = "an instant"
+    LOCAL_TIME = "a time without a zone"
     STRING = "a string"
     IRI = "an IRI"
     OTHER = "something else"
@@ -73,14 +77,14 @@ def value_of(term: str) -> SampleValue | None:
         return SampleValue(ValueKind.STRING, text)
     if datatype in _EXACT | _INEXACT and _NUMBER.fullmatch(text) and (datatype in _INEXACT or "e" not in text.lower()):
         return SampleValue(ValueKind.NUMBER, Fraction(text), datatype in _EXACT)
-    if datatype == XSD + "dateTime" and _INSTANT.fullmatch(text):
-        return _instant(text)
+    if datatype == XSD + "dateTime" and (match := _TIME.fullmatch(text)):
+        return _time(text, ValueKind.INSTANT if match["zone"] else ValueKind.LOCAL_TIME)
     return None
 
 
-def _instant(text: str) -> SampleValue | None:
+def _time(text: str, kind: ValueKind) -> SampleValue | None:
     try:
-        return SampleValue(ValueKind.INSTANT, Fraction(parse_datetime(text)))
+        return SampleValue(kind, Fraction(parse_datetime(text)))
     except ValueError:
         return None
 
@@ -98,12 +102,14 @@ def sample_values(constants: Iterable[SampleValue]) -> tuple[SampleValue, ...] |
         return None
     strings = [str(value.order_key) for value in constants if value.kind is ValueKind.STRING]
     following = ["", *(after for text in strings for after in (text + "\0", _following(text)))]
+    instants, local_times = (_order_keys(constants, kind) for kind in (ValueKind.INSTANT, ValueKind.LOCAL_TIME))
+    order_keys = {
+        ValueKind.NUMBER: _order_keys(constants, ValueKind.NUMBER),
+        ValueKind.INSTANT: [*instants, *_in_other_zones(local_times)],
+        ValueKind.LOCAL_TIME: [*local_times, *_in_other_zones(instants)],
+    }
     between = [
-        *(
-            SampleValue(kind, order_key)
-            for kind in (ValueKind.NUMBER, ValueKind.INSTANT)
-            for order_key in _around(_order_keys(constants, kind))
-        ),
+        *(SampleValue(kind, key) for kind, keys in order_keys.items() for key in _around(sorted(set(keys)))),
         *(SampleValue(ValueKind.STRING, text) for text in following),
     ]
     return tuple(dict.fromkeys((*constants, *between, *_INCOMPARABLE)))
@@ -111,6 +117,11 @@ def sample_values(constants: Iterable[SampleValue]) -> tuple[SampleValue, ...] |
 
 def _order_keys(constants: Iterable[SampleValue], kind: ValueKind) -> list[Fraction]:
     return sorted({Fraction(value.order_key) for value in constants if value.kind is kind})
+
+
+def _in_other_zones(keys: list[Fraction]) -> Iterator[Fraction]:
+    """Where times begin and end to be comparable with times that have, or lack, a zone."""
+    return (key + shift for key in keys for shift in (-_MAX_ZONE, _MAX_ZONE))
 
 
 def _around(keys: list[Fraction]) -> list[Fraction]:
@@ -140,7 +151,16 @@ def _single(order_key: Fraction | str) -> float:
 Outcomes = frozenset[str]
 TRUE, FALSE, ERROR = frozenset("T"), frozenset("F"), frozenset("E")
 ANYTHING = TRUE | FALSE | ERROR
-_ORDERED = (ValueKind.NUMBER, ValueKind.INSTANT, ValueKind.STRING)
+_ORDERED = (ValueKind.NUMBER, ValueKind.INSTANT, ValueKind.LOCAL_TIME, ValueKind.STRING)
+_TIMES = frozenset({ValueKind.INSTANT, ValueKind.LOCAL_TIME})
+_LITERALS = frozenset(ValueKind) - {ValueKind.IRI, ValueKind.UNBOUND}
+_NUMBERS = frozenset({ValueKind.NUMBER, ValueKind.NOT_A_NUMBER, ValueKind.OTHER})  # other: one that is not well formed
+_TEXT_FUNCTIONS = frozenset({"STRSTARTS", "STRENDS", "CONTAINS", "REGEX"})  # an error unless the first one is a string
+_KIND_FUNCTIONS = {
+    "ISIRI": frozenset({ValueKind.IRI}),
+    "ISLITERAL": _LITERALS,
+    "ISNUMERIC": frozenset({ValueKind.NUMBER, ValueKind.NOT_A_NUMBER}),
+}
 
 Samples = Mapping[str, SampleValue]  # by variable
 
@@ -200,7 +220,7 @@ def implied(conditions: Sequence[Expr], conclusion: Expr, *, bound: frozenset[st
 
 def _may_hold(conditions: Sequence[Expr], bound: frozenset[str], unbound: frozenset[str]) -> bool:
     fixed = dict.fromkeys(unbound, UNBOUND)
-    if not _holds(conditions, fixed):
+    if not _holds(conditions, fixed) or _has_type_clash(conditions, bound):
         return False
     variables = sorted(frozenset().union(*map(mentioned, conditions)) - unbound)
     return (
@@ -253,8 +273,11 @@ def _compared_pairs(conditions: Iterable[Expr]) -> set[tuple[str, str]]:
 def _holds_in_some_order(conditions: Sequence[Expr], pair: tuple[str, str], fixed: Samples) -> bool:
     """Whether the first may be less than, equal to or greater than the second, or not comparable with it."""
     first, second = pair
-    strings = [("a", "a")] if first == second else [("a", "a"), ("a", "b"), ("b", "a")]
-    trials = [(SampleValue(ValueKind.STRING, a), SampleValue(ValueKind.STRING, b)) for a, b in strings]
+    kinds, other_kinds = _kinds(conditions, first), _kinds(conditions, second)
+    equal, different = [("a", "a")], [] if first == second else [("a", "b"), ("b", "a")]
+    if not kinds & other_kinds:  # a time with a zone and one without may be before, but never equal to each other
+        equal, different = [], different if kinds & _TIMES and other_kinds & _TIMES else []
+    trials = [(SampleValue(ValueKind.STRING, a), SampleValue(ValueKind.STRING, b)) for a, b in [*equal, *different]]
     trials.append((SampleValue(ValueKind.OTHER), SampleValue(ValueKind.OTHER)))
     only = [_between_variables(condition, {first, second}) for condition in conditions]
     return any(_holds([c for c in only if c is not None], {**fixed, first: a, second: b}) for a, b in trials)
@@ -308,6 +331,41 @@ def _between_variables(condition: Expr, pair: set[str]) -> Expr | None:
     return condition
 
 
+def _has_type_clash(conditions: Iterable[Expr], bound: frozenset[str]) -> bool:
+    """Whether a variable that has a value would need two types: joins compare terms, not values."""
+    types: dict[str, TermTypes] = {}
+    for test in map(type_test, conditions):
+        if test is not None and test.variable in bound:
+            types[test.variable] = common_types(types.get(test.variable, test.types), test.types)
+    return not all(types.values())
+
+
+def _kinds(conditions: Iterable[Expr], name: str) -> frozenset[ValueKind]:
+    """The kinds of values that the type tests of a variable allow."""
+    kinds = frozenset(ValueKind)
+    for test in map(type_test, conditions):
+        if test is not None and test.variable == name:
+            kinds &= _kinds_of(test.types)
+    return kinds
+
+
+def _kinds_of(types: TermTypes) -> frozenset[ValueKind]:
+    return frozenset().union(*map(_kinds_of_type, types))
+
+
+def _kinds_of_type(type_: str) -> frozenset[ValueKind]:
+    if type_ in _EXACT | _INEXACT or type_ == XSD + "float":
+        return _NUMBERS
+    exact = {
+        IRI: frozenset({ValueKind.IRI}),
+        LITERAL: _LITERALS,
+        ZONED: frozenset({ValueKind.INSTANT}),
+        XSD + "string": frozenset({ValueKind.STRING}),
+        XSD + "dateTime": frozenset({ValueKind.LOCAL_TIME, ValueKind.OTHER}),
+    }
+    return exact.get(type_, frozenset({ValueKind.OTHER, ValueKind.NUMBER, ValueKind.NOT_A_NUMBER}))
+
+
 def _holds(conditions: Sequence[Expr], trial: Samples) -> bool:
     return all("T" in possible_outcomes(condition, trial) for condition in conditions)
 
@@ -321,20 +379,54 @@ def possible_outcomes(expression: Expr, trial: Samples) -> Outcomes:  # noqa: PL
             return _combined(parts, trial, FALSE, "T")
         case Not(operand):
             return frozenset({"T": "F", "F": "T", "E": "E"}[outcome] for outcome in possible_outcomes(operand, trial))
-        case Compare(operator, left, right):
-            return _compared(operator, _value(left, trial), _value(right, trial))
+        case Compare():
+            return _comparison(expression, trial)
         case In(operand, choices):
             equal = [Compare("=", operand, choice) for choice in choices]
             return _combined(equal, trial, FALSE, "T")
         case Bound(name) if name in trial:
             return FALSE if trial[name] == UNBOUND else TRUE
-        case Call("STRSTARTS", (operand, Constant(term))):
-            return _starts_with(operand, term, trial)
+        case Call():
+            return _called(expression, trial)
         case Constant(term):
             return _truth(term)
         case Variable(name) if trial.get(name) == UNBOUND:
             return ERROR
     return ANYTHING
+
+
+def _called(call: Call, trial: Samples) -> Outcomes:
+    match call:
+        case _ if type_test(call) is not None:
+            return _typed(call, trial)
+        case Call(name, (Variable(variable),)) if name in _KIND_FUNCTIONS and variable in trial:
+            return _of_kind(trial[variable], _KIND_FUNCTIONS[name])
+        case Call(name, (Variable(variable), *_)) if name in _TEXT_FUNCTIONS and not _may_be_text(trial.get(variable)):
+            return ERROR
+        case Call("STRSTARTS", (operand, Constant(term))):
+            return _starts_with(operand, term, trial)
+    return ANYTHING
+
+
+def _typed(expression: Expr, trial: Samples) -> Outcomes:
+    """A type test that the ontology or the body states is true of an unbound variable, one by DATATYPE an error."""
+    test, stated = type_test(expression), isinstance(expression, Call)
+    if test is None or test.variable not in trial:
+        return ANYTHING
+    if trial[test.variable] == UNBOUND:
+        return TRUE if stated else ERROR
+    if trial[test.variable].kind in _kinds_of(test.types):
+        return TRUE if stated else ANYTHING
+    return FALSE if stated else FALSE | ERROR
+
+
+def _of_kind(value: SampleValue, kinds: frozenset[ValueKind]) -> Outcomes:
+    return ERROR if value == UNBOUND else _of(value.kind in kinds)
+
+
+def _may_be_text(value: SampleValue | None) -> bool:
+    """Whether a value may be a string; other literals may have a language."""
+    return value is None or value.kind in (ValueKind.STRING, ValueKind.OTHER)
 
 
 def _combined(parts: Sequence[Expr], trial: Samples, neutral: Outcomes, decisive: str) -> Outcomes:
@@ -348,19 +440,24 @@ def _combined(parts: Sequence[Expr], trial: Samples, neutral: Outcomes, decisive
     return combined
 
 
-def _compared(operator: str, left: SampleValue | None, right: SampleValue | None) -> Outcomes:
+def _comparison(expression: Compare, trial: Samples) -> Outcomes:
+    if type_test(expression) is not None:
+        return _typed(expression, trial)
+    left, right = _value(expression.left, trial), _value(expression.right, trial)
     if UNBOUND in (left, right):
         return ERROR
-    if left is None or right is None:
-        return ANYTHING
-    if left.kind is right.kind and left.kind in _ORDERED:
+    return ANYTHING if left is None or right is None else _compared(expression.operator, left, right)
+
+
+def _compared(operator: str, left: SampleValue, right: SampleValue) -> Outcomes:
+    kinds = {left.kind, right.kind}
+    if kinds == _TIMES and abs(Fraction(left.order_key) - Fraction(right.order_key)) <= _MAX_ZONE:
+        return ERROR
+    if kinds == _TIMES or (left.kind is right.kind and left.kind in _ORDERED):
         return _of(_ordered(operator, left, right))
     if left.kind is right.kind is ValueKind.IRI and operator in ("=", "!="):
         return _of((left == right) == (operator == "="))
-    if ValueKind.NOT_A_NUMBER in (left.kind, right.kind) and {left.kind, right.kind} <= {
-        ValueKind.NUMBER,
-        ValueKind.NOT_A_NUMBER,
-    }:
+    if ValueKind.NOT_A_NUMBER in kinds and kinds <= {ValueKind.NUMBER, ValueKind.NOT_A_NUMBER}:
         return _of(operator == "!=")
     return ANYTHING if operator == "!=" else FALSE | ERROR
 
@@ -405,7 +502,7 @@ def _truth(term: str) -> Outcomes:
     if datatype == XSD + "boolean" and text in ("true", "1", "false", "0"):
         return _of(text in ("true", "1"))
     value = value_of(term)
-    if value is None or value.kind is ValueKind.INSTANT:
+    if value is None or value.kind in _TIMES:
         return ANYTHING
     return _of(bool(value.order_key))
 

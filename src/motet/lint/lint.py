@@ -4,16 +4,19 @@
 |---|---|---|
 | times-never-fit | error | operators, windows and FILTERs on DURING leave no times (limits, Allen path consistency) |
 | conditions-never-hold | error | conditions that are never true together, in one event or in events that are joined |
-| contradicts-ontology | error | a leaf that no event agreeing with the ontology can match |
+| contradicts-ontology | error | a leaf, condition or join that no event agreeing with the ontology can match |
 | part-never-matches | warning | one of the errors above, in a part without which the pattern can still match |
 | idle-guard | warning | UNLESS or WITHOUT without effect |
 | unknown-class, unknown-property | warning | not in the ontology |
 | same-as-another | warning | equal to an earlier subscription |
+| construct-cycle | error | derived events feed each other in a cycle |
 | covered-by-another | hint | its events are always those of a notification of another subscription |
 | unbounded-state, unbounded-keys, unbounded-count, many-pairs, matches-everything | warning | holds much state |
 | long-window | hint | longer than a day |
-| unrelated-pair, similar-variables, never-bound | warning | probably a mistake |
-| used-once, may-be-unbound | hint | perhaps a mistake |
+| unrelated-pair, similar-variables, never-bound, string-comparison | warning | probably a mistake |
+| latest-of-all | warning, hint | recent keeps one occurrence of all, because the sides of a pair share no variable |
+| selected-key | warning, hint | an iteration counts per value of a delivered variable |
+| used-once, may-be-unbound, time-without-zone | hint | perhaps a mistake |
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from motet.language.syntax import Subscription
 from motet.lint import state_size, suspicious
 from motet.lint.diagnostics import Diagnostic, LocatedDiagnostic
 from motet.lint.ontology_rules import OntologyRules
-from motet.lint.redundant import Subsumes, redundant, same_class
+from motet.lint.redundant import Subsumes, construct_cycles, redundant, same_class
 from motet.lint.unsatisfiable import pattern_alternatives
+from motet.ontology.entailment import Reasoner
 from motet.ontology.load import Ontology
 
 
@@ -51,9 +55,13 @@ def lint(documents: Iterable[SubscriptionDocument], ontology: Ontology | None = 
       each of these is possible alone, but not all together: make a window longer, or drop one of them
     """
     documents = tuple(documents)
-    rules = OntologyRules(ontology) if ontology is not None else None
+    reasoner = Reasoner(ontology.triples) if ontology is not None else None
+    rules = OntologyRules(ontology, reasoner) if ontology is not None and reasoner is not None else None
     subscriptions = [subscription for document in documents for subscription in document.subscriptions]
-    redundancies = list(redundant(subscriptions, _subsumption(ontology)))
+    redundancies = [
+        *redundant(subscriptions, _subsumption(ontology)),
+        *construct_cycles(subscriptions, reasoner),
+    ]
     diagnostics: list[LocatedDiagnostic] = []
     for document in documents:
         for subscription in document.subscriptions:
@@ -66,7 +74,7 @@ def lint(documents: Iterable[SubscriptionDocument], ontology: Ontology | None = 
 
 
 def _diagnostics(subscription: Subscription, text: str, rules: OntologyRules | None) -> Iterator[Diagnostic]:
-    possible = pattern_alternatives(subscription, text)
+    possible = pattern_alternatives(subscription, text, rules.ranges if rules is not None else None)
     yield from possible.diagnostics
     if rules is not None:
         for event in subscription.events:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from motet.language.syntax import Event
 from motet.lint.diagnostics import Diagnostic, Severity
+from motet.lint.value_types import RangeTypes, required_triples
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
 from motet.ontology.drawing import short_name
 from motet.ontology.entailment import Reasoner
 from motet.ontology.inconsistencies import InconsistencyChecker
 from motet.ontology.load import Ontology
 from motet.sparql import algebra
-from motet.sparql.rewrite import elements, peeled, required
 
 _NAMESPACES = tuple(
     f"<{namespace}"
@@ -33,9 +33,10 @@ _INDIVIDUAL = "urn:motet:lint:"  # prefix of the individual that stands for a va
 class OntologyRules:
     """Checks leaves against an ontology."""
 
-    def __init__(self, ontology: Ontology) -> None:
+    def __init__(self, ontology: Ontology, reasoner: Reasoner | None = None) -> None:
         self._ontology = ontology
-        self._inconsistencies = InconsistencyChecker(Reasoner(ontology.triples))
+        self.ranges = RangeTypes(ontology)
+        self._inconsistencies = InconsistencyChecker(reasoner or Reasoner(ontology.triples))
 
     def diagnostics(self, event: Event, text: str) -> Iterator[Diagnostic]:
         """The diagnostics about unknown names and contradictions of an event.
@@ -60,15 +61,15 @@ class OntologyRules:
     def _unknown(self, event: Event, triples: Iterable[algebra.Triple], text: str) -> Iterator[Diagnostic]:
         classes = {t.object for t in triples if t.predicate == RDF_TYPE and is_iri(t.object)}
         properties = {name for triple in triples for name in _properties(triple.predicate)}
-        for what, names in (("class", classes), ("property", properties)):
-            for name in sorted(names - self._terms):
+        for what, names, known in (("class", classes, self._classes), ("property", properties, self._properties)):
+            for name in sorted(names - known):
                 if name.startswith(_NAMESPACES):
                     continue
-                close = get_close_matches(name, self._suggestions, n=1, cutoff=0.8)
-                advice = (
-                    f"did you mean {short_name(close[0])}, {close[0]}?" if close else "check its spelling and prefix"
-                )
+                close = _similar(name, known)
+                advice = f"did you mean {short_name(close)}, {close}?" if close else "check its spelling and prefix"
                 message = f"the ontology has no {what} {short_name(name)}"
+                if name in self._terms:
+                    message += ": that is the name of something else"
                 yield Diagnostic(
                     f"unknown-{what}", Severity.WARNING, _name_position(event, name, text), message, advice
                 )
@@ -78,19 +79,31 @@ class OntologyRules:
         return frozenset(term for triple in self._ontology.triples for term in triple if is_iri(term))
 
     @cached_property
-    def _suggestions(self) -> list[str]:
-        return sorted(name for name in self._terms if not name.startswith(_NAMESPACES))
+    def _properties(self) -> frozenset[str]:
+        """The names that the ontology uses as properties; an individual is none."""
+        return frozenset(filter(_is_own, self._ontology.properties()))
+
+    @cached_property
+    def _classes(self) -> frozenset[str]:
+        """The names that the ontology may use as classes: all but its properties and individuals."""
+        individuals = {s for s, p, o in self._ontology.triples if p == RDF_TYPE and _is_own(o)}
+        others = (individuals | self._properties) - set(self._ontology.classes())
+        return frozenset(filter(_is_own, self._terms - others))
 
 
-@lru_cache(maxsize=4096)
-def required_triples(event: Event) -> tuple[algebra.Triple, ...]:
-    """The triples every match requires, the triple of the class first."""
-    typed = (algebra.Triple(f"?{event.name}", RDF_TYPE, iri(event.class_iri)),) if event.class_iri else ()
-    if event.body is None:
-        return typed
-    triples, rest = required(elements(peeled(event.body.algebra)[1]))
-    paths = [element.right for element in elements(rest) if isinstance(element, algebra.Join)]
-    return (*typed, *triples, *(triple for path in paths if isinstance(path, algebra.Bgp) for triple in path.triples))
+def _similar(name: str, known: Iterable[str]) -> str | None:
+    """The known name whose last part is most like that of a name; names of the same namespace first."""
+    namespace = name[: name.rfind(short_name(name))]
+    by_part = {
+        short_name(other): other for other in sorted(known, key=lambda other: (other.startswith(namespace), other))
+    }
+    close = get_close_matches(short_name(name), by_part, n=1, cutoff=0.75)
+    return by_part[close[0]] if close else None
+
+
+def _is_own(name: str) -> bool:
+    """Whether a name is an IRI of the ontology itself, not of a general vocabulary."""
+    return is_iri(name) and not name.startswith(_NAMESPACES)
 
 
 def _properties(predicate: str | algebra.Path) -> Iterator[str]:

@@ -1,9 +1,12 @@
-"""Subscriptions that are equal to another subscription or contained in one: it notifies at least of the same events.
+"""Subscriptions beside others: equal to another one, contained in one, or in a cycle of CONSTRUCT clauses.
+
+A subscription contains another one if it notifies at least of the same events.
 
 Containment is sound but not complete. Pairs in every context but unrestricted depend on the other events, so there only
 an equal pattern contains another, possibly with one more filter on top. Unrestricted pairs are all pairs: wider leaves,
-longer windows and fewer conditions give more of them. One exception is not covered: a background graph with triples
-about the events themselves may add more to the narrower leaf than to the wider leaf.
+longer windows and fewer conditions give more of them. ``A UNLESS B`` beside ``A`` is not reported, although ``A``
+contains it: nobody could tell its notifications from those of ``A``. One exception is not covered: a background graph
+with triples about the events themselves may add more to the narrower leaf than to the wider leaf.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from motet.language.syntax import Construct, Context, Event, Expression, Select,
 from motet.lint.alternatives import body_constraints, conjuncts
 from motet.lint.conditions import implied
 from motet.lint.diagnostics import Diagnostic, Severity
-from motet.lint.ontology_rules import required_triples
+from motet.lint.value_types import required_triples
 from motet.model.intervals import SHARING
 from motet.model.terms import RDF_TYPE, is_iri
+from motet.ontology.entailment import Reasoner
 from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import cyclic_names
 from motet.plan.graph import Kind, Root
 from motet.plan.leaves import LeafPredicates, as_filter, normalise
 from motet.sparql.algebra import EMPTY, Expr, Triple, variable_name
@@ -31,7 +36,7 @@ MAX_PAIRS = 40_000  # beyond this only equal subscriptions are reported, not con
 VariableMapping = Mapping[str, str]  # the wider pattern's variables to terms of the narrower one, ``?name`` or constant
 Subsumes = Callable[[str, str], bool]  # of two classes, the wider first
 
-_FILTERS = frozenset({Kind.WITHIN, Kind.FILTER, Kind.UNLESS, Kind.WITHOUT})
+_FILTERS = frozenset({Kind.WITHIN, Kind.FILTER})  # nobody can filter notifications by UNLESS or WITHOUT
 
 
 def same_class(wider: str, narrower: str) -> bool:
@@ -92,6 +97,28 @@ def _contained(subscriptions: Sequence[Subscription], subsumes: Subsumes) -> Ite
             advice = f"one of them may be enough; filter the notifications of '{wider.name}' to separate this part"
             yield narrower, Diagnostic("covered-by-another", Severity.HINT, narrower.position, message, advice)
             break
+
+
+def construct_cycles(
+    subscriptions: Sequence[Subscription], reasoner: Reasoner | None = None
+) -> Iterator[tuple[Subscription, Diagnostic]]:
+    """The subscriptions whose CONSTRUCT clauses feed each other: they cannot be active together.
+
+    >>> from motet.language.parse import parse
+    >>> text = "SUBSCRIPTION {0} EVENT a : <urn:{0}> WHEN a CONSTRUCT {{ ?this a <urn:{1}> }} "
+    >>> both = parse(text.format("A", "B") + text.format("B", "A"))
+    >>> [subscription.name for subscription, _ in construct_cycles(both)]
+    ['A', 'B']
+    """
+    if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
+        return
+    names = cyclic_names(build_plan(subscriptions), reasoner)
+    for subscription in subscriptions:
+        if subscription.name in names:
+            others = ", ".join(f"'{name}'" for name in names if name != subscription.name)
+            message = f"its CONSTRUCT clauses and those of {others} feed each other in a cycle, which is refused"
+            advice = "give the derived events a class that no EVENT of these subscriptions matches"
+            yield subscription, Diagnostic("construct-cycle", Severity.ERROR, subscription.position, message, advice)
 
 
 def containment_reason(wider: Subscription, narrower: Subscription, subsumes: Subsumes = same_class) -> str | None:
@@ -165,7 +192,7 @@ class _ContainmentSearch:
                 return
         yield from self._of_wider(wider, narrower, partial)
         match narrower.node:
-            case syntax.Within() | syntax.Filter() | syntax.Unless() | syntax.Without():
+            case syntax.Within() | syntax.Filter():
                 yield from self.mappings(wider, narrower.children[0], partial)
 
     def _of_wider(

@@ -1,4 +1,6 @@
-"""Patterns that are allowed but often mistakes: misspelt variables, pairs of unrelated events, unbound variables."""
+"""Patterns that are allowed but often mistakes: misspelt variables, pairs of unrelated events, unbound variables,
+accidental keys of iterations, comparisons with a constant of the wrong type.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,24 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from motet.language import syntax
-from motet.language.scope import AnnotatedPattern, annotate, delivered_names, leaf_variables, nodes
+from motet.language.check import operator_text
+from motet.language.scope import (
+    ITERATION,
+    PAIRING,
+    AnnotatedPattern,
+    annotate,
+    delivered_names,
+    leaf_variables,
+    leaves,
+    nodes,
+)
 from motet.language.syntax import Context, Event, Subscription
-from motet.lint.alternatives import PatternAlternative
+from motet.lint.alternatives import PatternAlternative, body_constraints
+from motet.lint.conditions import ValueKind, value_of
 from motet.lint.diagnostics import Diagnostic, Severity
+from motet.model.terms import RDF, XSD, is_iri, literal_parts
+from motet.sparql.algebra import Compare, Constant, Expr, In, Variable
+from motet.sparql.scope import mentioned, operands
 from motet.sparql.tokens import Document, tokenise
 
 _SIMILAR = 0.75
@@ -21,21 +37,143 @@ def suspicious_diagnostics(
     subscription: Subscription, alternatives: list[PatternAlternative], text: str
 ) -> Iterator[Diagnostic]:
     """The diagnostics about probable mistakes in a subscription with these alternatives."""
-    yield from _unrelated_pairs(annotate(subscription))
+    tree = annotate(subscription)
+    yield from _unrelated_pairs(tree, subscription.context)
+    yield from _selected_keys(tree, subscription)
     yield from _single_uses(subscription, text)
     if alternatives:
         yield from _unbound_deliveries(subscription, alternatives, text)
+        yield from _compared_constants(subscription, text)
 
 
-def _unrelated_pairs(root: AnnotatedPattern) -> Iterator[Diagnostic]:
+def _trees(root: AnnotatedPattern) -> Iterator[AnnotatedPattern]:
     stack = [root]
     while stack:
         tree = stack.pop()
         stack.extend(reversed(tree.children))
-        if isinstance(tree.node, syntax.And) and not tree.shared and all(map(_binds_values, tree.children)):
-            message = "the two sides of AND share no variable, so every left occurrence pairs with every right one"
-            advice = "use one variable in both, such as ?room, if they belong together"
+        yield tree
+
+
+def _unrelated_pairs(root: AnnotatedPattern, context: Context) -> Iterator[Diagnostic]:
+    """Pairs without a shared variable: in the recent context each side has one latest occurrence, of all."""
+    for tree in _trees(root):
+        if not isinstance(tree.node, PAIRING) or tree.shared or not all(child.visible for child in tree.children):
+            continue  # NO has nothing to share
+        name, bind_values = operator_text(tree.node), [_binds_values(child) for child in tree.children]
+        advice = "use one variable in both, such as ?room, if they belong together"
+        if context is Context.RECENT:
+            message = (
+                f"the two sides of {name} share no variable, so recent keeps one occurrence of each side: a later one "
+                "replaces it, whatever it is about"
+            )
+            severity = Severity.WARNING if all(bind_values) else Severity.HINT
+            advice += "; otherwise another context keeps more than the latest"
+            yield Diagnostic("latest-of-all", severity, tree.node.position, message, advice)
+        elif isinstance(tree.node, syntax.And) and all(bind_values):
+            message = "the two sides of AND share no variable, so occurrences pair whatever they are about"
             yield Diagnostic("unrelated-pair", Severity.WARNING, tree.node.position, message, advice)
+
+
+def _selected_keys(root: AnnotatedPattern, subscription: Subscription) -> Iterator[Diagnostic]:
+    """Variables that are keys of an iteration only because the delivery clause names them."""
+    delivered = delivered_names(subscription)
+    for tree in _trees(root):
+        if not isinstance(tree.node, ITERATION) or (isinstance(tree.node, syntax.Times) and tree.node.count == 1):
+            continue
+        inside = frozenset(leaf.name for leaf in leaves(tree.node))
+        keys = sorted((tree.visible & delivered) - _used_outside(subscription, inside))
+        measured = [name for name in keys if _is_measured(name, [subscription.event(leaf) for leaf in inside])]
+        if not keys or (len(keys) == 1 and not measured):
+            continue  # one key, such as ?room, is what an iteration counts by
+        names, sign = ", ".join(f"?{name}" for name in measured or keys), _iteration_text(tree.node)
+        message = f"{names} is delivered, so '{sign}' counts per value of it: all members must have the same"
+        advice = "leave it out, or deliver EVENTS, unless the members are meant to agree on it"
+        severity = Severity.WARNING if measured else Severity.HINT
+        yield Diagnostic("selected-key", severity, tree.node.position, message, advice)
+
+
+def _iteration_text(node: syntax.Pattern) -> str:
+    return f"{{{node.count}}}" if isinstance(node, syntax.Times) else "+"
+
+
+def _used_outside(subscription: Subscription, inside: frozenset[str]) -> frozenset[str]:
+    """The variables of leaves that are not below an iteration, and of FILTERs."""
+    names = [leaf_variables(event) for event in subscription.events if event.name not in inside]
+    names += [node.condition.variables for node, _ in nodes(subscription.pattern) if isinstance(node, syntax.Filter)]
+    return frozenset().union(*names)
+
+
+def _is_measured(name: str, events: list[Event]) -> bool:
+    """Whether a variable is a time of its event, or its body compares it by size."""
+    if any(name in (event.times or ()) for event in events):
+        return True
+    conditions = [condition for event in events for condition in body_constraints(event).conditions]
+    return any(
+        isinstance(each, Compare) and each.operator not in ("=", "!=") and name in mentioned(each)
+        for each in conditions
+    )
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T.*)?")
+_ABSOLUTE_IRI = re.compile(r"(?:https?://|urn:)\S+")
+
+
+def _compared_constants(subscription: Subscription, text: str) -> Iterator[Diagnostic]:
+    """Comparisons with a string that looks like another value, and with a time without a zone."""
+    conditions: list[tuple[int, Expr]] = []
+    texts: set[str] = set()  # variables that are certainly strings
+    for event in subscription.events:
+        body = body_constraints(event)
+        conditions += [(event.position, condition) for condition in body.conditions]
+        texts |= {each.variable for each in body.types if each.types <= {XSD + "string", RDF + "langString"}}
+    for node, _ in nodes(subscription.pattern):
+        if isinstance(node, syntax.Filter):
+            conditions.append((node.condition.position, node.condition.algebra))
+    for position, condition in conditions:
+        for name, operator, term in _comparisons(condition):
+            if name not in texts:
+                yield from _compared_constant(name, operator, term, position, text)
+
+
+def _comparisons(condition: Expr) -> Iterator[tuple[str, str, str]]:
+    """The variable, operator and constant of each comparison in a condition."""
+    stack = [condition]
+    while stack:
+        expression = stack.pop()
+        stack.extend(operands(expression))
+        match expression:
+            case Compare(operator, Variable(name), Constant(term)) | Compare(operator, Constant(term), Variable(name)):
+                yield name, operator, term
+            case In(Variable(name), choices):
+                yield from ((name, "=", each.term) for each in choices if isinstance(each, Constant))
+
+
+def _compared_constant(name: str, operator: str, term: str, position: int, text: str) -> Iterator[Diagnostic]:
+    if is_iri(term) or operator == "!=":
+        return
+    lexical, datatype, language = literal_parts(term)
+    found = text.find(lexical, position)
+    position = found if found > 0 else position
+    if datatype == XSD + "string" and language is None:
+        for kind, pattern, form in _LOOKALIKES:
+            if pattern.fullmatch(lexical):
+                message = f"?{name} is compared with a string: {kind} never equals, precedes or follows one"
+                yield Diagnostic("string-comparison", Severity.WARNING, position, message, form.format(lexical))
+    elif (value := value_of(term)) is not None and value.kind is ValueKind.LOCAL_TIME:
+        message = (
+            f"?{name} is compared with a time without a zone: a time with a zone is comparable with it only when they "
+            "are more than 14 hours apart"
+        )
+        advice = f'write "{lexical}Z" if the events have a zone'
+        yield Diagnostic("time-without-zone", Severity.HINT, position, message, advice)
+
+
+_LOOKALIKES = (
+    ("a number", _NUMBER, "write {0} without quotes, unless the events have it as a string"),
+    ("a time", _TIME, 'write "{0}"^^xsd:dateTime, with a time and a zone, unless the events have it as a string'),
+    ("an IRI", _ABSOLUTE_IRI, "write <{0}>, unless the events have it as a string"),
+)
 
 
 def _binds_values(tree: AnnotatedPattern) -> bool:

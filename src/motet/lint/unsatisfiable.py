@@ -18,6 +18,7 @@ from motet.language.syntax import Context, Event, Subscription
 from motet.lint.alternatives import (
     Contradiction,
     PatternAlternative,
+    StatedCondition,
     body_constraints,
     condition_text,
     conjuncts,
@@ -26,11 +27,16 @@ from motet.lint.alternatives import (
 from motet.lint.conditions import contradiction
 from motet.lint.diagnostics import Diagnostic, Severity
 from motet.lint.time_limits import Limit, RelationConstraint, comparison_limits, end, relation_limits, start
+from motet.lint.value_types import RangeTypes
 from motet.model.intervals import EVERY, SHARING, Relation, Relations, hull_relations
 from motet.model.times import format_duration
 from motet.sparql.scope import mentioned
 
 MAX_ALTERNATIVES = 64  # alternatives of a pattern that are examined one by one
+_TYPE_ADVICE = (
+    "only values of one type are compared and joined: write an IRI as <…> (STR(?x) is its text), a number without "
+    'quotes, a time as "2026-01-01T00:00:00Z"^^xsd:dateTime'
+)
 _MAX_TEXT = 80  # characters of a pattern in a message
 
 _LEFT_STARTS = frozenset(
@@ -51,23 +57,28 @@ class PatternAlternatives:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-def pattern_alternatives(subscription: Subscription, text: str = "") -> PatternAlternatives:
+def pattern_alternatives(
+    subscription: Subscription, text: str = "", ranges: RangeTypes | None = None
+) -> PatternAlternatives:
     """The possible alternatives of a pattern; without any it never matches, and one of the diagnostics is an error.
+
+    ``ranges`` adds what an ontology states about the values of properties.
 
     >>> from motet.language.parse import parse
     >>> silence = "SUBSCRIPTION s EVENT a : <urn:C> WHEN NO a FOR 10 min WITHIN 5 min"
     >>> [diagnostic.message for diagnostic in pattern_alternatives(parse(silence)[0]).diagnostics]
     ['no times fit: NO a FOR 10 min lasts 10 min; WITHIN 5 min']
     """
-    return _Walk(subscription, text).of(annotate(subscription))
+    return _Walk(subscription, text, ranges).of(annotate(subscription))
 
 
 class _Walk:
     """Combines the alternatives of operands, from the leaves to the root."""
 
-    def __init__(self, subscription: Subscription, text: str) -> None:
+    def __init__(self, subscription: Subscription, text: str, ranges: RangeTypes | None = None) -> None:
         self._subscription = subscription
         self._text = text
+        self._ranges = ranges
         self._occurrences = 0
 
     def of(self, tree: AnnotatedPattern) -> PatternAlternatives:
@@ -118,7 +129,10 @@ class _Walk:
             return []
         for name, instant in body.instants:
             alternative = alternative.with_conditions(instant, f"?{name} is a time")
-        return [alternative.with_conditions(body.conditions).project(tree.visible)]
+        ranges = self._ranges.statements(event) if self._ranges is not None else ()
+        stated = [StatedCondition(condition, condition_text(condition)) for condition in body.conditions]
+        stated += [StatedCondition(statement.test(), statement.reason) for statement in (*body.types, *ranges)]
+        return [alternative.with_stated(stated).project(tree.visible)]
 
     def _pair(self, tree: AnnotatedPattern, left: PatternAlternative, right: PatternAlternative) -> PatternAlternative:
         occurrence, text = self._new(), _pattern_text(tree)
@@ -249,6 +263,9 @@ class _Walk:
         if blamed.about_times:
             advice = "each of these is possible alone, but not all together: make a window longer, or drop one of them"
             return Diagnostic("times-never-fit", Severity.ERROR, position, f"no times fit: {blamed.text()}", advice)
+        if blamed.by_ontology:
+            message = f"no event that agrees with the ontology matches: {blamed.text()}"
+            return Diagnostic("contradicts-ontology", Severity.ERROR, position, message, _TYPE_ADVICE)
         return _never_true(blamed, position)
 
     def _impossible_body(self, tree: AnnotatedPattern) -> Diagnostic:
@@ -278,6 +295,8 @@ def _condition(tree: AnnotatedPattern) -> syntax.Expression | None:
 def _never_true(blamed: Contradiction, position: int) -> Diagnostic:
     message = f"this can never be true: {blamed.text()}"
     several = "no value fulfils all of them; correct a constant, or write two subscriptions"
+    if blamed.about_types:
+        several = _TYPE_ADVICE
     advice = several if len(blamed.reasons) > 1 else "correct or remove it: nothing matches as it is"
     return Diagnostic("conditions-never-hold", Severity.ERROR, position, message, advice)
 

@@ -231,6 +231,28 @@ class Ontology:
         """All named subclasses of a class, without the class itself."""
         return tuple(c for c in self.classes() if c != name and name in self.superclasses(c))
 
+    def properties(self) -> frozenset[str]:
+        """All names that are used as properties: declared, in a triple, or in an axiom about properties."""
+        names = {p for _, p, _ in self.triples}
+        for s, p, o in self.triples:
+            if p == v.TYPE and o.endswith("Property>"):
+                names.add(s)
+            elif p in (v.SUBPROPERTY, v.EQUIVALENT_PROPERTY, v.INVERSE):
+                names |= {s, o}
+            elif p in (v.DOMAIN, v.RANGE):
+                names.add(s)
+            elif p == v.ON_PROPERTY:
+                names.add(o)
+        return frozenset(names)
+
+    def property_ranges(self) -> dict[str, tuple[str, ...]]:
+        """The ranges of each property that has some, those of its superproperties included.
+
+        >>> Ontology((("<urn:level>", v.RANGE, "<urn:Level>"),)).property_ranges()
+        {'<urn:level>': ('<urn:Level>',)}
+        """
+        return {name: ranges for name, (_, _, ranges) in self._schema.properties.items() if ranges}
+
     @cached_property
     def _schema(self) -> Schema:
         return close_schema(self._axioms)

@@ -57,6 +57,12 @@ def refuse_cycles(edges: set[tuple[str, str]]) -> None:
         )
 
 
+def cyclic_names(plan: Plan, reasoner: Reasoner | None = None) -> tuple[str, ...]:
+    """The names of the subscriptions that feed each other in a cycle, if all were active at once."""
+    edges = _edges(plan, reasoner or Reasoner((), Entailment.NONE))
+    return tuple(_cycle({(edge.producer, edge.consumer) for edge in edges}))
+
+
 def linked_names(plan: Plan, reasoner: Reasoner | None = None) -> frozenset[str]:
     """The names of the subscriptions at both ends of derivation edges, if all were active at once."""
     edges = _edges(plan, reasoner or Reasoner((), Entailment.NONE))
