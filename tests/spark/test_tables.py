@@ -27,7 +27,7 @@ def events(first: int, stop: int) -> pa.RecordBatch:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Two segments of events, one of a control record, one with the ends of time."""
-    lake = Lake.open(tmp_path / "a lake", lateness=None)
+    lake = Lake.open(tmp_path / "a lake", lateness=None, ahead=None)
     lake.append(events(0, 300))
     lake.append(events(300, 500))
     lake.subscribe("any", "SUBSCRIPTION any EVENT e WHEN e")
@@ -112,9 +112,9 @@ def emitted(*offsets: int) -> list[tuple[Notification, int]]:
 
 
 def notify(lake: Lake, *offsets: int) -> None:
-    """Go on by one record for each offset, and notify of every one of them."""
-    first = lake.snapshot().next_offset
-    for offset in offsets:
+    """Go on by one record for each offset after that of the settings, and notify of every one of them."""
+    first = lake.snapshot().notifications_end
+    for offset in range(lake.snapshot().next_offset, offsets[-1] + 1):
         lake.tick(offset)
     lake.commit_notifications(notification_batch(emitted(*offsets)), first, lake.snapshot().next_offset)
 

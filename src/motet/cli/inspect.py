@@ -6,10 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.model.times import format_datetime, format_duration
+from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
 
 if TYPE_CHECKING:
-    from motet.lake import Lake
+    from motet.lake import Lake, Snapshot
 
 HELP = "show the contents of a lake and check its consistency"
 EXAMPLES = """\
@@ -34,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     if args.records is not None:
         _show_records(lake, args.records, as_json=args.json)
         return 0
-    fields = _readable(lake.statistics())
+    snapshot = lake.snapshot()
+    fields = {"lake": lake.id, **snapshot.settings.to_text(), **_readable(snapshot.statistics())}
     problems = lake.check() if args.check else []
     if args.check:
         fields["problems"] = problems
@@ -42,25 +43,37 @@ def run(args: argparse.Namespace) -> int:
         output.print_json(fields)
     else:
         output.print_fields(fields | ({"problems": len(problems)} if args.check else {}))
+        _explain(snapshot)
         for problem in problems:
             output.warn(problem)
     return 1 if problems else 0
 
 
+def _explain(snapshot: Snapshot) -> None:
+    """Say what a reader of the numbers should know."""
+    if snapshot.settings.heartbeat_on() is not None and not snapshot.is_live:
+        output.warn(
+            "The log is not live: its newest events ended longer ago than the lateness, so no heartbeat advances the\n"
+            "  frontier. `motet tick` decides what is pending."
+        )
+    late = sum(segment.late for segment in snapshot.segments)
+    if late:
+        output.warn(f"{late} events are late and are not matched: `motet diff --late` shows what they would change.")
+
+
 def _readable(fields: dict[str, object]) -> dict[str, object]:
-    """Times and durations as text."""
+    """Times as text."""
     readable = dict(fields)
-    for name in ("frontier", "start", "end"):
-        if isinstance(readable[name], int):
-            readable[name] = format_datetime(int(str(readable[name])))
-    lateness = readable["lateness"]
-    readable["lateness"] = format_duration(lateness) if isinstance(lateness, int) else "unlimited"
+    for name in ("frontier", "clock", "start", "end"):
+        value = readable[name]
+        if isinstance(value, int) and START_OF_TIME <= value <= END_OF_TIME:
+            readable[name] = format_datetime(value)
     return readable
 
 
 def _show_records(lake: Lake, count: int, *, as_json: bool) -> None:
     snapshot = lake.snapshot()
-    columns = ["offset", "kind", "id", "start", "end", "frontier", "late"]
+    columns = ["offset", "kind", "id", "start", "end", "frontier", "late", "stamped"]
     batches = snapshot.records(max(0, snapshot.next_offset - count), columns=columns)
     rows = [_row(row) for batch in batches for row in batch.to_pylist()]
     if as_json:

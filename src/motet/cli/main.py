@@ -20,14 +20,17 @@ from motet.model.extras import require_extra
 
 COMMANDS = (
     "demo", "run", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
-    "ingest", "deliver", "inspect", "tick", "compact", "ontology", "fuzz", "doctor",
+    "ingest", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz", "doctor",
 )  # fmt: skip
 WITHOUT_PANDAS = (
     "ingest",
+    "export",
     "deliver",
     "inspect",
     "tick",
+    "settings",
     "compact",
+    "upgrade",
 )  # short commands: loading pandas would double their time
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Unpack
@@ -119,17 +120,17 @@ class Lake:
         """
         store = Store(Path(path), durable)
         data = store.find(LAKE_FILE)
-        manifest = _create(store, create, clock, Settings().changed(**settings)) if data is None else None
-        if data is not None:
-            _check_format(store, data)
-        manifest = manifest or Manifest(store, clock)
+        if data is None:
+            manifest = _create(store, create, clock, Settings().changed(**settings))
+        else:
+            manifest = _open(store, clock, lake_fields(store, data)["format"])
         _check_settings(store, manifest.cached_snapshot.settings, settings)
         return cls(manifest, store)
 
     @property
     def id(self) -> str:
         """The identity of the lake, made when it was created."""
-        return str(_fields(self.store, self.store.find(LAKE_FILE) or b"")["id"])
+        return str(lake_fields(self.store, self.store.find(LAKE_FILE) or b"")["id"])
 
     def append(self, events: EventInput, *, partial: bool = False) -> Receipt:
         """Append events in the order of their ends; durable when it returns. Repeated events are left out.
@@ -198,7 +199,7 @@ class Lake:
                 )
             if settings == newest.settings and newest.has_settings:
                 return None
-            return _settings_commit(self.store, newest, settings, clock)
+            return settings_commit(self.store, newest, settings, clock)
 
         after = self._manifest.commit(propose)
         return (after or self.snapshot()).settings
@@ -241,6 +242,14 @@ class Lake:
         after = self._manifest.commit(propose)
         assert after is not None, "a retraction is always accepted"
         return after.next_offset - 1
+
+    def holds(self, ids: Sequence[str]) -> list[bool]:
+        """Whether the log has an event of each of these IRIs, perhaps a late or retracted one."""
+        requested = list(ids)
+        with self._manifest.writing:
+            newest = self.snapshot()
+            offsets = self._current_ids(newest).offsets_of(requested, hash_ids(requested), newest)
+        return [bool(found) for found in offsets != NEW]
 
     def snapshot(self) -> Snapshot:
         """The newest version; cheap when nothing has changed."""
@@ -358,7 +367,7 @@ def _append_commit(store: Store, newest: Snapshot, placed: PlacedRecords, clock:
     return Commit(clock, frontier, delay, newest.notifications_end, add=(file,), records=body or b"")
 
 
-def _settings_commit(store: Store, newest: Snapshot, settings: Settings, clock: int) -> Commit:
+def settings_commit(store: Store, newest: Snapshot, settings: Settings, clock: int) -> Commit:
     """The commit of a settings record."""
     placed = _place(uncommitted_controls([SettingsChange(settings)]), newest, clock)
     return _append_commit(store, newest, placed, clock)._replace(settings=settings)
@@ -462,24 +471,19 @@ def _create(store: Store, create: bool, clock: Clock, settings: Settings) -> Man
         )
     store.make_root()
     manifest = Manifest(store, clock)
-    manifest.commit(lambda newest: None if newest.version else _settings_commit(store, newest, settings, clock()))
+    manifest.commit(lambda newest: None if newest.version else settings_commit(store, newest, settings, clock()))
     if not manifest.cached_snapshot.has_settings:
         raise CorruptLakeError(f"{store.path(LAKE_FILE)} is missing", advice="Restore it from a backup.")
-    write_lake_file(store)
+    store.put_if_absent(LAKE_FILE, lake_file())
     return manifest
 
 
-def write_lake_file(store: Store) -> None:
-    """Make the directory a lake of the present format, unless it is one of some format."""
-    store.put_if_absent(LAKE_FILE, lake_file())
-
-
 def lake_file() -> bytes:
-    """The content of the file of a new lake."""
+    """The content of the file of a lake, with a new identity."""
     return json.dumps({"format": FORMAT, "id": str(uuid4())}).encode()
 
 
-def _fields(store: Store, data: bytes) -> dict[str, Any]:
+def lake_fields(store: Store, data: bytes) -> dict[str, Any]:
     try:
         fields = dict(json.loads(data))
         return fields | {"format": int(fields["format"])}
@@ -488,16 +492,22 @@ def _fields(store: Store, data: bytes) -> dict[str, Any]:
         raise CorruptLakeError(f"{path} is damaged: {error}", advice="Restore it from a backup.") from error
 
 
-def _check_format(store: Store, data: bytes) -> None:
-    format_ = _fields(store, data)["format"]
+def _open(store: Store, clock: Clock, format_: int) -> Manifest:
+    """The manifest of a lake whose file states this format."""
     if format_ > FORMAT:
         path = store.path(LAKE_FILE)
         raise LakeError(f"{path} has format {format_}, newer than {FORMAT}", advice="Install a newer Motet.")
-    if format_ < FORMAT:
+    manifest = Manifest(store, clock)
+    if format_ == FORMAT:
+        return manifest
+    if not manifest.cached_snapshot.has_settings:
         raise LakeError(
             f"{store.root} is a lake of format {format_}, older than {FORMAT}",
             advice=f"Run `motet upgrade {store.root}`: it keeps everything that is in the lake, and what it means.",
         )
+    with suppress(LakeError):  # its upgrade was interrupted after the commit; a lake may be opened to be read only
+        store.put(LAKE_FILE, lake_file())
+    return manifest
 
 
 def _check_settings(store: Store, current: Settings, requested: SettingValues) -> None:

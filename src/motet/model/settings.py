@@ -67,7 +67,7 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The settings in the text of a control record; settings that this version does not know are ignored."""
-        values: dict[str, Any] = json.loads(text)
+        values: dict[str, Any] = dict(json.loads(text).items())
         known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
         if "time_properties" in known:
             known["time_properties"] = tuple(map(tuple, known["time_properties"]))

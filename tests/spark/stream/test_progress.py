@@ -67,10 +67,10 @@ def test_rates_and_shares_follow_from_the_counts() -> None:
 def test_lake_status_is_that_of_the_manifest(tmp_path: Path) -> None:
     """The lag is the newest event less the frontier; behind is the clock less the frontier."""
     lake = Lake.open(tmp_path, lateness=5)
-    assert lake_status(lake) == LakeStatus(str(tmp_path), 0, 0, 0, None, None)
+    assert lake_status(lake) == LakeStatus(str(tmp_path), 1, 0, 0, None, None)
     lake.tick(100)
     found = lake_status(lake)
-    assert (found.end, found.backlog, found.frontier, found.lag, found.behind(130)) == (1, 1, 100, None, 30)
+    assert (found.end, found.backlog, found.frontier, found.lag, found.behind(130)) == (2, 2, 100, None, 30)
     assert LakeStatus("", 1, 1, 0, 100, 105).lag == 5
     assert LakeStatus("", 1, 1, 0, 100, 90).lag == 0
 
