@@ -15,7 +15,7 @@ from motet.fuzz.cases import random_cases
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
 from motet.model.errors import UsageError
-from motet.model.terms import RDF_TYPE, RDFS, iri
+from motet.model.terms import RDF_TYPE, RDFS, XSD, iri
 from motet.model.times import END_OF_TIME
 from motet.provenance import facts, obstacles
 from motet.provenance.obstacle_text import obstacle_text, why_not_json, why_not_lines
@@ -135,6 +135,18 @@ SMOKE = event(1, "Smoke", 0, level=5)
             "FILTER(?level > 6) is not true: ?level is 5, with urn:e:1 at 10:00:00",
         ),
         ("heat{3}", event(2, "Heat", 3), [event(1, "Heat", 0)], "as heat it matches, but in heat{3}: 2 of 3"),
+        (
+            "heat{2} WITHIN 15 min",
+            event(2, "Heat", 0),
+            [event(1, "Heat", 60), event(3, "Heat", 70)],
+            "as heat it matches, but in heat{2} WITHIN 15 min: 1 h in all where 15 min are allowed",
+        ),
+        (
+            "heat{2} WITHIN 15 min",
+            event(2, "Heat", 40),
+            [event(1, "Heat", 0), event(3, "Heat", 10), event(4, "Heat", 60)],
+            "as heat it matches, but in heat{2} WITHIN 15 min: 20 min in all where 15 min are allowed",
+        ),
         (
             "heat{2} EVERY 2 min",
             event(2, "Heat", 3),
@@ -279,3 +291,38 @@ def test_notified_means_notified() -> None:
                 assert isinstance(reasons, list)
                 assert len(list(why_not_lines(answer, STYLE, everything=True))) == 1 + len(reasons)
     assert len(kinds) > 10
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('FILTER(?level > "1000")', '?level > "1000": ?level is 5; a number is never compared with a string'),
+        ("FILTER(?level = ex:five)", "?level is 5; a number is never compared with an IRI"),
+        ('FILTER(CONTAINS(?room, "r1"))', "?room is ex:r1; an IRI is never compared with a string"),
+        ('FILTER(?room = "r1" || ?level > 6)', "an IRI is never compared with a string"),
+        ("FILTER(?level > 6.5)", "?level > 6.5: ?level is 5"),
+    ],
+)
+def test_a_difference_of_types_is_named(body: str, reason: str) -> None:
+    """A number that is compared with a string is not larger, whatever the digits are."""
+    events = f"EVENT smoke : ex:Smoke {{ ?smoke ex:room ?room ; ex:level ?level {body} }}"
+    text = nearest_text([subscribed("smoke", events=events), SMOKE, END], 1)
+    assert text.endswith(reason), text
+
+
+def test_times_with_and_without_a_zone_are_told_apart() -> None:
+    """They look alike, and are comparable only when they are more than 14 hours apart."""
+    events = "EVENT smoke : ex:Smoke DURING ?from ?to"
+    when = 'smoke FILTER(?from > "2026-11-15T09:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)'
+    text = nearest_text([subscribed(when, events=events), SMOKE, END], 1)
+    assert text.endswith("a time with a zone is never compared with a time without a zone less than 14 hours apart")
+
+
+def test_terms_that_look_alike_have_their_datatypes() -> None:
+    """Joins compare terms: 5 and "5"^^xsd:decimal differ, and so they are written."""
+    one, other = SMOKE, event(2, "Heat", 1)
+    level = f'"5"^^<{XSD}decimal>'
+    other = replace(other, triples=other.triples | {("<urn:e:2>", f"<{EX}level>", level)})
+    events = "  EVENT smoke : ex:Smoke { ?smoke ex:level ?level }\n  EVENT heat : ex:Heat { ?heat ex:level ?level }\n"
+    text = nearest_text([subscribed("smoke BEFORE heat WITHIN 5 min", events=events), one, other, END], 2)
+    assert '?level is "5"^^decimal here and "5"^^integer there' in text.replace("xsd:", ""), text

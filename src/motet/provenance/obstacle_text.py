@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from motet.language.printer import pattern_text
 from motet.model.terms import iri
+from motet.plan.text import shorten
 from motet.provenance import obstacles
 from motet.provenance.text import Line, TextStyle, duration_text
 from motet.provenance.why_not import LocatedObstacle, WhyNot
 from motet.reference.occurrences import SortedBindings
+from motet.sparql.algebra import Call, Compare, Constant, Expr, Variable
+from motet.sparql.parse_cache import parse_expression
+from motet.sparql.scope import operands
+from motet.sparql.values import NUMERIC_RANK, decode
 
 MAX_LISTED = 4  # items of a list
 
@@ -82,9 +87,10 @@ def _leaf(obstacle: obstacles.Obstacle, style: TextStyle, event: str) -> str:  #
             about = "" if subject == event else f" about {style.term(subject)}"
             return f"no triple {style.term(predicate)}{about}"
         case obstacles.OtherValue(predicate, wanted, found):
-            return f"{style.term(predicate)} {style.term(wanted)}: it is {', '.join(map(style.term, found))}"
+            value, *others = _distinct_terms((wanted, *found), style)
+            return f"{style.term(predicate)} {value}: it is {', '.join(others)}"
         case obstacles.FilterFalse(condition, values, None):
-            return f"{style.text(condition)}: {_values(values, style)}"
+            return f"{style.text(condition)}: {_values(condition, values, style)}"
         case obstacles.NoMatch(pattern):
             return f"no match of {{ {style.text(pattern)} }}"
         case obstacles.OnlyBackground():
@@ -119,7 +125,8 @@ def _operator(obstacle: obstacles.Obstacle, style: TextStyle) -> str:  # noqa: P
         case obstacles.SameEvent(there):
             return f"one event cannot be on both sides: {_partner(there, style)}"
         case obstacles.Differs(variable, here, other, there):
-            return f"?{variable} is {style.term(here)} here and {style.term(other)} there: {_partner(there, style)}"
+            value, other_value = _distinct_terms((here, other), style)
+            return f"?{variable} is {value} here and {other_value} there: {_partner(there, style)}"
         case obstacles.Unrelated(wanted, actual, there):
             return f"the left side is {actual} the right side, not {wanted}, with {_partner(there, style)}"
         case obstacles.TooFar(apart, bound, there):
@@ -127,9 +134,8 @@ def _operator(obstacle: obstacles.Obstacle, style: TextStyle) -> str:  # noqa: P
                 f"{duration_text(apart)} in all where {duration_text(bound)} are allowed, with {_partner(there, style)}"
             )
         case obstacles.FilterFalse(condition, values, there) if there is not None:
-            return (
-                f"FILTER({style.text(condition)}) is not true: {_values(values, style)}, with {_partner(there, style)}"
-            )
+            reason = _values(condition, values, style)
+            return f"FILTER({style.text(condition)}) is not true: {reason}, with {_partner(there, style)}"
         case obstacles.Taken(there, how, by):
             link = "for" if how == "passed over" else "by"
             return f"{_partner(there, style)} would fit, but was {how} {link} {_list_text(map(style.event, by))}"
@@ -141,7 +147,7 @@ def _operator_alone(obstacle: obstacles.Obstacle, style: TextStyle) -> str:
         case obstacles.TooLong(long, bound):
             return f"{duration_text(long)} in all where {duration_text(bound)} are allowed"
         case obstacles.FilterFalse(condition, values):
-            return f"FILTER({style.text(condition)}) is not true: {_values(values, style)}"
+            return f"FILTER({style.text(condition)}) is not true: {_values(condition, values, style)}"
         case obstacles.Contradicted(pattern, by):
             return f"{style.text(pattern)} contradicts it: {_partner(by, style)}"
         case obstacles.TooFew(members, wanted, key):
@@ -171,5 +177,55 @@ def _list_text(items: Iterable[str]) -> str:
     return ", ".join(texts[:MAX_LISTED]) + more
 
 
-def _values(values: SortedBindings, style: TextStyle) -> str:
-    return ", ".join(f"?{name} is {style.term(term)}" for name, term in values) or "a variable is unbound"
+def _values(condition: str, values: SortedBindings, style: TextStyle) -> str:
+    """The values of a condition's variables; their types, too, where the condition compares two types."""
+    text = ", ".join(f"?{name} is {style.term(term)}" for name, term in values) or "a variable is unbound"
+    kinds = _compared_kinds(parse_expression(condition), dict(values))
+    if kinds is None:
+        return text
+    are_times = all(kind.startswith("a time ") for kind in kinds)
+    return f"{text}; {kinds[0]} is never compared with {kinds[1]}{' less than 14 hours apart' if are_times else ''}"
+
+
+def _compared_kinds(condition: Expr, values: Mapping[str, str]) -> tuple[str, str] | None:
+    """The kinds of the first two terms that a condition compares although they are of different kinds."""
+    match condition:
+        case Compare("=" | "<" | "<=" | ">" | ">=", left, right):
+            kinds = [kind_text(term) for term in (_term(left, values), _term(right, values)) if term is not None]
+            if len(kinds) == 2 and kinds[0] != kinds[1]:
+                return kinds[0], kinds[1]
+        case Call("STRSTARTS" | "STRENDS" | "CONTAINS" | "REGEX", (Variable(name), *_)) if name in values:
+            kind = kind_text(values[name])
+            return None if "string" in kind else (kind, "a string")
+    found = (_compared_kinds(operand, values) for operand in operands(condition))
+    return next((kinds for kinds in found if kinds is not None), None)
+
+
+def _term(expression: Expr, values: Mapping[str, str]) -> str | None:
+    if isinstance(expression, Variable):
+        return values.get(expression.name)
+    return expression.term if isinstance(expression, Constant) else None
+
+
+def kind_text(term: str) -> str:
+    """The kind of a term: only terms of one kind can be equal, less or greater.
+
+    >>> kind_text('"5"'), kind_text('"5.0"^^<http://www.w3.org/2001/XMLSchema#decimal>'), kind_text("<urn:x>")
+    ('a string', 'a number', 'an IRI')
+    """
+    value = decode(term)
+    if value.kind in NUMERIC_RANK:
+        return "a number"
+    if value.kind == "dateTime":
+        return "a time with a zone" if value.value.zone is not None else "a time without a zone"
+    if value.kind == "other":
+        return f"a literal of {shorten(iri(value.value[1]))}"
+    return {"iri": "an IRI", "string": "a string", "lang": "a string with a language"}.get(
+        value.kind, f"a literal of {value.kind}"
+    )
+
+
+def _distinct_terms(terms: Sequence[str], style: TextStyle) -> list[str]:
+    """Terms as text, with their datatypes where the short texts would be the same."""
+    texts = [style.term(term) for term in terms]
+    return texts if len(set(texts)) == len(set(terms)) else [style.iris(term) for term in terms]

@@ -60,8 +60,11 @@ class TextStyle:
 
     def text(self, sparql: str) -> str:
         """SPARQL, an axiom or a literal with its IRIs shortened."""
-        unquoted = _NUMBER.sub(r"\1", sparql).replace(f" {RDF_TYPE} ", " a ")
-        return _IRI.sub(lambda match: self.iri(match[1]), unquoted)
+        return self.iris(_NUMBER.sub(r"\1", sparql).replace(f" {RDF_TYPE} ", " a "))
+
+    def iris(self, text: str) -> str:
+        """Text with its IRIs shortened and nothing else."""
+        return _IRI.sub(lambda match: self.iri(match[1]), text)
 
     def triple(self, triple: Triple, event: str = "") -> str:
         """A triple; the subject is left out when it is the event."""

@@ -367,7 +367,7 @@ def iteration_failure(
         member_run = _gapless_run(key, fitting[0], pattern.gap)
     else:
         member_run = _tumbling_group(key, fitting[0], pattern, scope.bound)
-    return (len(member_run),), _run_failure(key, member_run, pattern, scope.bound)
+    return (len(member_run),), _run_failure(key, member_run, fitting[0], pattern, scope.bound)
 
 
 def _gapless_run(key: list[Occurrence], member: Occurrence, gap: int | None) -> list[Occurrence]:
@@ -395,13 +395,13 @@ def _tumbling_group(
 
 
 def _run_failure(
-    key: list[Occurrence], member_run: list[Occurrence], pattern: syntax.Times, bound: int | None
+    key: list[Occurrence], member_run: list[Occurrence], member: Occurrence, pattern: syntax.Times, bound: int | None
 ) -> Obstacle:
-    """Why a run of members is no occurrence: a long gap beside it, the bound, or too few members."""
+    """Why a run around a member is no occurrence with it: a long gap beside it, the bound, or too few members."""
     if len(member_run) >= pattern.count:
         assert bound is not None, "enough members without a long gap are counted"
         windows = [member_run[first : first + pattern.count] for first in range(len(member_run) - pattern.count + 1)]
-        return TooLong(min(_length(window) for window in windows), bound)
+        return TooLong(min(_length(window) for window in windows if member in window), bound)
     gap = pattern.gap
     beside = [pair for pair in pairwise(key) if (pair[0] in member_run) != (pair[1] in member_run)]
     long = [(b.end - a.end, a, b) for a, b in beside if gap is not None and b.end - a.end > gap]
