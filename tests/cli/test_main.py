@@ -69,7 +69,8 @@ def test_run_prints_notifications_and_a_summary(tmp_path: Path, capsys: pytest.C
         (["urn:e:2"], "2026-11-15T10:00:00.000000Z"),
     ]
     assert json.loads(printed.err) | {"seconds": 0} == {
-        "duplicates": 0, "engine": "embedded", "events": 2, "notifications": 2, "rejected": 0, "seconds": 0, "tasks": 1,
+        "derived": 0, "dropped": 0, "engine": "embedded", "events": 2, "notifications": 2, "rejected": 0, "repeated": 0,
+        "seconds": 0, "tasks": 1,
     }  # fmt: skip
 
 

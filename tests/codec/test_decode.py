@@ -19,11 +19,11 @@ from motet.model.errors import DecodeError
 SAMPLES = {
     Format.N_QUADS: b'<urn:s> <urn:p> "1"@en <urn:e> .\n_:b <urn:p> <urn:o> <urn:f> .\n',
     Format.TRIG: b'@prefix x: <urn:x:> . x:e { x:s x:p [ x:q ("a" 1 true) ] } x:f { x:s a x:C }',
-    Format.TURTLE: b'@prefix x: <urn:x:> . x:s x:p """long""", [ x:q 1.5 ] .',
-    Format.N_TRIPLES: b'<urn:s> <urn:p> "1"^^<urn:d> .\n',
-    Format.JSON_LD: b'{"@context": {"p": "urn:p"}, "@id": "urn:s", "p": [1, {"@value": "x", "@language": "en"}]}',
+    Format.TURTLE: b'@prefix x: <urn:x:> . [] x:p """long""", [ x:q 1.5 ] .',
+    Format.N_TRIPLES: b'_:s <urn:p> "1"^^<urn:d> .\n',
+    Format.JSON_LD: b'{"@context": {"p": "urn:p"}, "p": [1, {"@value": "x", "@language": "en"}]}',
     Format.RDF_XML: b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="urn:x:">'
-    b'<x:C rdf:about="urn:s"><x:p>1</x:p></x:C></rdf:RDF>',
+    b'<x:C rdf:about=""><x:p>1</x:p></x:C></rdf:RDF>',
     Format.CLOUDEVENT: b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "time": "2026-01-01T00:00:00Z",'
     b' "datacontenttype": "text/turtle", "data": "<> a <urn:C> ."}',
     Format.CLOUDEVENTS_BATCH: b'[{"specversion": "1.0", "id": "1", "source": "s", "type": "t"}]',
@@ -110,7 +110,7 @@ def test_joined_messages_decode_as_separate_ones(datas: list[bytes]) -> None:
 
 
 def test_nquads_messages_are_decoded_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Valid N-Quads messages are decoded as one text; events without a time get the arrival time."""
+    """Valid N-Quads messages are decoded as one text; events that state no time have that of their message."""
 
     def refuse(message: Message, limits: object) -> None:
         raise AssertionError(message)
@@ -123,16 +123,16 @@ def test_nquads_messages_are_decoded_in_one_call(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("content_type", "event_id", "reason"),
+    ("content_type", "input_id", "reason"),
     [
         ("no/type", None, "the content type 'no/type' is not known"),
-        ("text/turtle", "no iri", "the event id 'no iri' is not an absolute IRI"),
+        ("text/turtle", "no iri", "the input id 'no iri' is not an absolute IRI"),
         ("application/cloudevents+json", None, "a CloudEvent is a JSON object"),
     ],
 )
-def test_a_rejection_contains_the_message(content_type: str, event_id: str | None, reason: str) -> None:
+def test_a_rejection_contains_the_message(content_type: str, input_id: str | None, reason: str) -> None:
     """A message with wrong metadata is rejected, and the rejection contains its data."""
-    (error,) = decode_messages([Message(b"[5]", content_type, "m 1", 0, event_id=event_id)]).rejected
+    (error,) = decode_messages([Message(b"[5]", content_type, "m 1", 0, input_id=input_id)]).rejected
     assert isinstance(error, DecodeError)
     assert (error.source, error.reason, error.content) == (
         "m 1",

@@ -52,7 +52,7 @@ def batch(written: list[Event]) -> pa.RecordBatch:
 
 def decode(data: bytes, syntax: Format, event_id: str | None = None) -> list[Event]:
     decoded_events = []
-    for decoded in decode_bytes(data, syntax.value, event_id=event_id, time_properties=()):
+    for decoded in decode_bytes(data, syntax.value, id=event_id, time_properties=()):
         assert decoded.rejected == []
         for row in decoded.events.to_pylist():
             triples = [(t["subject"], t["predicate"], t["object"]) for t in row["triples"]]

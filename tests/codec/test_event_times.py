@@ -48,10 +48,30 @@ def test_first_group_decides() -> None:
 
 
 def test_no_time() -> None:
-    """An event without any time property has null times, even if another subject in it has one."""
-    lines = f"<urn:other> <{SOSA}> {literal('1970-01-01T00:00:01Z')} <urn:e> .".encode()
+    """An event in which nothing states a time has null times; `dcterms:created` of another subject is none."""
+    created = "http://purl.org/dc/terms/created"
+    lines = f"<urn:other> <{created}> {literal('1970-01-01T00:00:01Z')} <urn:e> .".encode()
     [decoded] = decode_bytes(lines, "application/n-quads")
     assert (decoded.events.column("start").to_pylist(), decoded.rejected) == ([None], [])
+
+
+ATTRIBUTE = "urn:cloudevents:attribute:time"
+
+
+@pytest.mark.parametrize(
+    ("triples", "expected"),
+    [
+        ([(ATTRIBUTE, literal("1970-01-01T00:00:05Z"))], [(5_000_000, 5_000_000)]),
+        ([(ATTRIBUTE, literal("1970-01-01T00:00:05Z")), (SOSA, literal("1970-01-01T00:00:01Z"))], [(1_000_000,) * 2]),
+        ([(ATTRIBUTE, literal("never"))], [(None, None)]),
+        ([(ATTRIBUTE, literal("1970-01-01T00:00:05Z")), (ATTRIBUTE, literal("1970-01-01T00:00:06Z"))], [(None, None)]),
+    ],
+)
+def test_the_cloudevents_attribute(
+    triples: list[tuple[str, str]], expected: list[tuple[int | None, int | None]]
+) -> None:
+    """An exported CloudEvent keeps its time: the attribute is the time of an event that states no other."""
+    assert times_of(*triples) == (expected, [])
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,13 @@ def test_bad_line_with_a_graph_rejects_its_event() -> None:
     assert rejections(batches) == [("urn:a", 2, "\n".join(lines[:3]))]
 
 
-def test_bad_line_without_a_graph_rejects_its_neighbours() -> None:
-    """A bad line without a recoverable graph rejects the events before and after it."""
+def test_bad_line_without_a_graph_is_rejected_alone() -> None:
+    """A bad line without a recoverable graph is rejected alone, with its own number."""
     lines = [quad("a", 1), quad("b", 2), "garbage", quad("c", 3), quad("d", 4)]
-    events, batches = decode(["\n".join(lines).encode()], Limits())
-    assert [event for event, _, _ in events] == ["urn:a", "urn:d"]
-    assert rejections(batches) == [("urn:b", 3, f"{lines[1]}\ngarbage"), ("urn:c", 3, f"garbage\n{lines[3]}")]
+    for limits in (Limits(), STREAM):
+        events, batches = decode(["\n".join(lines).encode()], limits)
+        assert [event for event, _, _ in events] == ["urn:a", "urn:b", "urn:c", "urn:d"]
+        assert rejections(batches) == [(None, 3, "garbage")]
 
 
 def test_triples_outside_any_graph() -> None:
@@ -114,18 +115,12 @@ def test_triples_outside_any_graph() -> None:
         assert rejections(batches) == [(None, 2, triple)]
 
 
-def test_triples_only() -> None:
-    """N-Quads without any graph are rejected with the advice to use N-Triples."""
-    events, batches = decode([b'<urn:s> <urn:p> "2" .'], Limits())
-    [error] = [error for decoded in batches for error in decoded.rejected]
-    assert events == []
-    assert ".nt" in str(error)
-
-
 def test_blank_graph_names() -> None:
-    """A graph named by a blank node is rejected."""
-    events, batches = decode([b'<urn:s> <urn:p> "2" _:g .'], Limits())
-    assert (events, rejections(batches)) == ([], [(None, 1, '<urn:s> <urn:p> "2" _:g .')])
+    """A graph named by a blank node is an event of a document, and rejected in a stream."""
+    line = '<urn:s> <urn:p> "2" _:g .'
+    events, batches = decode([line.encode()], STREAM)
+    assert (events, rejections(batches)) == ([], [(None, 1, line)])
+    assert len(decode([line.encode()], Limits())[0]) == 1
 
 
 def test_oversized_events_are_rejected_in_bounded_memory() -> None:
@@ -160,10 +155,9 @@ def test_garbage_is_refused_early_and_merged() -> None:
     events, batches = decode(
         [(quad("a", 1) + "\n" + "x\n" * 5000 + quad("b", 2) + "\n" + quad("c", 3)).encode()], Limits()
     )
-    assert [event for event, _, _ in events] == ["urn:c"]
-    reasons = [error.reason for decoded in batches for error in decoded.rejected]
-    assert [reason for reason in reasons if "4999 more bad lines" not in reason] == []
-    assert len(reasons) == 2
+    assert [event for event, _, _ in events] == ["urn:a", "urn:b", "urn:c"]
+    [reason] = [error.reason for decoded in batches for error in decoded.rejected]
+    assert "4999 more bad lines" in reason
 
 
 @settings(deadline=None)

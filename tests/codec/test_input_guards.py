@@ -56,7 +56,8 @@ def test_brackets_in_strings_do_not_nest() -> None:
 
 def test_plain_entities_are_read() -> None:
     """Entities with plain text, as OWL files use them, are read."""
-    [decoded] = decode_bytes(RDF_XML.format('<!ENTITY a "hello">', "&a; &a;").encode(), "application/rdf+xml")
+    text = RDF_XML.format('<!ENTITY a "hello">', "&a; &a;").encode()
+    [decoded] = decode_bytes(text, "application/rdf+xml", id="urn:e")
     assert [t["object"] for t in decoded.events.column("triples")[0].as_py()] == ['"hello hello"']
 
 

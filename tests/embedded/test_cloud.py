@@ -145,7 +145,7 @@ def test_an_ontology_given_at_opening_holds_for_later_events(tmp_path: Path) -> 
     for number in (1, 2):
         with motet.open(tmp_path / "lake", ontology=[ontology]) as cloud:
             cloud.subscribe("SUBSCRIPTION alarm EVENT e : <urn:Alarm> WHEN e", found.append)
-            cloud.publish("<> a <urn:Smoke> .", content_type="text/turtle", event_id=f"urn:e:{number}")
+            cloud.publish("<> a <urn:Smoke> .", content_type="text/turtle", id=f"urn:e:{number}")
     assert events_of(found) == ["urn:e:1", "urn:e:2"]
     kinds = Lake.open(tmp_path / "lake").statistics()["kinds"]
     assert kinds == {"background": 1, "event": 2, "settings": 1, "subscribe": 1}

@@ -53,6 +53,6 @@ def test_cases_of_one_run_do_not_mix() -> None:
     assert len({case.ontology for case in cases}) == 1
     assert len({subscription.name for case in cases for subscription in case.subscriptions}) == 24
     for number, case in enumerate(cases):
-        tag = f"<urn:motet:fuzz:case:c{number}>"
+        tag = f"<urn:fuzz:case:c{number}>"
         assert all(any(tag in triple for triple in event.triples) for event in case.events)
         assert all(e.body is not None and tag in e.body.text for s in case.subscriptions for e in s.events)

@@ -28,12 +28,12 @@ def test_a_written_case_reads_back_equal(tmp_path: Path) -> None:
 
 
 def test_motet_run_accepts_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The files of a run, repeated events included, give the expected lines in `motet run`."""
+    """The files of a run give the expected lines in `motet run`; an event with other content is rejected."""
     cases = random_cases(12, EngineCapabilities(logs=False))
     case = next(case for case in cases if case.ontology and len({e.id for e in case.events}) < len(case.events))
     write_case(tmp_path, case, {})
     events = sorted(map(str, tmp_path.glob("events*")))
     assert len(events) == 2
     subscriptions, ontology = str(tmp_path / "subscriptions.motet"), str(tmp_path / "ontology.ttl")
-    assert main(["run", "--subscriptions", subscriptions, "--events", *events, "--ontology", ontology]) == 0
+    assert main(["run", "--subscriptions", subscriptions, "--events", *events, "--ontology", ontology]) == 1
     assert capfd.readouterr().out.splitlines() == expected_lines(case)

@@ -54,6 +54,16 @@ def load_ontology(args: argparse.Namespace, paths: Sequence[str] | None = None) 
     return load(files, catalogue=read_catalogue(args.catalogue) if args.catalogue else None, imports=args.imports)
 
 
+def add_document_arguments(parser: argparse.ArgumentParser) -> None:
+    """--base and --rest, which say how documents become events."""
+    parser.add_argument("--base", metavar="IRI", help="the base of relative IRIs in the event files")
+    parser.add_argument(
+        "--rest", choices=["refuse", "drop", "share"], default="refuse",
+        help="what happens to triples outside named graphs that belong to no event: refuse (default), drop them, or "
+        "share them among all events of the document",
+    )  # fmt: skip
+
+
 def add_arrival_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arrival", metavar="TIME", help="the time of events that carry none (default: now)")
 
@@ -115,6 +125,8 @@ def load_job(args: argparse.Namespace) -> BatchJob:
         syntax=args.syntax,
         entailment=args.entailment,
         arrival=parse_instant(args.arrival or "now"),
+        base=args.base,
+        rest=args.rest,
     )
 
 

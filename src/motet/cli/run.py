@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", metavar="FILE", help="default: standard output")
     add("--dead-letter", metavar="FILE", help="where to write rejected events, as JSON lines")
     arguments.add_arrival_argument(parser)
+    arguments.add_document_arguments(parser)
     add("--json", action="store_true", help="print the summary as JSON, on standard error")
 
 
@@ -59,6 +60,12 @@ def _runner(engine: str) -> Runner:
 
 def _summary(fields: dict[str, object]) -> str:
     return (
-        "{notifications} notifications from {events} events ({duplicates} duplicates, {rejected} rejected) "
-        "in {seconds} s on {engine}".format(**fields)
+        "{notifications} notifications from {events} events ({repeated} repeated, {rejected} rejected{left_out}) "
+        "in {seconds} s on {engine}".format(**fields, left_out=_left_out(fields))
     )
+
+
+def _left_out(fields: dict[str, object]) -> str:
+    """What was left out, if anything was."""
+    texts = {"dropped": "{} triples dropped", "derived": "{} graphs of derived events left out"}
+    return "".join(f", {text.format(fields[name])}" for name, text in texts.items() if fields[name])

@@ -48,6 +48,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_syntax_argument(parser)
     arguments.add_ontology_arguments(parser)
     arguments.add_arrival_argument(parser)
+    arguments.add_document_arguments(parser)
     arguments.add_prefix_argument(parser)
     add("--json", action="store_true", help="print the answer as JSON")
 

@@ -1,7 +1,8 @@
 """Decodes CloudEvents 1.0 in JSON (structured, batched) and in HTTP headers (binary): envelopes around RDF data.
 
 The context attributes become triples about the event, so that subscriptions can use them. An envelope of type
-``urn:motet:event`` is only a wrapper, and its attributes are not stated. ``documents`` parses the data.
+``urn:motet:event`` is only a wrapper, and its attributes are not stated. The data is a document; without any event node
+in it, the CloudEvent is the event.
 """
 
 from __future__ import annotations
@@ -12,22 +13,21 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import chain
 from urllib.parse import quote, unquote
 
 from motet.codec.blank_nodes import Triple
-from motet.codec.events import BATCH_BYTES, Decoded, build_events
+from motet.codec.document_events import DocumentEvent, decode_document, group_events
+from motet.codec.events import BATCH_BYTES, NO_EVENTS, Decoded, UniqueEvents, build_events, join_batches
 from motet.codec.formats import Format, format_of_content_type
+from motet.codec.nquads import parse_lines
 from motet.codec.options import DecodeOptions
-from motet.codec.rejections import Problem, truncate
+from motet.codec.rejections import Problem, rejection, truncate
 from motet.model import terms
+from motet.model.content import ATTRIBUTE
 from motet.model.errors import MotetError, UsageError
 from motet.model.times import parse_datetime
 
-if TYPE_CHECKING:
-    from motet.codec.documents import ParsedDocument
-
-ATTRIBUTE = "urn:cloudevents:attribute:"
 WRAPPER_TYPE = "urn:motet:event"
 _REQUIRED_ATTRIBUTES = ("id", "source", "type")
 _NAME = re.compile(r"[a-z0-9]+")
@@ -44,7 +44,7 @@ class Envelope:
 
     @property
     def event(self) -> str:
-        """The IRI of the event, if the data names no graph."""
+        """The IRI of the only event that the data does not name."""
         return event_iri(self.attributes)
 
     def triples(self, event: str) -> list[Triple]:
@@ -186,32 +186,38 @@ def _literal(name: str, value: str) -> str:
 
 
 def decode_envelopes(items: Iterable[Envelope | Problem], options: DecodeOptions) -> Iterator[Decoded]:
-    """The events in envelopes; consecutive envelopes without problems become one batch."""
-    from motet.codec.documents import ParsedDocument, group_documents
+    """The events in envelopes; of several with one IRI the first."""
+    unique = UniqueEvents()
+    for batch in _merged(_decode_envelope(item, options) for item in items):
+        yield unique.filter(batch, options.name)
 
-    options = replace(options, time_properties=(*options.time_properties, (ATTRIBUTE + "time",)))
-    documents: list[ParsedDocument] = []
+
+def _decode_envelope(item: Envelope | Problem, options: DecodeOptions) -> Iterator[Decoded]:
+    """The events of the data of a CloudEvent, or of the CloudEvent alone if it has no data."""
+    from motet.codec.documents import parse_document
+
+    if isinstance(item, Problem):
+        yield Decoded(NO_EVENTS, [rejection(options.name, None, [item])])
+        return
+    options = replace(options, input_id=item.event, batch=None)
+    if item.format is None:
+        event = options.id or item.event
+        yield from build_events(group_events([DocumentEvent(event, item.triples(event), 1)]), options)
+    elif item.format in (Format.N_QUADS, Format.N_TRIPLES):
+        yield from decode_document(parse_lines(item.data, item.format, options), options, stated=item.triples)
+    else:
+        yield from decode_document(parse_document(item.data, item.format, options), options, stated=item.triples)
+
+
+def _merged(envelopes: Iterable[Iterator[Decoded]]) -> Iterator[Decoded]:
+    """The batches of envelopes, joined up to ``BATCH_BYTES``."""
+    batches: list[Decoded] = []
     size = 0
-    for item in items:
-        document = _document(item, options) if isinstance(item, Envelope) else ParsedDocument(unattributed=[item])
-        if document.rejected or document.unattributed or size > BATCH_BYTES:
-            yield from build_events(group_documents(documents), options)
-            documents, size = [], 0
-        if document.rejected or document.unattributed:
-            yield from build_events(group_documents([document]), options)
-        else:
-            documents.append(document)
-            size += len(item.data) if isinstance(item, Envelope) else 0
-    yield from build_events(group_documents(documents), options)
-
-
-def _document(envelope: Envelope, options: DecodeOptions) -> ParsedDocument:
-    from motet.codec.documents import ParsedDocument, read_document
-
-    if envelope.format is None:
-        return ParsedDocument({terms.iri(envelope.event): envelope.triples(envelope.event)})
-    document = read_document(envelope.data, envelope.format, event=envelope.event, limits=options.limits)
-    for graph, triples in document.graphs.items():
-        if graph is not None and terms.is_iri(graph):
-            triples.extend(envelope.triples(terms.iri_value(graph)))
-    return document
+    for decoded in chain.from_iterable(envelopes):
+        batches.append(decoded)
+        size += decoded.events.nbytes
+        if size > BATCH_BYTES:
+            yield join_batches(batches)
+            batches, size = [], 0
+    if batches:
+        yield join_batches(batches)

@@ -1,7 +1,8 @@
 """Encodes events in every format that can be decoded.
 
 N-Quads, TriG, JSON-LD and CloudEvents hold any number of events with their IRIs; Turtle, N-Triples and RDF/XML hold one
-event, whose IRI must be sent beside the bytes. Only triples are written, not the time an event was stamped with.
+event, whose IRI must be given as `id` when they are decoded. Only triples are written, not the time an event was
+stamped with.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.codec.blank_nodes import Triple
-from motet.codec.cloudevents import ATTRIBUTE, WRAPPER_TYPE, event_iri
+from motet.codec.cloudevents import WRAPPER_TYPE, event_iri
 from motet.codec.formats import Format, format_of_content_type
 from motet.model import terms
+from motet.model.content import ATTRIBUTE
 from motet.model.errors import UsageError
 from motet.model.times import parse_datetime
 
@@ -32,7 +34,7 @@ def encode(events: pa.RecordBatch, content_type: str | Format) -> bytes:
     """Encode events (schema ``EVENTS``).
 
     >>> from motet.codec.decode import decode_bytes
-    >>> [decoded] = decode_bytes(b"<> a <urn:Alarm> .", "text/turtle", event_id="urn:e:1")
+    >>> [decoded] = decode_bytes(b"<> a <urn:Alarm> .", "text/turtle", id="urn:e:1")
     >>> encode(decoded.events, "application/n-quads")
     b'<urn:e:1> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:Alarm> <urn:e:1> .\\n'
     """

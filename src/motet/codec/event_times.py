@@ -6,6 +6,8 @@ Arrow parses the common lexical forms; ``motet.model.times`` parses the others o
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +17,14 @@ import pyarrow.compute as pc
 
 from motet.codec.rejections import Problem
 from motet.model import terms
+from motet.model.content import ATTRIBUTE
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 from motet.model.times import END_OF_TIME, START_OF_TIME, UNITS, parse_datetime
 
 Int64s = npt.NDArray[np.int64]
+CREATED = "http://purl.org/dc/terms/created"  # anything may have it: of another node it is not the time of an event
+CLOUDEVENT_TIME = ATTRIBUTE + "time"  # the time of an event that has no other
+
 NO_TIME = np.iinfo(np.int64).min
 _DATATYPES = (terms.XSD + "dateTime", terms.XSD + "dateTimeStamp")
 _END = f'"^^<{_DATATYPES[0]}>'
@@ -48,25 +54,42 @@ class _Values(NamedTuple):
     micros: Int64s
 
 
-def event_times(quads: pa.RecordBatch, starts: Int64s, properties: TimeProperties = TIME_PROPERTIES) -> EventTimes:
-    """The times of the events whose quads begin at ``starts``."""
-    names = [name for group in properties for name in group]
-    if not names:
-        return EventTimes(np.full(len(starts), NO_TIME), np.full(len(starts), NO_TIME), {})
-    event, prop, row = _deciding_rows(quads, starts, properties, names)
+@lru_cache(16)
+def node_predicates(properties: TimeProperties) -> frozenset[str]:
+    """The predicates, as terms, whose subjects state a time that is that of an event."""
+    return frozenset(terms.iri(name) for group in properties for name in group if name != CREATED)
+
+
+def event_times(
+    quads: pa.RecordBatch, starts: Int64s, properties: TimeProperties = TIME_PROPERTIES, *, is_document: bool = False
+) -> EventTimes:
+    """The times of the events whose quads begin at ``starts``.
+
+    An event whose node states no time has that of the only other node that states one. If several do, that is a
+    problem, except for an event that is a whole document.
+    """
+    names = [name for group in properties for name in group] + [CLOUDEVENT_TIME]
+    groups = (*properties, (CLOUDEVENT_TIME,))
+    event, prop, row, ambiguous = _deciding_rows(quads, starts, groups, names)
     objects = quads.column("object").take(pa.array(row))
     micros, malformed = parse_times(objects)
+    is_attribute = prop == len(names) - 1
+    if is_attribute.any() and len(unusable := _unusable_attributes(event, is_attribute, malformed)):
+        event, prop, row = (np.delete(values, unusable) for values in (event, prop, row))
+        micros, malformed = parse_times(objects.take(pa.array(np.delete(np.arange(len(objects)), unusable))))
     problems: dict[int, list[Problem]] = defaultdict(list)
     for index, reason in malformed.items():
         problem = _problem(quads, row[index], f"<{names[prop[index]]}>: {reason}", advice="correct the time")
         problems[int(event[index])].append(problem)
     values = _Values(event, prop, row, micros)
     _report_repeated(quads, values, names, problems)
-    start, end = _intervals(values, len(starts), properties)
+    start, end = _intervals(values, len(starts), groups)
     for backward in np.flatnonzero(end < start):
         reason = _backward_reason(quads, values, names, int(backward))
         problem = _problem(quads, starts[backward], reason, advice="exchange the two times, or correct one")
         problems[int(backward)].append(problem)
+    for without, rows in () if is_document else ambiguous.items():
+        problems[without].append(_ambiguous_problem(quads, rows))
     return EventTimes(start, end, dict(problems))
 
 
@@ -90,22 +113,58 @@ def parse_times(literals: pa.StringArray) -> tuple[Int64s, dict[int, str]]:
 
 
 def _deciding_rows(
-    quads: pa.RecordBatch, starts: Int64s, properties: TimeProperties, names: list[str]
-) -> tuple[Int64s, Int64s, Int64s]:
-    """Event, property and row of the time triples of each event, of the first property group it uses."""
+    quads: pa.RecordBatch, starts: Int64s, groups: TimeProperties, names: list[str]
+) -> tuple[Int64s, Int64s, Int64s, dict[int, Int64s]]:
+    """Event, property and row of the time triples that decide: of the first property group that is used.
+
+    Those of the event's node decide; if it has none but a CloudEvents attribute, those of the only other node. The last
+    value has, by event, the rows of several other nodes.
+    """
     index = pc.index_in(quads.column("predicate"), value_set=pa.array([terms.iri(name) for name in names]))
     row = np.flatnonzero(index.is_valid().to_numpy(zero_copy_only=False))
     prop = index.drop_null().to_numpy().astype(np.int64)
     indices = pa.array(row)
-    is_about_event = pc.equal(quads.column("subject").take(indices), quads.column("graph").take(indices))
-    mask = is_about_event.to_numpy(zero_copy_only=False)
-    row, prop = row[mask], prop[mask]
+    is_own = pc.equal(quads.column("subject").take(indices), quads.column("graph").take(indices))
+    decides = is_own.to_numpy(zero_copy_only=False).copy()
     event = np.searchsorted(starts, row, side="right") - 1
-    group = np.repeat(np.arange(len(properties)), [len(names) for names in properties])[prop]
-    first = np.full(len(starts), len(properties))
+    group = np.repeat(np.arange(len(groups)), [len(group) for group in groups])[prop]
+    attribute = len(groups) - 1
+    has_own = np.zeros(len(starts), np.bool_)
+    has_own[event[decides & (group < attribute)]] = True
+    ambiguous: dict[int, Int64s] = {}
+    is_created = np.array([name == CREATED for name in names])[prop]
+    of_other = ~decides & ~has_own[event] & (group < attribute) & ~is_created
+    if of_other.any():
+        ambiguous = _ambiguous_events(quads, row[of_other], event[of_other])
+        decides |= of_other & ~np.isin(event, list(ambiguous))
+    row, prop, event, group = row[decides], prop[decides], event[decides], group[decides]
+    first = np.full(len(starts), len(groups))
     np.minimum.at(first, event, group)
     decides = group == first[event]
-    return event[decides], prop[decides], row[decides]
+    return event[decides], prop[decides], row[decides], ambiguous
+
+
+def _unusable_attributes(event: Int64s, is_attribute: npt.NDArray[np.bool_], malformed: Iterable[int]) -> Int64s:
+    """The indices of CloudEvents attributes that are no time, or several: as triples they may be anything."""
+    is_unusable = np.isin(np.arange(len(event)), list(malformed))
+    several = np.bincount(event[is_attribute]) > 1
+    is_unusable[is_attribute] |= several[event[is_attribute]]
+    return np.flatnonzero(is_unusable & is_attribute)
+
+
+def _ambiguous_events(quads: pa.RecordBatch, row: Int64s, event: Int64s) -> dict[int, Int64s]:
+    """The events in which these rows have several subjects, with the first row of each subject."""
+    subject = quads.column("subject").take(pa.array(row)).dictionary_encode().indices.to_numpy()
+    _, first = np.unique(np.stack([event, subject]), axis=1, return_index=True)
+    events, counts = np.unique(event[first], return_counts=True)
+    return {int(several): np.sort(row[first[event[first] == several]]) for several in events[counts > 1]}
+
+
+def _ambiguous_problem(quads: pa.RecordBatch, rows: Int64s) -> Problem:
+    one, other = (quads.column("subject")[int(row)].as_py() for row in rows[:2])
+    reason = f"its node states no time, and several others in it do: {one} and {other}"
+    advice = "state the time of the event itself, or publish the document with an id: then it is one event"
+    return _problem(quads, rows[1], reason, advice)
 
 
 def _report_repeated(

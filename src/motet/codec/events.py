@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 from motet.codec.blank_nodes import name_blank_nodes
 from motet.codec.event_times import NO_TIME, EventTimes, Int64s, event_times
 from motet.codec.grouping import GroupedQuads, RejectedGraphs, quad_bytes, too_large_problem
+from motet.codec.identity import DERIVED, MINTED_IRI, RESERVED
 from motet.codec.options import DecodeOptions
-from motet.codec.rejections import Problem, rejection
+from motet.codec.rejections import Problem, conflict_problem, rejection, truncate
 from motet.model import terms
-from motet.model.batches import EVENTS, TIME, TRIPLE
+from motet.model.batches import EVENTS, TIME, TRIPLE, event_rows
+from motet.model.content import content_digests
 from motet.model.errors import DecodeError
 
 BATCH_QUADS = 64 * 1024
@@ -33,10 +35,67 @@ Problems = dict[int, list[Problem]]  # by the event's index in its batch
 
 @dataclass(frozen=True)
 class Decoded:
-    """A batch of events (schema ``EVENTS``) and the errors of rejected ones."""
+    """A batch of events (schema ``EVENTS``), the errors of rejected ones, and counts of what is left out."""
 
     events: pa.RecordBatch
     rejected: list[DecodeError]
+    repeated: int = 0  # events that the input has twice, with equal content
+    dropped: int = 0  # triples that belong to no event, with rest=drop
+    derived: int = 0  # graphs of derived events, which are derived again
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.repeated or self.dropped or self.derived)
+
+
+def join_batches(batches: Sequence[Decoded]) -> Decoded:
+    """Several results as one."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches([decoded.events for decoded in batches], EVENTS)
+    (events,) = table.combine_chunks().to_batches() if table.num_rows else (NO_EVENTS,)
+    rejected = [error for decoded in batches for error in decoded.rejected]
+    counts = {name: sum(getattr(decoded, name) for decoded in batches) for name in COUNTS}
+    return Decoded(events, rejected, **counts)
+
+
+COUNTS = ("repeated", "dropped", "derived")  # of Decoded
+
+
+class UniqueEvents:
+    """The first event of each IRI in one input: repetitions are counted, conflicts are rejected."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, bytes] = {}
+
+    def filter(self, decoded: Decoded, source: str) -> Decoded:
+        """The events with new IRIs; ``source`` is the name of the input in errors."""
+        ids = decoded.events.column("id").to_pylist()
+        digests = content_digests(decoded.events)
+        first = [self._digests.setdefault(id_, digest) is digest for id_, digest in zip(ids, digests, strict=True)]
+        if all(first):
+            return decoded
+        others = [row for row, is_first in enumerate(first) if not is_first]
+        conflicts = [row for row in others if self._digests[ids[row]] != digests[row]]
+        rejected = [self._conflict(decoded.events.slice(row, 1), source) for row in conflicts]
+        return replace(
+            decoded,
+            events=decoded.events.filter(pa.array(first, pa.bool_())),
+            rejected=[*decoded.rejected, *rejected],
+            repeated=decoded.repeated + len(others) - len(conflicts),
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of events so far."""
+        return len(self._digests)
+
+    def _conflict(self, event: pa.RecordBatch, source: str) -> DecodeError:
+        [(id_, _, _, triples)] = event_rows(event)
+        lines = [f"{s} {p} {o} {terms.iri(id_)} ." for s, p, o in triples]
+        problem = conflict_problem(event.column("line")[0].as_py())
+        return rejection(source, id_, [replace(problem, content=truncate("\n".join(lines)))])
 
 
 OnRejected = Callable[[Sequence[DecodeError]], object]  # reports rejected events, or writes dead letters
@@ -76,24 +135,27 @@ def _build_batch(
     problems: Problems = defaultdict(list)
     _merge(problems, _rejected_events(graphs, rejected))
     _merge(problems, _blank_graph_names(graphs))
+    reserved = _Reserved(quads, starts, graphs)
+    _merge(problems, reserved.problems)
     _merge(problems, _oversized(quads, starts, options.limits.max_event_bytes))
     named, unlabelled = name_blank_nodes(quads, starts, max_work=options.limits.max_blank_node_work)
     _merge(problems, unlabelled)
-    times = event_times(named, starts, options.time_properties)
+    times = event_times(named, starts, options.time_properties, is_document=options.id is not None)
     _merge(problems, times.problems)
     events = _to_events(named, starts, graphs, times)
-    if not problems:
+    if not problems and not len(reserved.derived):
         return Decoded(events, [])
     good = np.ones(len(starts), np.bool_)
     good[list(problems)] = False
+    good[reserved.derived] = False
     ends = np.append(starts[1:], quads.num_rows)
     errors = [
         rejection(
             options.name, _event_name(graphs[i].as_py()), problems[i], quads.slice(starts[i], ends[i] - starts[i])
         )
-        for i in sorted(problems)
+        for i in sorted(problems.keys() - set(reserved.derived.tolist()))
     ]
-    return Decoded(events.filter(pa.array(good)), errors)
+    return Decoded(events.filter(pa.array(good)), errors, derived=len(reserved.derived))
 
 
 def _merge(problems: Problems, more: Mapping[int, list[Problem]]) -> None:
@@ -110,10 +172,35 @@ def _rejected_events(graphs: pa.StringArray, rejected: RejectedGraphs) -> Proble
 
 def _blank_graph_names(graphs: pa.StringArray) -> Problems:
     blank = pc.starts_with(graphs, "_:").to_numpy(zero_copy_only=False)
-    problem = Problem(
-        "its graph is named by a blank node", advice="name the graph with an IRI: it is the event's identity"
-    )
+    advice = "in a source this large, which is read as a stream, name every graph with an IRI"
+    problem = Problem("its graph is named by a blank node", advice)
     return {int(event): [problem] for event in np.flatnonzero(blank)}
+
+
+class _Reserved:
+    """The events of a batch with reserved IRIs: those of derived events, and the problems of others."""
+
+    def __init__(self, quads: pa.RecordBatch, starts: Int64s, graphs: pa.StringArray) -> None:
+        self.problems: Problems = defaultdict(list)
+        self.derived = np.zeros(0, np.int64)
+        if _any_starts_with(graphs, RESERVED):
+            is_derived = pc.starts_with(graphs, f"<{DERIVED}")
+            self.derived = np.flatnonzero(is_derived.to_numpy(zero_copy_only=False))
+            is_accepted = pc.or_(is_derived, pc.match_substring_regex(graphs, f"^<{MINTED_IRI}>$"))
+            is_reserved = pc.and_not(pc.starts_with(graphs, f"<{RESERVED}"), is_accepted)
+            problem = Problem(f"IRIs under {RESERVED} are reserved", "give the event another IRI, or none")
+            self.problems |= {int(i): [problem] for i in np.flatnonzero(is_reserved.to_numpy(zero_copy_only=False))}
+        predicates = quads.column("predicate")
+        if _any_starts_with(predicates, RESERVED):
+            rows = np.flatnonzero(pc.starts_with(predicates, f"<{RESERVED}").to_numpy(zero_copy_only=False))
+            for row, event in zip(rows, np.searchsorted(starts, rows, side="right") - 1, strict=True):
+                reason = f"the predicate {predicates[int(row)]} is under {RESERVED}, which is reserved"
+                line = quads.column("line")[int(row)].as_py()
+                self.problems.setdefault(int(event), []).append(Problem(reason, "use another predicate", line))
+
+
+def _any_starts_with(iris: pa.StringArray, prefix: str) -> bool:
+    return bool(pc.any(pc.starts_with(iris, f"<{prefix}")).as_py())
 
 
 def _oversized(quads: pa.RecordBatch, starts: Int64s, limit: int) -> Problems:

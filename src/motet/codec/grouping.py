@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RejectedGraphs = dict[str, list[Problem]]  # by graph term
 NOT_CONSECUTIVE = "its quads are not consecutive; those after quads of other events are rejected"
 SORT_ADVICE = "in a source this large the quads of an event must be consecutive: sort the file by graph"
+GRAPH_ADVICE = "in a source this large write the event's graph as the fourth term of each line"
 NO_QUADS = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in QUADS], schema=QUADS)
 
 
@@ -38,13 +39,19 @@ class GroupedQuads(NamedTuple):
     unattributed: list[Problem]
 
 
-def group_all(batches: Sequence[pa.RecordBatch], bad_lines: Iterable[BadLine]) -> GroupedQuads:
-    """Group all quads of a source by graph, in the order of their first quads."""
+def group_all(batches: Sequence[pa.RecordBatch], bad_lines: Iterable[BadLine]) -> GroupedQuads | None:
+    """Group all quads of a source by graph, in the order of their first quads.
+
+    None if a quad is in the default graph, or in one that is named by a blank node: the source is then a document.
+    """
+    if any(quads.column("graph").null_count for quads in batches):
+        return None
     quads = _concat(batches)
     rejected, unattributed = _attribute_bad_lines(quads, bad_lines)
-    quads, default_graph = _without_default_graph(quads)
     quads, starts = _sort_by_graph(quads)
-    return GroupedQuads(quads, starts, rejected, unattributed + default_graph)
+    if pc.any(pc.starts_with(quads.column("graph").take(pa.array(starts)), "_:")).as_py():
+        return None
+    return GroupedQuads(quads, starts, rejected, unattributed)
 
 
 class StreamGrouper:
@@ -166,34 +173,34 @@ def _without_default_graph(quads: pa.RecordBatch) -> tuple[pa.RecordBatch, list[
     default_graph = quads.filter(graph.is_null())
     line, count = default_graph.column("line")[0].as_py(), default_graph.num_rows
     content = truncate("\n".join(nquads_lines(default_graph.slice(0, CONTENT_BYTES // 8))))
-    advice = "write the event's graph as the fourth term of each line"
-    if count == quads.num_rows:
-        advice += ", or name the file .nt (application/n-triples), where the whole file is one event"
     reason = f"{count} triple{'s' if count > 1 else ''} outside any graph, and therefore in no event"
-    return quads.filter(graph.is_valid()), [Problem(reason, advice=advice, line=line, content=content)]
+    return quads.filter(graph.is_valid()), [Problem(reason, advice=GRAPH_ADVICE, line=line, content=content)]
 
 
 def _attribute_bad_lines(quads: pa.RecordBatch, bad_lines: Iterable[BadLine]) -> tuple[RejectedGraphs, list[Problem]]:
-    """The graphs to which bad lines belong; a line without a recoverable graph counts for both neighbouring graphs."""
+    """The graphs to which bad lines belong; a line of an unknown graph is rejected alone.
+
+    A line without a graph that is about the event of a neighbouring line, as the last line of a truncated file, belongs
+    to that event.
+    """
     rejected: RejectedGraphs = defaultdict(list)
     unattributed: list[Problem] = []
     lines = quads.column("line").to_numpy()
     for bad in bad_lines:
-        advice = "correct the line and publish the event again"
-        problem = Problem(f"not N-Quads: {bad.reason}", advice, bad.line, bad.column, bad.content)
-        graphs = [terms.iri(bad.graph)] if bad.graph else _neighbours(quads, lines, bad.line)
-        for graph in graphs:
-            rejected[graph].append(problem)
-        if not graphs:
-            unattributed.append(problem)
+        graph = None if bad.graph is None else terms.iri(bad.graph)
+        if graph is None and bad.subject in _neighbours(quads, lines, bad.line):
+            graph = bad.subject
+        if graph is None:
+            unattributed.append(bad.problem)
+        else:
+            rejected[graph].append(bad.problem)
     return dict(rejected), unattributed
 
 
-def _neighbours(quads: pa.RecordBatch, lines: npt.NDArray[np.int64], line: int) -> list[str]:
+def _neighbours(quads: pa.RecordBatch, lines: npt.NDArray[np.int64], line: int) -> list[str | None]:
     """The graphs of the quads before and after a line."""
     after = int(np.searchsorted(lines, line))
-    graphs = [quads.column("graph")[row].as_py() for row in (after - 1, after) if 0 <= row < len(lines)]
-    return list(dict.fromkeys(graph for graph in graphs if graph is not None))
+    return [quads.column("graph")[row].as_py() for row in (after - 1, after) if 0 <= row < len(lines)]
 
 
 def _reopened_problem(quads: pa.RecordBatch, starts: Int64s, event: int) -> Problem:

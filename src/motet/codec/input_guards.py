@@ -6,7 +6,6 @@ the parser's stack, and JSON-LD contexts that would have to be fetched.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,13 +26,16 @@ _TURTLE_TOKEN = re.compile(
     rb"|<[^<>\s]*+>|#[^\n]*+",
     re.DOTALL,
 )
+TRIPLE_TERMS = "RDF 1.2 triple terms are not supported"
+TRIPLE_TERMS_ADVICE = "reify the inner triple"
 _ENTITY = re.compile(rb"""<!ENTITY\s+([^\s%]+)\s+(?:"([^"]*)"|'([^']*)')\s*>""")
 
 
 def refuse_unsafe(data: bytes, syntax: Format, limits: Limits) -> None:
     """Raise a MotetError for a document that is not safe to parse."""
     if syntax in (Format.TURTLE, Format.TRIG, Format.N_TRIPLES, Format.N_QUADS):
-        _refuse_rdf12(data)
+        if has_triple_terms(data):
+            raise MotetError(TRIPLE_TERMS, advice=TRIPLE_TERMS_ADVICE)
     elif syntax is Format.RDF_XML:
         _refuse_entity_expansion(data, limits.max_document_bytes)
         refuse_deep_xml(data, limits.max_depth)
@@ -92,25 +94,16 @@ def remote_contexts(document: object) -> Iterator[str]:
             yield from remote_contexts(value)
 
 
-def refuse_remote_contexts(data: bytes) -> None:
-    """Raise MotetError for a JSON-LD document with a remote context; its nesting was checked before."""
-    try:
-        document = json.loads(data)
-    except ValueError:
-        return  # the RDF parser reports syntax errors
-    if remote := list(dict.fromkeys(remote_contexts(document))):
-        raise MotetError(
-            f"the JSON-LD context <{'>, <'.join(remote[:5])}> is remote; contexts are not fetched",
-            advice="write the context into the document",
-        )
+def has_triple_terms(data: bytes) -> bool:
+    """Whether Turtle or TriG has RDF 1.2 triple terms or annotations; in strings and comments they are text.
 
-
-def _refuse_rdf12(data: bytes) -> None:
+    >>> has_triple_terms(b"<urn:s> <urn:p> <<( <urn:a> <urn:b> <urn:c> )>> ."), has_triple_terms(b"'<<(' # {|")
+    (True, False)
+    """
     if not any(mark in data for mark in (b"<<", b"{|")):
-        return
+        return False
     bare = _TURTLE_TOKEN.sub(b" ", data)
-    if any(mark in bare for mark in (b"<<", b"{|")):
-        raise MotetError("RDF 1.2 triple terms are not supported", advice="reify the inner triple")
+    return any(mark in bare for mark in (b"<<", b"{|"))
 
 
 def _refuse_entity_expansion(data: bytes, limit: int) -> None:

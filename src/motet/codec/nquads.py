@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from motet.codec.event_times import parse_time
-from motet.codec.events import Decoded, build_events
+from motet.codec.document_events import Defect, ParsedDocument, Quad, decode_document
+from motet.codec.event_times import CLOUDEVENT_TIME, CREATED, parse_time
+from motet.codec.events import NO_EVENTS, Decoded, build_events
+from motet.codec.formats import Format
 from motet.codec.grouping import StreamGrouper, group_all
+from motet.codec.identity import RESERVED
 from motet.codec.options import DecodeOptions, Limits
-from motet.codec.rejections import BadLine, Problem, truncate
+from motet.codec.rejections import BadLine, Problem, rejection, truncate
+from motet.model import terms
 from motet.model.batches import QUADS, EventRow, Triple, event_batch
 from motet.model.errors import DecodeError, LimitError
 from motet.model.settings import TimeProperties
@@ -45,7 +49,7 @@ _POSITION = re.compile(r"Parser error at .*?: ")
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"?|<[^<>]*+>|#.*', re.DOTALL)
 _GRAPH = re.compile(
     r"""\s*+(?:<[^<>]*+>|_:[^\s<]++)\s*+<[^>]*+>\s*+  # subject and predicate
-    (?:<[^>]*+>|_:[^\s<]++|<<\(.*\)>>|".*"(?:@[\w-]++|\^\^<[^<>]*+>)?)\s++  # anything in the position of the object
+    (?:<[^>]*+>|[^\s<>"]++|<<\(.*\)>>|".*"(?:@[\w-]++|\^\^<[^<>]*+>)?)\s++  # anything in the position of the object
     <([^<>"\s]++)>\s*+(?:\.\s*+)?(?:\#.*)?""",
     re.VERBOSE | re.DOTALL,
 )
@@ -286,13 +290,20 @@ def merge_bad_lines(quads: pa.RecordBatch, bad: list[BadLine]) -> list[BadLine]:
 
 
 def decode_nquads(chunks: Iterator[bytes], options: DecodeOptions) -> Iterator[Decoded]:
-    """The events of N-Quads; in input up to ``max_document_bytes`` the quads of an event need not be consecutive."""
+    """The events of N-Quads.
+
+    Input up to ``max_document_bytes`` is a document. In larger input, which is read as a stream, every quad must be in
+    a graph that is named by an IRI, and the quads of a graph must be consecutive.
+    """
     stream = _QuadChunks(chunks, options.limits)
     buffered: deque[QuadChunk] = deque()
     remaining = iter(stream)
     for chunk in remaining:
         buffered.append(chunk)
         if stream.bytes_read > options.limits.max_document_bytes:
+            if options.id is not None:
+                yield Decoded(NO_EVENTS, [rejection(options.name, options.id, [_too_large_for_id(options)])])
+                return
             yield from _decode_runs(stream, _drain(buffered, remaining), options)
             return
     yield from _decode_whole(list(buffered), stream.damage, options)
@@ -311,15 +322,62 @@ def _drain(buffered: deque[QuadChunk], remaining: Iterator[QuadChunk]) -> Iterat
     yield from remaining
 
 
+def parse_lines(
+    data: bytes, syntax: Format, options: DecodeOptions, damage: DecodeError | None = None
+) -> ParsedDocument:
+    """N-Quads or N-Triples as a document, whose lines are decided one by one."""
+    stream = _QuadChunks(iter([data]), options.limits)
+    document = _document(list(stream), damage, has_graphs=syntax is Format.N_QUADS)
+    if stream.damage is not None:  # it is another format
+        document.defects.append(Defect(Problem(stream.damage.reason, stream.damage.advice)))
+    if not document.quads and not document.defects:
+        document.defects.append(Defect(Problem("the document holds no triples", "an event has at least one triple")))
+    return document
+
+
 def _decode_whole(chunks: list[QuadChunk], damage: DecodeError | None, options: DecodeOptions) -> Iterator[Decoded]:
     batches = [quads for quads, _ in chunks]
     last_graph = next((quads.column("graph")[-1].as_py() for quads in reversed(batches) if quads.num_rows), None)
-    grouped = group_all(batches, (line for _, bad in chunks for line in bad))
+    grouped = group_all(batches, (line for _, bad in chunks for line in bad)) if options.id is None else None
+    if grouped is None:
+        yield from decode_document(_document(chunks, damage), options)
+        return
     if damage is not None:
         if last_graph is not None:
             grouped.rejected.setdefault(last_graph, []).append(_incomplete_problem())
         grouped.unattributed.append(Problem(damage.reason, damage.advice))
     yield from build_events(grouped, options)
+
+
+def _document(chunks: list[QuadChunk], damage: DecodeError | None, *, has_graphs: bool = True) -> ParsedDocument:
+    """Quads and bad lines as a document; without graphs, a line with four terms is a bad line."""
+    document = ParsedDocument(base="")
+    for quads, bad in chunks:
+        columns = (quads.column(name).to_pylist() for name in ("graph", "subject", "predicate", "object", "line"))
+        document.quads += map(Quad._make, zip(*columns, strict=True))
+        document.defects += map(_defect, bad)
+    if not has_graphs:
+        document.defects += [_fourth_term(quad) for quad in document.quads if quad.graph is not None]
+        document.quads = [quad for quad in document.quads if quad.graph is None]
+    if damage is not None:
+        if document.quads:
+            last = document.quads[-1]
+            document.defects.append(Defect(_incomplete_problem(), last.graph, None if last.graph else last.subject))
+        document.defects.append(Defect(Problem(damage.reason, damage.advice)))
+    return document
+
+
+def _defect(bad: BadLine) -> Defect:
+    """A bad line in its graph, or about its subject in the default graph."""
+    if bad.graph is not None:
+        return Defect(bad.problem, terms.iri(bad.graph))
+    return Defect(bad.problem, None, bad.subject)
+
+
+def _fourth_term(quad: Quad) -> Defect:
+    line = f"{quad.subject} {quad.predicate} {quad.object} {quad.graph} ."
+    advice = "publish the document as N-Quads: name it .nq, or use application/n-quads"
+    return Defect(Problem("a line of N-Triples has three terms", advice, quad.line, content=line), None, quad.subject)
 
 
 def _decode_runs(stream: _QuadChunks, chunks: Iterable[QuadChunk], options: DecodeOptions) -> Iterator[Decoded]:
@@ -332,6 +390,11 @@ def _decode_runs(stream: _QuadChunks, chunks: Iterable[QuadChunk], options: Deco
     if stream.damage is not None:
         grouped.unattributed.append(Problem(stream.damage.reason, stream.damage.advice))
     yield from build_events(grouped, options)
+
+
+def _too_large_for_id(options: DecodeOptions) -> Problem:
+    reason = f"the document is larger than {options.limits.max_document_bytes} bytes"
+    return Problem(reason, "an event of this size is not accepted; leave the id out if each graph is an event")
 
 
 def _incomplete_problem() -> Problem:
@@ -350,6 +413,10 @@ _QUAD = re.compile(
     rf"^[ \t]*+({_IRI})[ \t]*+({_IRI})[ \t]*+({_IRI}|{_LITERAL})[ \t]*+({_IRI})[ \t]*+\.[ \t]*+\n",
     re.ASCII | re.MULTILINE,
 )
+
+
+_RESERVED_IRI = f"<{RESERVED}"
+_OWN_PREDICATES = (f"<{CREATED}>", f"<{CLOUDEVENT_TIME}>")  # of another node than the event's they state no time
 
 
 class SmallEvents(NamedTuple):
@@ -371,6 +438,8 @@ def parse_small(data: bytes, options: DecodeOptions) -> SmallEvents | None:
     if not data.isascii() or not 0 < len(data) <= min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes):
         return None
     text = data.decode("ascii")
+    if _RESERVED_IRI in text:
+        return None
     fields = _QUAD.split(text if text.endswith("\n") else text + "\n")
     if any(fields[::5]):  # text between quads
         return None
@@ -394,17 +463,23 @@ def decode_small_nquads(data: bytes, options: DecodeOptions) -> pa.RecordBatch |
 
 
 def _times(graph: str, triples: dict[Triple, int], properties: TimeProperties) -> tuple[int | None, int | None] | None:
-    """Start and end of an event, both None without a time; None for an invalid time."""
-    positions, values = _time_positions(properties), {}
+    """Start and end of an event, both None without a time; None for an invalid or ambiguous time."""
+    positions = _time_positions(properties)
+    by_subject: dict[str, dict[tuple[int, bool], str]] = {}
     for subject, predicate, value in triples:
-        if predicate in positions and subject == graph:
-            position = positions[predicate]
-            if position in values:
+        if predicate in positions and (subject == graph or predicate not in _OWN_PREDICATES):
+            values = by_subject.setdefault(subject, {})
+            if positions[predicate] in values:
                 return None
-            values[position] = value
-    if not values:
+            values[positions[predicate]] = value
+    if not by_subject:
         return None, None
+    if graph not in by_subject and len(by_subject) > 1:
+        return None
+    values = by_subject.get(graph) or next(iter(by_subject.values()))
     group = min(values)[0]
+    if group == len(properties) and len(by_subject) > 1:  # only a CloudEvents attribute
+        return None
     try:
         times = [parse_time(values[position]) for position in ((group, False), (group, True)) if position in values]
     except ValueError:
@@ -415,6 +490,5 @@ def _times(graph: str, triples: dict[Triple, int], properties: TimeProperties) -
 @lru_cache(16)
 def _time_positions(properties: TimeProperties) -> dict[str, tuple[int, bool]]:
     """By predicate: the index of its property group, and whether it is an end."""
-    return {
-        f"<{name}>": (group, index > 0) for group, names in enumerate(properties) for index, name in enumerate(names)
-    }
+    groups = enumerate((*properties, (CLOUDEVENT_TIME,)))
+    return {f"<{name}>": (group, index > 0) for group, names in groups for index, name in enumerate(names)}

@@ -1,12 +1,19 @@
-"""Options of one decoding: the input's name in errors, limits on untrusted input, and the properties of times."""
+"""Options of one decoding: the input's name and identity, limits on untrusted input, and how its events are found."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Literal
 
+from motet.codec.identity import BatchInput, is_reserved
+from motet.model.errors import UsageError
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 MIB = 1 << 20
+Rest = Literal["refuse", "drop", "share"]
+REST: tuple[Rest, ...] = ("refuse", "drop", "share")
+_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 
 
 @dataclass(frozen=True)
@@ -22,8 +29,23 @@ class Limits:
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """The input's name in errors, its limits, and the properties that hold the times of its events."""
+    """The name of an input in errors, its limits, and how its events are found (language page, section 14)."""
 
     name: str
     limits: Limits = field(default_factory=Limits)
     time_properties: TimeProperties = TIME_PROPERTIES
+    id: str | None = None  # the IRI of the event that the whole document is
+    base: str | None = None  # of relative IRIs
+    rest: Rest = "refuse"  # what happens to triples that belong to no event
+    input_id: str | None = None  # the id of the file, message, row or call: events without an IRI are named after it
+    batch: BatchInput | None = None  # the input that this one is a part of
+
+    def __post_init__(self) -> None:
+        for what, iri in (("event id", self.id), ("base", self.base), ("input id", self.input_id)):
+            if iri is not None and not _ABSOLUTE_IRI.fullmatch(iri):
+                raise UsageError(f"the {what} {iri!r} is not an absolute IRI", advice="use one such as urn:uuid:…")
+        for what, iri in (("event id", self.id), ("input id", self.input_id)):
+            if iri is not None and is_reserved(iri):
+                raise UsageError(f"the {what} {iri!r} is reserved", advice="use an IRI outside urn:motet:")
+        if self.rest not in REST:
+            raise UsageError(f"rest is {self.rest!r}", advice=f"use one of {', '.join(REST)}")

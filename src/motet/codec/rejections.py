@@ -6,14 +6,16 @@ Each stage of decoding reports ``Problem``s; ``rejection`` combines the problems
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from motet.model.errors import DecodeError
+from motet.model.errors import ConflictError, DecodeError
 
+_SUBJECT = re.compile(r"\s*+(<[^<>\s]++>|_:[^\s<]++)\s")
 CONTENT_BYTES = 64 * 1024  # content of a rejected event that its error quotes
 
 
@@ -27,6 +29,7 @@ class Problem:
     column: int | None = None
     content: str | None = None
     event: str | None = None  # set only when the problem is reported outside the batch of its event
+    is_conflict: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,17 @@ class BadLine:
     reason: str
     content: str
     graph: str | None
+
+    @property
+    def subject(self) -> str | None:
+        """The term at the beginning of the line, if it can be a subject."""
+        match = _SUBJECT.match(self.content)
+        return match[1] if match else None
+
+    @property
+    def problem(self) -> Problem:
+        advice = "correct the line and publish it again"
+        return Problem(f"not N-Quads: {self.reason}", advice, self.line, self.column, self.content)
 
 
 def rejection(
@@ -52,7 +66,7 @@ def rejection(
     more = f" (and {len(problems) - 1} more in the same event)" if len(problems) > 1 else ""
     line = first.line if first.line is not None else _first_line(quads)
     content = _content(problems, quads)
-    return DecodeError(
+    return (ConflictError if first.is_conflict else DecodeError)(
         first.reason + more,
         source=source,
         line=line,
@@ -60,6 +74,16 @@ def rejection(
         event=event,
         content=content,
         advice=first.advice,
+    )
+
+
+def conflict_problem(line: int | None) -> Problem:
+    """The problem of an event whose IRI an earlier event of the input has, with other content."""
+    return Problem(
+        "the input has an earlier event with this IRI and other content, which stays",
+        "give each event an IRI of its own, or none",
+        line,
+        is_conflict=True,
     )
 
 

@@ -18,7 +18,7 @@ from motet.codec.decode import decode_stream
 from motet.codec.events import Decoded
 from motet.codec.formats import Format, format_of_path
 from motet.codec.nquads import NQuadsDecoder, decode_runs
-from motet.codec.options import DecodeOptions, Limits
+from motet.codec.options import DecodeOptions, Limits, Rest
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 _WINDOW_BYTES = 256 * 1024  # first read in the search for a boundary
@@ -57,9 +57,11 @@ def decode_split(
     folder: str = "",
     limits: Limits | None = None,
     time_properties: TimeProperties = TIME_PROPERTIES,
+    base: str | None = None,
+    rest: Rest = "refuse",
 ) -> Iterator[Decoded]:
     """The events of one split; its path is relative to ``folder``, or to the working directory."""
-    options = DecodeOptions(split.path, limits or Limits(), time_properties)
+    options = DecodeOptions(split.path, limits or Limits(), time_properties, base=base, rest=rest)
     path = str(Path(folder, split.path))
     if split.stop is None:
         return decode_stream(file_chunks(path), split.format, options)

@@ -114,11 +114,10 @@ class DirectorySource:
 
     def _messages(self, names: Iterable[str]) -> Iterator[Message]:
         """Small files as messages: setting up a decoder for each would cost more than decoding them."""
-        now = time.time_ns() // 1000
         for name in names:
             path = self._root / name
             with suppress(FileNotFoundError):  # deleted since it was listed
-                yield Message(path.read_bytes(), format_of_path(name).value, str(path), now)
+                yield Message(path.read_bytes(), format_of_path(name).value, str(path))
 
     def _decode_file(self, name: str) -> Iterator[Decoded]:
         path = str(self._root / name)

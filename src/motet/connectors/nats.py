@@ -181,9 +181,9 @@ def to_message(message: Msg, stream_id: str, content_type: str) -> Message:
         data=message.data,
         content_type=headers.get("content-type", content_type),
         name=f"{message.metadata.stream} message {sequence}",
-        arrival_time=_micros(message.metadata.timestamp),
+        time=_micros(message.metadata.timestamp),
         headers=cloudevents or None,
-        event_id=f"urn:nats:{stream_id}:{sequence if message_id is None else 'id:' + quote(message_id, safe='')}",
+        input_id=f"urn:nats:{stream_id}:{sequence if message_id is None else 'id:' + quote(message_id, safe='')}",
     )
 
 

@@ -16,11 +16,14 @@ from functools import partial
 from itertools import chain, count, groupby
 from types import TracebackType
 from typing import Self
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.codec.decode import Decoded, decode_bytes, decode_small
+from motet.codec.events import NO_EVENTS, join_batches
+from motet.codec.options import Rest
 from motet.embedded.backend import (
     Backend,
     InProcessBackend,
@@ -38,7 +41,7 @@ from motet.lake.progress import cursor_name
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
-from motet.model.batches import EVENTS, NOTIFICATIONS, Triple, notification_batch
+from motet.model.batches import NOTIFICATIONS, Triple, notification_batch
 from motet.model.control import ControlState
 from motet.model.errors import MotetError, UsageError
 from motet.model.records import Subscribe, Unsubscribe
@@ -109,23 +112,36 @@ class Cloud:
         data: str | bytes,
         *,
         content_type: str = "application/n-quads",
-        event_id: str | None = None,
+        id: str | None = None,  # noqa: A002  (the language page's name)
+        base: str | None = None,
+        rest: Rest = "refuse",
         headers: Mapping[str, str] | None = None,
     ) -> Receipt:
         """Append the events of one request, all or none; on disk when this returns, unless the lake is not durable.
 
+        With `id` the data is one event with that IRI. `base` resolves relative IRIs; `rest` says what happens to
+        triples that belong to no event: "refuse" the data, "drop" them, or "share" them among all events. Each call is
+        an input of its own: publishing a reading without an IRI twice makes two events.
+
         A `DecodeError` says what is wrong with the first event that is rejected; then no event is appended.
         """
         body = data.encode() if isinstance(data, str) else data
-        has_only_body = event_id is None and not headers
-        events: EventInput | None = decode_small(body, content_type) if has_only_body else None
+        has_only_body = id is None and not headers
+        times = self.lake.cached_snapshot().settings.time_properties
+        events: EventInput | None = decode_small(body, content_type, times) if has_only_body else None
+        decoded: Decoded | None = None
         if events is None:
-            events = _accepted_events(decode_bytes(body, content_type, event_id=event_id, headers=headers))
+            batches = decode_bytes(
+                body, content_type, headers=headers, id=id, base=base, rest=rest, input_id=uuid4().urn,
+                time_properties=times,
+            )  # fmt: skip
+            decoded = _accepted(batches)
+            events = decoded.events
         self._wait_for_room()
         receipt = self._committer.append(events)
         self._published += receipt.accepted
         self._process_new()
-        return receipt
+        return receipt if decoded is None or not decoded.has_counts else _with_counts(receipt, decoded)
 
     def subscribe(
         self,
@@ -407,14 +423,20 @@ class Cloud:
             raise
 
 
-def _accepted_events(decoded: Iterable[Decoded]) -> pa.RecordBatch | pa.Table:
+def _accepted(decoded: Iterable[Decoded]) -> Decoded:
     """The events of a request; raises the first rejection."""
     batches = []
     for batch in decoded:
         if batch.rejected:
             raise batch.rejected[0]
-        batches.append(batch.events)
-    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, schema=EVENTS)
+        batches.append(batch)
+    return join_batches(batches) if batches else Decoded(NO_EVENTS, [])
+
+
+def _with_counts(receipt: Receipt, decoded: Decoded) -> Receipt:
+    """The receipt, with what was left out when the request was decoded."""
+    repeated = receipt.repeated + decoded.repeated
+    return receipt._replace(repeated=repeated, dropped=decoded.dropped, derived=decoded.derived)
 
 
 def _last_offset(batch: NotificationBatch) -> int:

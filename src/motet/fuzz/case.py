@@ -19,7 +19,7 @@ from motet.model.times import END_OF_TIME, format_datetime, parse_datetime
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord
 
 PROV = "http://www.w3.org/ns/prov#"
-SCOPE_PROPERTY = "urn:motet:fuzz:case"
+SCOPE_PROPERTY = "urn:fuzz:case"
 TIME_PROPERTIES = (iri(PROV + "startedAtTime"), iri(PROV + "endedAtTime"))
 
 BEGIN = parse_datetime("2026-11-15T10:00:00Z")
@@ -135,7 +135,7 @@ def _scope_triple(name: str, scope: str) -> str:
 def without_scope(line: str) -> str:
     """A notification line without scope triples.
 
-    >>> without_scope('{"construct": ["<urn:d> <urn:motet:fuzz:case> <urn:c1> ."], "subscription": "s"}')
+    >>> without_scope('{"construct": ["<urn:d> <urn:fuzz:case> <urn:c1> ."], "subscription": "s"}')
     '{"construct": [], "subscription": "s"}'
     """
     fields = json.loads(line)

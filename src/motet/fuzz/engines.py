@@ -295,8 +295,10 @@ def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
 
 
 def _refuse(rejected: Sequence[DecodeError]) -> None:
-    if rejected:
-        raise rejected[0]
+    """Raise a rejection, except of an event whose IRI has another content: the first content stays."""
+    for error in rejected:
+        if not isinstance(error, ConflictError):
+            raise error
 
 
 def _count(delivered: Counter[tuple[int, Notification]], commit: int, notification: Notification) -> None:

@@ -117,7 +117,7 @@ def _record(line: Mapping[str, str], subscriptions: Mapping[str, Subscription]) 
 
 
 def _row(turtle: str, name: str) -> EventRow:
-    [decoded] = decode_bytes((_PROLOGUE + turtle).encode(), "text/turtle", event_id=name)
+    [decoded] = decode_bytes((_PROLOGUE + turtle).encode(), "text/turtle", id=name)
     if decoded.rejected:
         raise decoded.rejected[0]
     return next(event_rows(decoded.events))

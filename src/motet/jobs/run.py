@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from motet.codec.decode import decode_file
-from motet.codec.events import OnRejected
+from motet.codec.events import COUNTS, OnRejected, UniqueEvents
+from motet.codec.options import DecodeOptions, Rest
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.subscription_files import existing_file, load_subscriptions
@@ -36,6 +38,8 @@ class BatchJob:
     background: frozenset[Triple]
     entailment: str
     arrival: int  # the time of events without one
+    base: str | None = None  # of relative IRIs in the files
+    rest: Rest = "refuse"  # what happens to triples that belong to no event
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,12 @@ class RunSummary:
     """The counts of a run."""
 
     events: int
-    duplicates: int
-    rejected: int
+    repeated: int  # events
+    rejected: int  # events and parts of files
     notifications: int
     tasks: int = 1  # that read the events
+    dropped: int = 0  # triples that belong to no event, with rest=drop
+    derived: int = 0  # graphs of derived events, which are derived again
 
 
 def load_job(
@@ -57,10 +63,13 @@ def load_job(
     entailment: str | None = None,
     arrival: int | None = None,
     syntax: str = "motet",
+    base: str | None = None,
+    rest: Rest = "refuse",
 ) -> BatchJob:
     """Load everything but the events; wrong arguments are refused here."""
     for path in events:
         existing_file(path, "event file")
+    DecodeOptions("events", base=base, rest=rest)
     background = frozenset(ontology.triples if ontology is not None else ())
     return BatchJob(
         subscriptions=load_subscriptions(subscriptions, syntax=syntax),
@@ -68,38 +77,33 @@ def load_job(
         background=background,
         entailment=entailment_of(background, entailment),
         arrival=time.time_ns() // 1000 if arrival is None else arrival,
+        base=base,
+        rest=rest,
     )
 
 
 class EventFiles:
-    """The unique, stamped events of a job's files; counts what it has read."""
+    """The stamped events of a job's files, of several with one IRI the first; counts what it has read."""
 
     def __init__(self, job: BatchJob, on_rejected: OnRejected) -> None:
         self._job = job
         self._on_rejected = on_rejected
-        self._ids: set[str] = set()
-        self.duplicates = 0
-        self.rejected = 0
-
-    @property
-    def events(self) -> int:
-        return len(self._ids)
+        self._unique = UniqueEvents()
+        self.counts = Counter[str]()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for path in self._job.events:
-            for decoded in decode_file(path):
-                self.rejected += len(decoded.rejected)
+            for batch in decode_file(path, base=self._job.base, rest=self._job.rest):
+                decoded = self._unique.filter(batch, path)
+                self.counts["events"] += decoded.events.num_rows
+                self.counts["rejected"] += len(decoded.rejected)
+                self.counts.update({name: getattr(decoded, name) for name in COUNTS})
                 self._on_rejected(decoded.rejected)
-                yield stamp(self._unique(decoded.events), self._job.arrival)
+                yield stamp(decoded.events, self._job.arrival)
 
-    def _unique(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The events with a new IRI: the first content of an event counts."""
-        is_new = []
-        for id_ in events.column("id").to_pylist():
-            is_new.append(id_ not in self._ids)
-            self._ids.add(id_)
-        self.duplicates += len(is_new) - sum(is_new)
-        return events if all(is_new) else events.filter(pa.array(is_new, pa.bool_()))
+    def summary(self, notifications: int) -> RunSummary:
+        counts = {name: self.counts[name] for name in ("events", "rejected", *COUNTS)}
+        return RunSummary(notifications=notifications, **counts)
 
 
 def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
@@ -148,4 +152,4 @@ def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
 def _write_notifications(files: EventFiles, notifications: Iterable[Notification], sink: BinaryIO) -> RunSummary:
     ordered = sorted(notifications, key=lambda notification: notification.sort_key)
     sink.writelines(f"{notification.to_line()}\n".encode() for notification in ordered)
-    return RunSummary(files.events, files.duplicates, files.rejected, len(ordered))
+    return files.summary(len(ordered))

@@ -75,6 +75,8 @@ class Receipt(NamedTuple):
     rejected: tuple[Rejection, ...]  # of a partial request: events in conflict or too far ahead
     first: int | None  # offset of the first accepted event; None if there is none
     last: int | None
+    dropped: int = 0  # triples that belong to no event, with rest=drop
+    derived: int = 0  # graphs of derived events, which are left out
 
 
 class CommitResult(NamedTuple):

@@ -177,7 +177,7 @@ def _messages(batch: pa.RecordBatch, partition: int, first: int) -> Iterator[Mes
     for row, (value, content_type, id_, timestamp) in enumerate(zip(*columns, timestamps, strict=True), first):
         if value is not None:  # null is Kafka's tombstone of a key
             name = id_ or f"partition {partition}, row {row}"
-            yield Message(value, content_type, name, now if timestamp is None else timestamp, event_id=id_)
+            yield Message(value, content_type, name, now if timestamp is None else timestamp, input_id=id_)
 
 
 def _append(spark: SparkSession, staged: list[StagedFiles], target: IngestTarget) -> BatchIngestResult:

@@ -40,7 +40,7 @@ def test_composite_subscriptions_give_the_same_bytes(spark: SparkSession, tmp_pa
     here, there = io.BytesIO(), io.BytesIO()
     embedded, on_spark = run_embedded(job, here, lambda _: None), run_spark(job, there, lambda _: None)
     assert there.getvalue() == here.getvalue()
-    assert on_spark.duplicates == embedded.duplicates > 100
+    assert on_spark.repeated == embedded.repeated > 100
     assert on_spark.notifications == embedded.notifications == here.getvalue().count(b"\n")
     for name in ("fire", "fire-spreads", "smoke-in-drill", "quiet", "twice"):
         assert f'"subscription": "{name}"'.encode() in here.getvalue()

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from motet.codec.events import Decoded
-from motet.codec.options import Limits
+from motet.codec.events import COUNTS, Decoded
+from motet.codec.options import Limits, Rest
 from motet.codec.splits import FileSplit, decode_split, split_file
 from motet.model.batches import EVENTS
+from motet.model.content import content_digests
 from motet.spark.encoding import Batches
 from motet.spark.session import parallelism
 
@@ -32,7 +33,9 @@ ORIGIN = [
     pa.field("file", pa.int32(), nullable=False),  # index of the file
     pa.field("split", pa.int32(), nullable=False),  # index of the split among all splits of all files
     pa.field("position", pa.int64(), nullable=False),  # in the split: with it, the order in which one reader reads
-    pa.field("rejected", pa.string()),  # the dead letter of a rejection, which has no triples
+    pa.field("rejected", pa.string()),  # the dead letter of a rejection, which has no triples; "" in a row of counts
+    pa.field("digest", pa.binary()),  # of an event's content
+    *(pa.field(name, pa.int64()) for name in COUNTS),
 ]
 EVENT_ROWS = pa.schema([field.with_nullable(True) if field.name == "id" else field for field in EVENTS] + ORIGIN)
 
@@ -44,18 +47,21 @@ class FileSplits:
     splits: tuple[tuple[int, FileSplit], ...]  # with the index of the file
     limits: Limits
     folder: str  # the base of relative paths, on every machine
+    base: str | None = None  # of relative IRIs
+    rest: Rest = "refuse"
 
     def decode(self, split: int) -> Batches:
         """The rows of one split, in the order of the file."""
         file, file_split = self.splits[split]
         position = 0
-        for decoded in decode_split(file_split, folder=self.folder, limits=self.limits):
+        for decoded in decode_split(file_split, folder=self.folder, limits=self.limits, base=self.base, rest=self.rest):
             if decoded.events.num_rows:
                 yield _event_rows(decoded.events, file, split, position)
                 position += decoded.events.num_rows
-            if decoded.rejected:
-                yield _rejected_rows(decoded, file, split, position)
-                position += len(decoded.rejected)
+            if decoded.rejected or decoded.has_counts:
+                rows = _other_rows(decoded, file, split, position)
+                yield rows
+                position += rows.num_rows
 
 
 def split_files(
@@ -101,8 +107,9 @@ def read_events(
 def add_outcome(rows: DataFrame) -> DataFrame:
     """Add the column ``outcome``, which has for each row what one reader of all files would do with it.
 
-    It is ``accepted``, ``rejected``, ``duplicate`` (an event with that IRI is accepted already) or ``returned``: an
-    earlier split of the same file has begun or rejected the event, so these are later quads of it.
+    It is ``accepted``, ``rejected``, ``repeated`` (an event with that IRI and content is accepted already),
+    ``conflict`` (one with that IRI and other content is), ``counts`` (no event) or ``returned``: an earlier split of
+    the same file has begun or rejected the event, so these are later quads of it.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -110,11 +117,18 @@ def add_outcome(rows: DataFrame) -> DataFrame:
     identity = f.coalesce("id", f.concat_ws(":", "split", "position"))  # no IRI begins with a digit
     earlier = Window.partitionBy(identity).orderBy("split", "position")
     returned = (f.lag("file").over(earlier) == f.col("file")) & (f.lag("split").over(earlier) != f.col("split"))
-    outcome = f.when(f.col("rejected").isNotNull(), "rejected").when(returned, "returned").otherwise("accepted")
+    outcome = (
+        f.when(f.col("rejected") == "", "counts")
+        .when(f.col("rejected").isNotNull(), "rejected")
+        .when(returned, "returned")
+        .otherwise("accepted")
+    )
     is_accepted = f.col("outcome") == "accepted"
-    is_duplicate = is_accepted & (f.count_if(is_accepted).over(earlier) > 1)
+    is_second = is_accepted & (f.count_if(is_accepted).over(earlier) > 1)
+    first_digest = f.first(f.when(is_accepted, f.col("digest")), ignorenulls=True).over(earlier)
+    second = f.when(f.col("digest") == first_digest, "repeated").otherwise("conflict")
     decided = rows.withColumn("outcome", outcome)
-    return decided.withColumn("outcome", f.when(is_duplicate, "duplicate").otherwise(f.col("outcome")))
+    return decided.withColumn("outcome", f.when(is_second, second).otherwise(f.col("outcome")))
 
 
 def _event_rows(events: pa.RecordBatch, file: int, split: int, position: int) -> pa.RecordBatch:
@@ -124,11 +138,13 @@ def _event_rows(events: pa.RecordBatch, file: int, split: int, position: int) ->
         pa.array(np.full(count, split, np.int32)),
         pa.array(np.arange(position, position + count)),
         pa.nulls(count, pa.string()),
+        pa.array(content_digests(events), pa.binary()),
+        *(pa.nulls(count, pa.int64()) for _ in COUNTS),
     ]
     return pa.RecordBatch.from_arrays([*events.columns, *origin], schema=EVENT_ROWS)
 
 
-def _rejected_rows(decoded: Decoded, file: int, split: int, position: int) -> pa.RecordBatch:
+def _other_rows(decoded: Decoded, file: int, split: int, position: int) -> pa.RecordBatch:
     rows: list[dict[str, object]] = [
         {
             "id": error.event,
@@ -141,4 +157,8 @@ def _rejected_rows(decoded: Decoded, file: int, split: int, position: int) -> pa
         }
         for index, error in enumerate(decoded.rejected)
     ]
+    if decoded.has_counts:
+        origin = {"file": file, "split": split, "position": position + len(rows)}
+        counts = {name: getattr(decoded, name) for name in COUNTS}
+        rows.append({"triples": [], "line": 0, "rejected": "", **origin, **counts})
     return pa.RecordBatch.from_pylist(rows, schema=EVENT_ROWS)

@@ -1,9 +1,9 @@
 """`motet run` on Spark: event files in, sorted notifications out (language page, section 10).
 
 Events are matched where they are decoded. Of several events with one IRI the first is accepted: a shuffle by id finds
-it, and the notifications of the others are dropped. Accepted events that are routed cross a second shuffle, by group
-and bucket, and are detected after it. The driver collects no data: tasks write sorted files, which the driver
-concatenates.
+it, and the notifications of the others are dropped; those with other content are rejected. Accepted events that are
+routed cross a second shuffle, by group and bucket, and are detected after it. The driver collects no data: tasks write
+sorted files, which the driver concatenates.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from motet.codec.events import OnRejected
 from motet.codec.grouping import NOT_CONSECUTIVE, SORT_ADVICE
+from motet.codec.rejections import conflict_problem, rejection
 from motet.jobs.replay import ReplayControls
 from motet.jobs.run import BatchJob, RunSummary
 from motet.model.errors import DecodeError, EngineError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 POSITION_BITS = 32  # of an offset made of an event's split and its position there
 COPY_BYTES = 2**20
+REJECTED = ("rejected", "returned", "conflict")  # outcomes of rows
 INCOMPLETE_OUTPUT = "The output is incomplete: remove it, fix the cause and run again."
 
 
@@ -41,7 +43,7 @@ def run_spark(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSumm
     """`motet run --engine spark`, on all cores of this machine or in the active session."""
     plan = plan_job(job.subscriptions, job.background, job.entailment)
     spark = session()
-    splits = split_files(job.events, parallelism(spark))
+    splits = replace(split_files(job.events, parallelism(spark)), base=job.base, rest=job.rest)
     return run_batch(spark, EventRouter(plan), splits, sink, arrival=job.arrival, on_rejected=on_rejected, plan=plan)
 
 
@@ -116,18 +118,21 @@ def _summarise(matched: DataFrame) -> RunSummary:
     outcome = f.col("outcome")
     row = matched.select(
         f.count_if(outcome == "accepted"),
-        f.count_if(outcome == "duplicate"),
-        f.count_if(outcome.isin("rejected", "returned")),
+        f.count_if(outcome == "repeated") + f.coalesce(f.sum("repeated"), f.lit(0)),
+        f.count_if(outcome.isin(*REJECTED)),
         f.lit(0),
         f.size(f.collect_set("worker")),
+        *(f.coalesce(f.sum(name), f.lit(0)) for name in ("dropped", "derived")),
     ).first()
     assert row is not None, "an aggregate has a row"
     return RunSummary(*row)
 
 
 def _report_rejected(matched: DataFrame, splits: FileSplits, on_rejected: OnRejected) -> None:
-    rows = matched.where("outcome IN ('rejected', 'returned')").orderBy("split", "position")
-    for row in rows.select("split", "line", "id", "rejected").toLocalIterator():
+    from pyspark.sql import functions as f
+
+    rows = matched.where(f.col("outcome").isin(*REJECTED)).orderBy("split", "position")
+    for row in rows.select("split", "line", "id", "rejected", "outcome").toLocalIterator():
         on_rejected([_rejection(row, splits)])
 
 
@@ -135,9 +140,10 @@ def _rejection(row: Row, splits: FileSplits) -> DecodeError:
     if row.rejected is not None:
         fields = json.loads(row.rejected)
         return DecodeError(fields.pop("reason"), **fields)
-    return DecodeError(
-        NOT_CONSECUTIVE, source=splits.splits[row.split][1].path, line=row.line, event=row.id, advice=SORT_ADVICE
-    )
+    source = splits.splits[row.split][1].path
+    if row.outcome == "conflict":
+        return rejection(source, row.id, [conflict_problem(row.line)])
+    return DecodeError(NOT_CONSECUTIVE, source=source, line=row.line, event=row.id, advice=SORT_ADVICE)
 
 
 def write_lines(notifications: DataFrame, sink: BinaryIO, scratch: str | Path | None = None) -> int:
