@@ -70,7 +70,7 @@ def test_run_prints_notifications_and_a_summary(tmp_path: Path, capsys: pytest.C
     ]
     assert json.loads(printed.err) | {"seconds": 0} == {
         "derived": 0, "dropped": 0, "engine": "embedded", "events": 2, "notifications": 2, "rejected": 0, "repeated": 0,
-        "seconds": 0, "tasks": 1,
+        "seconds": 0, "tasks": 1, "unknown_names": [],
     }  # fmt: skip
 
 

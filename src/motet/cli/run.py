@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     rejections = output.Rejections(args.dead_letter)
     with output.open_output(args.output) as sink:
         summary = _runner(args.engine)(job, sink, rejections)
+    for unknown in () if args.json else summary.unknown_names:
+        output.warn(f"warning: {unknown}")
     fields = dataclasses.asdict(summary) | {"engine": args.engine, "seconds": round(time.perf_counter() - started, 3)}
     output.warn(json.dumps(fields, sort_keys=True) if args.json else _summary(fields))
     return 1 if summary.rejected else 0

@@ -18,6 +18,7 @@ from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
+from motet.lint.unknown_names import UnknownName, UnknownNames
 from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
 from motet.model.control import entailment_of
 from motet.model.notifications import Notification
@@ -53,6 +54,7 @@ class RunSummary:
     tasks: int = 1  # that read the events
     dropped: int = 0  # triples that belong to no event, with rest=drop
     derived: int = 0  # graphs of derived events, which are derived again
+    unknown_names: tuple[UnknownName, ...] = ()  # of classes and properties; not looked for on Spark
 
 
 def load_job(
@@ -90,6 +92,7 @@ class EventFiles:
         self._on_rejected = on_rejected
         self._unique = UniqueEvents()
         self.counts = Counter[str]()
+        self.unknown_names = UnknownNames(job.subscriptions, job.background)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for path in self._job.events:
@@ -99,11 +102,12 @@ class EventFiles:
                 self.counts["rejected"] += len(decoded.rejected)
                 self.counts.update({name: getattr(decoded, name) for name in COUNTS})
                 self._on_rejected(decoded.rejected)
+                self.unknown_names.observe(decoded.events)
                 yield stamp(decoded.events, self._job.arrival)
 
     def summary(self, notifications: int) -> RunSummary:
         counts = {name: self.counts[name] for name in ("events", "rejected", *COUNTS)}
-        return RunSummary(notifications=notifications, **counts)
+        return RunSummary(notifications=notifications, unknown_names=self.unknown_names.found(), **counts)
 
 
 def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import cached_property
 
 from motet.language.syntax import Event
 from motet.lint.diagnostics import Diagnostic, Severity
-from motet.lint.value_types import RangeTypes, required_triples
+from motet.lint.unknown_names import similar_name
+from motet.lint.value_types import RangeTypes, path_properties, required_triples
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, iri, iri_value, is_iri
 from motet.ontology.drawing import short_name
 from motet.ontology.entailment import Reasoner
@@ -60,12 +60,12 @@ class OntologyRules:
 
     def _unknown(self, event: Event, triples: Iterable[algebra.Triple], text: str) -> Iterator[Diagnostic]:
         classes = {t.object for t in triples if t.predicate == RDF_TYPE and is_iri(t.object)}
-        properties = {name for triple in triples for name in _properties(triple.predicate)}
+        properties = {name for triple in triples for name in path_properties(triple.predicate)}
         for what, names, known in (("class", classes, self._classes), ("property", properties, self._properties)):
             for name in sorted(names - known):
                 if name.startswith(_NAMESPACES):
                     continue
-                close = _similar(name, known)
+                close = similar_name(name, known - {name})
                 advice = f"did you mean {short_name(close)}, {close}?" if close else "check its spelling and prefix"
                 message = f"the ontology has no {what} {short_name(name)}"
                 if name in self._terms:
@@ -91,33 +91,9 @@ class OntologyRules:
         return frozenset(filter(_is_own, self._terms - others))
 
 
-def _similar(name: str, known: Iterable[str]) -> str | None:
-    """The known name whose last part is most like that of a name; names of the same namespace first."""
-    namespace = name[: name.rfind(short_name(name))]
-    by_part = {
-        short_name(other): other for other in sorted(known, key=lambda other: (other.startswith(namespace), other))
-    }
-    close = get_close_matches(short_name(name), by_part, n=1, cutoff=0.75)
-    return by_part[close[0]] if close else None
-
-
 def _is_own(name: str) -> bool:
     """Whether a name is an IRI of the ontology itself, not of a general vocabulary."""
     return is_iri(name) and not name.startswith(_NAMESPACES)
-
-
-def _properties(predicate: str | algebra.Path) -> Iterator[str]:
-    """The properties in a predicate or path."""
-    match predicate:
-        case str():
-            yield from [predicate] if is_iri(predicate) and predicate != RDF_TYPE else []
-        case algebra.Link(name):
-            yield from _properties(name)
-        case algebra.Inverse(path) | algebra.ZeroOrMore(path) | algebra.OneOrMore(path) | algebra.ZeroOrOne(path):
-            yield from _properties(path)
-        case algebra.Sequence(parts) | algebra.Alternative(parts):
-            for part in parts:
-                yield from _properties(part)
 
 
 def _instance(triples: Iterable[algebra.Triple]) -> list[tuple[str, str, str]]:

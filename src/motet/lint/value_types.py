@@ -140,6 +140,20 @@ def required_triples(event: Event) -> tuple[algebra.Triple, ...]:
     return (*typed, *triples, *(triple for path in paths if isinstance(path, algebra.Bgp) for triple in path.triples))
 
 
+def path_properties(predicate: str | algebra.Path) -> Iterator[str]:
+    """The properties in a predicate or path."""
+    match predicate:
+        case str():
+            yield from [predicate] if is_iri(predicate) and predicate != RDF_TYPE else []
+        case algebra.Link(name):
+            yield from path_properties(name)
+        case algebra.Inverse(path) | algebra.ZeroOrMore(path) | algebra.OneOrMore(path) | algebra.ZeroOrOne(path):
+            yield from path_properties(path)
+        case algebra.Sequence(parts) | algebra.Alternative(parts):
+            for part in parts:
+                yield from path_properties(part)
+
+
 def body_types(event: Event) -> tuple[TypeStatement, ...]:
     """What an EVENT states about its variables.
 
