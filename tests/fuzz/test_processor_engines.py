@@ -106,4 +106,4 @@ def test_batches_contain_the_log_and_start_anywhere() -> None:
         assert pa.Table.from_batches(cut) == pa.Table.from_batches([records])
         begins |= {piece.column("kind")[0].as_py() for piece in cut}
         assert records.column("offset").to_pylist() == list(range(len(records)))
-    assert begins == {"event", "tick", "subscribe", "unsubscribe", "background", "retract"}
+    assert begins == {"event", "tick", "subscribe", "unsubscribe", "background", "retract", "settings"}

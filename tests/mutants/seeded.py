@@ -190,9 +190,15 @@ MUTANTS = (
     ),
     Mutant(
         _ABSENCE,
-        "if node.start is not None and node.start.since is not None:",
-        "if node.start is None and node.start.since is not None:",
-        "NO has no start point at SINCE",
+        "if node.start is not None and node.start.beginning is not None:",
+        "if node.start is None and node.start.beginning is not None:",
+        "NO has no start point at SINCE or the frontier of its subscribe record",
+    ),
+    Mutant(
+        _ABSENCE,
+        "if not len(self._least_end) or end < self._least_end.columns[END][0]:",
+        "if not len(self._least_end):",
+        "NO begins at the end of the first event, not at the least end",
     ),
     Mutant(
         _ABSENCE_KERNELS,
@@ -284,7 +290,10 @@ MUTANTS = (
     Mutant(_LAGS, "return max(below) + window", "return max(below)", "XOR has no lag of its own"),
     Mutant(_LAGS, "max(below[0], below[1] + window)", "max(below)", "UNLESS has no lag of its own"),
     Mutant(
-        _DAG, "start=None if filterable else self.start", "start=None", "subscriptions share what began before them"
+        _DAG,
+        "start=None if filterable else self._node_start(operator.kind)",
+        "start=None",
+        "subscriptions share what began before them",
     ),
     Mutant(
         _SEARCH_KERNELS,

@@ -303,7 +303,8 @@ class _Expansion:
                         yield names
 
     def _is_same_operator(self, node: PlanNode, tree: Annotated) -> bool:
-        starts = node.start in (self.start, None) and (node.start is None) == self._serves_all(tree)
+        start = self.start if isinstance(tree.node, No) else Start(self.start.offset)
+        starts = node.start in (start, None) and (node.start is None) == self._serves_all(tree)
         return node.operator == _operator(tree) and (node.bound, node.context) == self._limits(tree) and starts
 
     def _leaf_namings(self, node: PlanNode, tree: Annotated) -> Iterator[dict[str, str]]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from motet.language.syntax import Construct, GroupPattern, Subscription
+from motet.language.scope import nodes
+from motet.language.syntax import Construct, GroupPattern, No, Subscription
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
@@ -84,7 +85,24 @@ def pack_cases(cases: Sequence[Case]) -> Case:
     first = cases[0]
     if any(case.ontology != first.ontology or not case.is_run for case in cases):
         raise UsageError("only runs with the same ontology can be packed into one")
-    return as_run(first.with_records(record for case in cases for record in case.records))
+    return as_run(first.with_records(record for case in cases for record in _with_beginning(case)))
+
+
+def _with_beginning(case: Case) -> Iterator[Record]:
+    """The records of a run, with its beginning as SINCE of subscriptions with NO: the events of other cases are none of
+    its events. In a run SINCE has no other effect.
+    """
+    accepted = {event.id: event for event in reversed(case.events)}
+    beginning = min((event.end for event in accepted.values()), default=None)
+    for record in case.records:
+        if isinstance(record, SubscribeRecord) and record.subscription.since is None and _has_no(record.subscription):
+            yield replace(record, subscription=replace(record.subscription, since=beginning))
+        else:
+            yield record
+
+
+def _has_no(subscription: Subscription) -> bool:
+    return any(isinstance(node, No) for node, _ in nodes(subscription.pattern))
 
 
 def scope_iri(scope: str) -> str:

@@ -22,10 +22,20 @@ from motet.fuzz.oracle import emission_lines
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.model.batches import RecordRow, Triple, notification_rows, record_batch
-from motet.model.records import EVENT, UNCOMMITTED, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
+from motet.model.records import (
+    EVENT,
+    UNCOMMITTED,
+    BackgroundChange,
+    Retraction,
+    SettingsChange,
+    Subscribe,
+    Tick,
+    Unsubscribe,
+)
+from motet.model.settings import Settings
 from motet.model.timeline import FrontierTimeline, LogRecords, first_frontier
 
-ONTOLOGY_OFFSET = -1  # of the background record of the ontology, which the case does not contain
+BEFORE_CASE = -1  # the offset of records that a log has before those of its case: settings and ontology
 #: Probabilities that a batch ends after a record; one is chosen for each case.
 CUT_PROBABILITIES = (0.03, 0.1, 0.1, 0.3, 1.0)
 
@@ -127,13 +137,16 @@ def random_batches(
 def log_records(case: Case) -> CaseLog:
     """The log of a case as in a lake.
 
-    An ontology is the first background record; repeated publications of an event are omitted.
+    It begins with settings, unless the case has a settings record: then the log of an older lake, if it is not the
+    first. An ontology is the first background record; repeated publications of an event are omitted.
     """
     written = reference.write_log(case.records, case.lateness)
-    ontology = reference.BackgroundRecord(ONTOLOGY_OFFSET, added=case.ontology)
+    has_settings = any(isinstance(record, reference.SettingsRecord) for record in case.records)
+    before: list[reference.Record] = [] if has_settings else [reference.SettingsRecord(BEFORE_CASE, case.lateness)]
+    before.append(reference.BackgroundRecord(BEFORE_CASE, added=case.ontology))
     rows: list[RecordRow] = []
     case_offsets: list[int] = []
-    for record in [ontology, *written.records]:
+    for record in [*before, *written.records]:
         for row in _rows(record):
             rows.append(row._replace(offset=len(rows), frontier=record.frontier))
             case_offsets.append(record.offset)
@@ -155,6 +168,8 @@ def _rows(record: reference.Record) -> Iterator[RecordRow]:
             yield from (change.to_row() for change in changes if change.triples)
         case reference.RetractRecord(event=name):
             yield Retraction(name).to_row()
+        case reference.SettingsRecord(lateness=lateness, ahead=ahead, entailment=entailment):
+            yield SettingsChange(Settings(lateness=lateness, ahead=ahead, entailment=entailment)).to_row()
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class _Walk:
                 combined = PatternAlternatives(below[0].alternatives, self._without_effect(tree, below))
                 diagnostics = [*below[0].diagnostics, *_downgrade(below[1].diagnostics)]
             case syntax.No():
-                combined = self._no(tree, below[0])
+                combined = self._no(tree)
             case _ if not all(child.alternatives for child in below):
                 combined = PatternAlternatives([])
             case _:
@@ -192,10 +192,9 @@ class _Walk:
             tree.bound, f"WITHIN {format_duration(tree.bound)}" if tree.bound else ""
         ).truncated()
 
-    def _no(self, tree: AnnotatedPattern, below: PatternAlternatives) -> PatternAlternatives:
+    def _no(self, tree: AnnotatedPattern) -> PatternAlternatives:
+        """Also an operand that never occurs is absent, from the beginning of the subscription on."""
         assert isinstance(tree.node, syntax.No)
-        if not below.alternatives and self._subscription.since is None:
-            return PatternAlternatives([])  # without an occurrence of the operand there is no start point
         occurrence, duration = self._new(), tree.node.duration
         why = f"{_pattern_text(tree)} lasts {format_duration(duration)}"
         limits = (

@@ -6,7 +6,7 @@ condition and joined variables agree, and besides:
 - context, on pairing operators and counted iterations only: nothing else depends on it;
 - the start of the subscription, except where results can be filtered by it afterwards: for leaves, OR, WITHIN and
   FILTER, and for pairing operators in the unrestricted context. Absence and iteration depend on other events than those
-  of the result, and the other contexts on earlier pairs;
+  of the result, and the other contexts on earlier pairs; NO also depends on the beginning of the subscription;
 - the order of variable names, where it decides between occurrences with equal intervals and events (language page,
   section 7): renaming ``?x ?y`` to ``?y ?x`` changes which of them is the oldest;
 - the order of operands, except of OR and XOR, and of AND, ALONGSIDE and EQUALS. These three keep it above NO, whose
@@ -269,10 +269,14 @@ class _SubscriptionNodes:
             operator,
             bound=tree.bound if is_pairing or operator.kind in ITERATION else None,
             context=self.context if is_pairing or operator.kind is Kind.TIMES else None,
-            start=None if filterable else self.start,
+            start=None if filterable else self._node_start(operator.kind),
             with_members=self.with_members,
             owner=self.owner,
         )
+
+    def _node_start(self, kind: Kind) -> Start:
+        """The start of a node; only NO depends on the beginning of the subscription."""
+        return self.start if kind is Kind.NO else Start(self.start.offset)
 
     def _commutes(self, draft: PlanNode, children: list[_Built], below_without: bool) -> bool:
         if draft.kind in (Kind.OR, Kind.XOR):

@@ -59,10 +59,30 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The start of a subscription: events after the offset are visible, with SINCE also earlier ones."""
+    """The start of a subscription: events after the offset are visible, with SINCE also earlier ones.
+
+    Its beginning (language page, section 5) is SINCE; otherwise the frontier at its registration; otherwise the least
+    end of the visible events. A subscription older than the first settings record of its log has only SINCE.
+    """
 
     offset: int
     since: int | None = None
+    frontier: int | None = None  # that the subscribe record stores
+    is_old: bool = False  # registered before the first settings record of an upgraded log
+
+    @property
+    def beginning(self) -> int | None:
+        """The beginning, if it is known at the registration."""
+        return self.frontier if self.since is None and not self.is_old else self.since
+
+    @property
+    def begins_with_event(self) -> bool:
+        """Whether the beginning is the least end of the visible events.
+
+        >>> Start(4).begins_with_event, Start(4, frontier=9).begins_with_event, Start(4, is_old=True).begins_with_event
+        (True, False, False)
+        """
+        return self.since is None and self.frontier is None and not self.is_old
 
 
 class RouteKind(Enum):

@@ -94,7 +94,7 @@ class TracedLog(Log):
             self._evaluators[key] = TracedEvaluator(
                 Visibility(subscription),
                 key[1],
-                subscription.since,
+                self.beginning(registration),
                 partial(self._untimed_occurrences, registration),
                 partial(self._required_frontier, registration),
             )

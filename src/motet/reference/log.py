@@ -187,7 +187,7 @@ class Log:
         evaluator = Evaluator(
             visibility,
             registration.subscription.context,
-            registration.subscription.since,
+            self.beginning(registration),
             partial(self.leaf_occurrences, registration),
             partial(self.decided_at, registration),
             partial(self.observe, registration.subscription.name),

@@ -40,8 +40,9 @@ def lines_of(replay: Replay, part: ReplayGroup) -> set[str]:
     plan = plan_job(part.subscriptions, history.background, None)
     matched = MatchVisible(pickle.dumps((EventRouter(plan), history)))(replay.snapshot.records())
     rows = [row for batch in matched for row in batch.to_pylist()]
-    eventless = [index for index, group in enumerate(plan.groups) if group.may_occur_without_events]
-    routed: list[dict[str, Any]] = [{"group": index, "bucket": 0, "offset": -1} for index in eventless]
+    with_no = [index for index, group in enumerate(plan.groups) if group.has_no]
+    least_end = min((row["end"] for row in rows), default=None)
+    routed: list[dict[str, Any]] = [{"group": index, "bucket": 0, "offset": -1, "end": least_end} for index in with_no]
     routed += [{name: row[name] for name in ROUTED_EVENTS.names[2:]} | route for row in rows for route in row["routes"]]
     table = pa.Table.from_pylist(
         sorted(routed, key=lambda row: [row[name] for name in ROUTED_EVENTS.names[:3]]), ROUTED_EVENTS

@@ -108,8 +108,9 @@ def lines_of(case: Case, plan: JobPlan) -> list[str]:
         events.slice(place, 1).to_pylist()[0] | {"triples": texts[place], "group": c, "bucket": b, "offset": place}
         for c, b, place in homes
     ]
-    eventless = [index for index, group in enumerate(plan.groups) if group.may_occur_without_events]
-    group_rows = [{"group": index, "bucket": 0, "offset": -1} for index in eventless]
+    with_no = [index for index, group in enumerate(plan.groups) if group.has_no]
+    least_end = min((event["end"] for event in events.to_pylist()), default=None)
+    group_rows = [{"group": index, "bucket": 0, "offset": -1, "end": least_end} for index in with_no]
     table = pa.Table.from_pylist(
         sorted(group_rows + rows, key=lambda row: (row["group"], row["bucket"])), ROUTED_EVENTS
     )

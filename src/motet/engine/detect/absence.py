@@ -31,6 +31,8 @@ from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME
 from motet.plan.graph import Kind, PlanNode, variable_index
 
+BEGINNING_TABLE = "beginning"
+
 
 class _Windows(NamedTuple):
     """By row: a negated occurrence contradicts it if it starts after ``low`` and ends by ``high``."""
@@ -179,30 +181,58 @@ class XorOperator:
 
 
 class NoOperator:
-    """NO A FOR d: a start point is contradicted by an A after it. Start points are ends of A, and SINCE."""
+    """NO A FOR d: a start point is contradicted by an A after it. Start points are ends of A, and the beginning of the
+    subscription.
+
+    A beginning that is the least end of the visible events can still change until the frontier has passed it: an event
+    that ends earlier is late then.
+    """
 
     def __init__(self, node: PlanNode) -> None:
         self._node = node
         self._window = node.operator.window or 0
         self._side = _NegatedSide(node, Kind.NO, 0)
-        if node.start is not None and node.start.since is not None:
-            self._side.pending = self._points(np.array([node.start.since]))
+        self._least_end = self._points(np.empty(0, np.int64))  # one row once there was an event, if it is the beginning
+        self.begins_with_event = node.start is not None and node.start.begins_with_event
+        if node.start is not None and node.start.beginning is not None:
+            self._side.pending = self._possible_points([node.start.beginning])
+
+    def see_end(self, end: int) -> None:
+        """Take in the least end of some visible events, published after the subscription's start."""
+        if not len(self._least_end) or end < self._least_end.columns[END][0]:
+            self._least_end = self._points(np.array([end]))
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         negated = inputs[0].project(())
-        new_points = np.setdiff1d(negated.columns[END], self._side.pending.columns[END])
-        new_points = new_points[new_points + self._window <= END_OF_TIME]
-        result = self._side.advance(self._points(new_points), negated, env, (env.lags[0], env.lags[0]))
+        ends = np.union1d(negated.columns[END], self._decided_beginning(env))
+        new_points = self._possible_points(np.setdiff1d(ends, self._side.pending.columns[END]))
+        result = self._side.advance(new_points, negated, env, (env.lags[0], env.lags[0]))
         return result.with_column(END, result.columns[START] + self._window)
 
+    def _decided_beginning(self, env: OperatorEnv) -> Ints:
+        """The least end of the visible events, once, when the frontier has passed it."""
+        ends = self._least_end.columns[END]
+        is_decided = (ends > NO_FRONTIER) & env.frontier.has_passed(ends)
+        if is_decided.any():
+            self._least_end = self._points(np.array([NO_FRONTIER]))  # no end is less: it stays decided
+        return ends[is_decided]
+
     def next_timer(self, env: OperatorEnv) -> int:
-        return self._side.next_timer(env.lags[0])
+        undecided = self._least_end.columns[END]
+        undecided = undecided[undecided > NO_FRONTIER]
+        return min([self._side.next_timer(env.lags[0]), *undecided.tolist()])
 
     def tables(self) -> StateTables:
-        return {"points": self._side.pending, "others": self._side.negated}
+        return {"points": self._side.pending, "others": self._side.negated, BEGINNING_TABLE: self._least_end}
 
     def restore(self, tables: StateTables) -> None:
         self._side.pending, self._side.negated = tables["points"], tables["others"]
+        self._least_end = tables[BEGINNING_TABLE]
+
+    def _possible_points(self, instants: Ints | Sequence[int]) -> Occurrences:
+        """The points whose absence ends before the end of time."""
+        points = np.asarray(instants, np.int64)
+        return self._points(points[points + self._window <= END_OF_TIME])
 
     def _points(self, instants: Ints) -> Occurrences:
         """Occurrences without events and bindings."""

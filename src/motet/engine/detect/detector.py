@@ -22,6 +22,7 @@ from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, Operator
 from motet.engine.detect.pairing import PairingOperator
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
 from motet.engine.detect.timers import TimerQueue
+from motet.jit.compiled import Ints
 from motet.plan.finality import lag, may_duplicate
 from motet.plan.graph import PAIRING, Edge, Kind, PlanNode, Start, pair_bound
 
@@ -79,11 +80,13 @@ class Detector:
         self._lags: dict[int, int] = {}
         self._order: Mapping[int, int] = {}
         self._timers = TimerQueue()
+        self._without_beginning: set[int] = set()  # the NO nodes whose beginning is the least end of the events
 
     def update(self, added: Iterable[PlanNode], removed: Iterable[PlanNode], nodes: Mapping[int, PlanNode]) -> None:
         """Add nodes, operands first, and remove others; ``nodes`` are all nodes of the plan."""
         for node in removed:
             self.operator_nodes.pop(node.id, None)
+            self._without_beginning.discard(node.id)
             del self._parents[node.id], self._lags[node.id]
             for edge in node.children:
                 if edge.child in self._parents:
@@ -100,6 +103,8 @@ class Detector:
             operator_node = self.operator_nodes[node.id] = _operator_node(node, nodes)
         for edge in node.children:
             self._parents[edge.child].add(node.id)
+        if isinstance(operator_node.operator, NoOperator) and operator_node.operator.begins_with_event:
+            self._without_beginning.add(node.id)
         self._timers.put(node.id, operator_node.next_timer)
         self._apply_lags(operator_node)
 
@@ -132,8 +137,16 @@ class Detector:
         ``on_occurrences`` is called for every node with new occurrences, leaves included, before the next one runs. It
         returns the occurrences of other leaves that derived events add.
         """
-        occurrences = dict(leaves)
         ready = ReadyQueue(self._order, [*leaves, *self._due_nodes(frontier)])
+        self._run_ready(ready, dict(leaves), frontier, on_occurrences)
+
+    def _run_ready(
+        self,
+        ready: ReadyQueue,
+        occurrences: dict[int, Occurrences],
+        frontier: Frontier,
+        on_occurrences: Callable[[int, Occurrences], NodeOccurrences],
+    ) -> None:
         for node_id in ready:
             if node_id in self.operator_nodes:
                 occurrences[node_id] = self._run(self.operator_nodes[node_id], occurrences, frontier)
@@ -143,6 +156,17 @@ class Detector:
                     ready.add(leaf)
                 for parent in self._parents[node_id]:
                     ready.add(parent)
+
+    def see_ends(self, ends: Ints) -> None:
+        """Take in the ends of the visible published events of the next batch, matched or not."""
+        if not self._without_beginning or not len(ends):
+            return
+        least = int(ends.min())
+        for node_id in self._without_beginning:
+            operator = self.operator_nodes[node_id].operator
+            assert isinstance(operator, NoOperator)
+            operator.see_end(least)
+            self._timers.put(node_id, least)
 
     def _due_nodes(self, frontier: Frontier) -> Iterator[int]:
         """The nodes whose timer the frontier has passed."""
@@ -158,6 +182,18 @@ class Detector:
         for operator_node in self.operator_nodes.values():
             if frontier.current <= operator_node.next_timer:
                 self._run(operator_node, {}, frontier)
+
+    def probe(self, frontier: Frontier, on_occurrences: Callable[[int, Occurrences], NodeOccurrences]) -> None:
+        """As `advance` without new occurrences, for all nodes; the state is afterwards as before."""
+        saved = [(node, node.tables(), node.next_timer) for node in self.operator_nodes.values()]
+        occurrences: dict[int, Occurrences] = {}
+        ready = ReadyQueue(self._order, self.operator_nodes)
+        try:
+            self._run_ready(ready, occurrences, frontier, on_occurrences)
+        finally:
+            for operator_node, tables, next_timer in saved:
+                operator_node.restore(tables)
+                operator_node.next_timer = next_timer
 
     def lag_of(self, node_id: int) -> int:
         return self._lags[node_id]

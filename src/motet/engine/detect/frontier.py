@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from motet.engine.detect.table_kernels import first_passing
 from motet.jit.compiled import Ints
+from motet.model.timeline import END_FRONTIER
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +50,34 @@ class Frontier:
         can have shortened a lag.
         """
         return first_passing(self.instants, self.offsets, self.previous, self.first_offset, instants)
+
+
+_INSTANTS = 1 << 60  # added to instants in the place of offsets, so that they are greater than every offset
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFrontier(Frontier):
+    """A frontier at the end of time that moves there microsecond by microsecond: what it makes final has the least
+    frontier at which it is final in the place of the emission offset.
+
+    >>> frontier = ProbeFrontier.after(5)
+    >>> frontier.final_frontiers(frontier.passing_offsets(np.array([3, 7])))
+    array([5, 8])
+    """
+
+    @classmethod
+    def after(cls, previous: int) -> ProbeFrontier:
+        """The probe of a state whose frontier is known."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), previous, 0)
+
+    @property
+    def current(self) -> int:
+        return END_FRONTIER
+
+    def passing_offsets(self, instants: npt.NDArray[Any]) -> Ints:
+        passing: Ints = np.maximum(instants + 1, self.previous) + _INSTANTS
+        return passing
+
+    def final_frontiers(self, offsets: Ints) -> Ints:
+        """The least frontiers behind emission offsets that this frontier has given."""
+        return offsets[offsets >= _INSTANTS // 2] - _INSTANTS

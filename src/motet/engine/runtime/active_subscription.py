@@ -95,6 +95,8 @@ def snapshot_entry(active: ActiveSubscription) -> dict[str, object]:
         "text": to_text(active.subscription),
         "offset": active.offset,
         "start": active.start.offset,
+        "beginning": active.start.frontier,
+        "is old": active.start.is_old,
         "is alone": active.is_unshared,
         "frontier": active.frontier,
     }
@@ -103,5 +105,5 @@ def snapshot_entry(active: ActiveSubscription) -> dict[str, object]:
 def from_snapshot_entry(name: str, entry: Mapping[str, Any]) -> ActiveSubscription:
     """The inverse of `snapshot_entry`."""
     (subscription,) = parse_stored(entry["text"], f"subscription {name!r} in saved state")
-    start = Start(entry["start"], subscription.since)
+    start = Start(entry["start"], subscription.since, entry["beginning"], entry["is old"])
     return ActiveSubscription(subscription, entry["offset"], start, entry["is alone"], entry["frontier"])

@@ -8,6 +8,7 @@ from the callback `earlier_records`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import Frontier
+from motet.engine.detect.frontier import Frontier, ProbeFrontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
 from motet.engine.detect.output import merge_notifications, root_output
 from motet.engine.match.single_events import is_single_event, notify, notify_small
@@ -41,7 +42,8 @@ from motet.model.batches import RecordRow, Triple
 from motet.model.control import ControlState
 from motet.model.notifications import Notification
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe
-from motet.model.timeline import FrontierAfter, LogRecords, clamp_frontier
+from motet.model.timeline import NO_FRONTIER, FrontierAfter, LogRecords, clamp_frontier
+from motet.model.times import END_OF_TIME
 from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Kind, Plan, Start
 
@@ -94,11 +96,15 @@ class Processor:
         self._changed: dict[str, None] = {}  # names of added or removed subscriptions, the latest last
         self._has_changes = False  # changes that the active plan does not have yet
         self._plan = ActivePlan(self._backgrounds, self._shared)
+        self._waiting: Ints | None = None  # cached since the last records
 
-    def activate(self, subscriptions: Iterable[Subscription]) -> None:
-        """Add subscriptions that are active before the first record."""
+    def activate(self, subscriptions: Iterable[Subscription], beginning: int | None = None) -> None:
+        """Add subscriptions that are active before the first record.
+
+        ``beginning`` is that of subscriptions without SINCE; None: the least end of the events.
+        """
         for subscription in subscriptions:
-            self._subscribe(subscription, -1)
+            self._subscribe(subscription, -1, Start(self._state.last_offset, subscription.since, beginning))
 
     def seek(self, offset: int) -> None:
         """Continue at an offset; the events before it are not read, but may exist."""
@@ -112,6 +118,7 @@ class Processor:
         concern this bucket, all control records among them.
         """
         notifications: list[pa.RecordBatch] = []
+        self._waiting = None
         for record_slice in slice_at_controls(records, frontier):
             self._begin_slice(record_slice)
             notifications += self._process_slice(record_slice)
@@ -167,7 +174,7 @@ class Processor:
                 if self._included is not None and (offset not in self._included or self._is_backfilling(name)):
                     return
                 (subscription,) = parse_stored(text, f"subscription {name!r} in the log")
-                self._subscribe(subscription, offset)
+                self._subscribe(subscription, offset, self._start(subscription))
                 return
             case Unsubscribe(name):
                 if not self._is_backfilling(name):
@@ -182,15 +189,26 @@ class Processor:
         """Whether this processor runs the backfill of a subscription of that name: earlier ones are ignored."""
         return self._state.backfill is not None and self._state.backfill.active.subscription.name == name
 
-    def _subscribe(self, subscription: Subscription, offset: int) -> None:
+    def _start(self, subscription: Subscription) -> Start:
+        """The start of a subscription whose subscribe record is the next one of the log.
+
+        The log of a lake has a settings record before every subscription, unless the lake is older than settings.
+        """
+        state = self._state
+        frontier = None if state.frontier == NO_FRONTIER else min(state.frontier, END_OF_TIME)
+        return Start(state.last_offset, subscription.since, frontier, is_old=state.controls.settings is None)
+
+    def _subscribe(self, subscription: Subscription, offset: int, start: Start) -> None:
         reasoner = self._backgrounds.fix_edge_background()
-        needs_backfill = subscription.since is not None and self._state.has_events and self._earlier_records is not None
+        has_history = self._state.has_events or self._state.frontier > NO_FRONTIER
+        needs_backfill = subscription.since is not None and has_history and self._earlier_records is not None
         derives = isinstance(subscription.delivery, Construct)
         if self._is_in_other_bucket(subscription, needs_backfill=needs_backfill):
             return
         feeds_self = derives and feeds_itself(subscription, reasoner)
         is_unshared = needs_backfill or feeds_self or bool(self._backfilled_upstreams)
-        start = Start(offset if needs_backfill else self._state.last_offset, subscription.since)
+        if needs_backfill:
+            start = replace(start, offset=offset)
         active = ActiveSubscription(subscription, offset, start, is_unshared, self._state.frontier)
         if derives:
             self._state.construct_offsets.add(offset)
@@ -297,6 +315,7 @@ class Processor:
         matches = self._bucket is None and len(record_slice.events) > 0
         notifications = [notify(self._plan.matcher, record_slice.events)] if matches and self._plan.matcher else []
         if self._plan.root_subscribers.by_node or backfilled:
+            state.detector.see_ends(record_slice.visible_ends)
             frontier = Frontier.from_records(record_slice.offsets, record_slice.frontiers, previous)
             state.frontier = frontier.current
             notifications += self._detect(record_slice.events, frontier, backfilled)
@@ -351,6 +370,42 @@ class Processor:
         self._state.detector.prune(previous)
         self._shared.compact_dictionary()
 
+    def waiting(self, bound: int | None = None) -> int | None:
+        """The greatest least frontier at which something pending becomes final, of those at or before ``bound``; None
+        if there is none. At the greatest without a bound everything that is there is final.
+        """
+        instants = self.waiting_instants()
+        count = len(instants) if bound is None else int(instants.searchsorted(bound, side="right"))
+        return int(instants[count - 1]) if count else None
+
+    def waiting_instants(self) -> Ints:
+        """The least frontiers, after the current one, at which pending occurrences become notifications; sorted."""
+        self._apply_changes()
+        if self._waiting is None:
+            self._waiting = self._probe() if self.is_stateful else np.empty(0, np.int64)
+        return self._waiting[self._waiting > self._state.frontier]
+
+    def _probe(self) -> Ints:
+        """The frontiers that the notifications of the present state still need, if no event follows."""
+        if self._plan.derivations.has_edges:  # derived events change more than the tables of nodes
+            state = self.snapshot()
+            copy = Processor.restore(state, layout=self._layout, bucket=self._bucket, prototype=self)
+            return copy._run_probe()
+        emitted = {name: each.emitted_before for name, each in self._state.deduplicators().items()}
+        try:
+            return self._run_probe()
+        finally:
+            for name, deduplicator in self._state.deduplicators().items():
+                deduplicator.emitted_before = emitted[name]
+
+    def _run_probe(self) -> Ints:
+        frontier = ProbeFrontier.after(self._state.frontier)
+        emitter = Emitter(self._state, self._shared, self._plan, frontier)
+        self._state.detector.probe(frontier, emitter.emit_node)
+        offsets = [np.asarray(batch.column("offset")) for batch in emitter.notifications()]
+        instants = frontier.final_frontiers(np.concatenate([np.empty(0, np.int64), *offsets]))
+        return np.unique(np.minimum(instants, END_OF_TIME))
+
     def dump(self) -> bytes:
         """The whole state as bytes; a processor that loads it continues exactly from here."""
         return self.snapshot().data
@@ -396,11 +451,17 @@ class Processor:
         processor._state.restore_tables(snapshot.rows.tables, digests, processor.dictionary)
         return processor
 
-    def spawn(self, subscriptions: Iterable[Subscription], leaf_filter: LeafFilter | None = None) -> Processor:
+    def spawn(
+        self,
+        subscriptions: Iterable[Subscription],
+        leaf_filter: LeafFilter | None = None,
+        beginning: int | None = None,
+    ) -> Processor:
         """A processor with these subscriptions and the same background that has read nothing; it reuses what is
         compiled.
 
         With a ``leaf_filter`` it is one of several that share the work, and detects the occurrences the filter returns.
+        ``beginning`` is as for `activate`.
         """
         self._apply_changes()
         entailment = self._backgrounds.requested_entailment
@@ -408,7 +469,7 @@ class Processor:
         self._backgrounds.fix_edge_background()
         processor._backgrounds.take_edges(self._backgrounds)
         processor._plan.reuse_compiled(self._plan)
-        processor.activate(subscriptions)
+        processor.activate(subscriptions, beginning)
         return processor
 
     def refuse_cycles(self, subscriptions: Iterable[Subscription]) -> None:

@@ -17,6 +17,7 @@ from motet.engine.state.restore import fill_dictionary, restore_order, state_row
 from motet.engine.state.rows import canonical_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
 from motet.model.control import ControlState
+from motet.model.settings import Settings
 from motet.model.timeline import NO_FRONTIER
 from motet.plan.builder import PlanBuilder
 from motet.plan.graph import Root
@@ -166,6 +167,7 @@ def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds)
         if active.consumed_derived
     }
     header = {
+        "settings": None if state.controls.settings is None else state.controls.settings.to_json(),
         "entailment": backgrounds.requested_entailment,
         "frontier": state.frontier,
         "last": state.last_offset,
@@ -184,6 +186,8 @@ def restore_header(snapshot: StateSnapshot, state: ProcessorState, shared: Share
     """Restore everything but subscriptions and tables, which depend on the plan, into an empty state."""
     header = snapshot.header
     state.frontier, state.last_offset, state.has_events = header["frontier"], header["last"], header["has events"]
+    if header["settings"] is not None:
+        state.controls.settings = Settings.from_json(header["settings"])
     state.construct_offsets, state.controls.retractions = set(header["deriving"]), dict(snapshot.retractions)
     shared.derived_count = header["derived"]
     fill_dictionary(shared.dictionary, snapshot.rows, with_triples=header["with triples"])

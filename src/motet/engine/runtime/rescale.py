@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from motet.engine.detect.columns import EVENT_BIT
+from motet.engine.detect.absence import BEGINNING_TABLE
+from motet.engine.detect.columns import END, EVENT_BIT
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences, map_values
@@ -23,6 +24,7 @@ from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
 from motet.jit.compiled import Ints
+from motet.model.timeline import NO_FRONTIER
 from motet.plan.graph import Plan
 from motet.plan.partitioning import components
 
@@ -31,6 +33,7 @@ BucketHash = Callable[[Sequence[str], int], int]
 _EVERY_BUCKET = -1  # for rows that only prevent repeated notifications, and do no harm in any bucket
 _ENTANGLED = "what shares operators with other components, or feeds them"  # hashed to a bucket: not to be changed
 _DELIVERED = table_name("", "delivered")
+_BEGINNING = table_name("", BEGINNING_TABLE)
 _MERGED = frozenset({"last", "has events", "derived", "shown"})  # header fields in which buckets may differ
 
 
@@ -52,9 +55,7 @@ def merge(states: Sequence[StateSnapshot]) -> StateSnapshot:
     derived_numbers = _derived_numbers([state.rows for state in states])
     header["derived"] = max(len(derived_numbers), *(state.header["derived"] for state in states))
     rows = concatenate_rows([_renumber_derived(state.rows, derived_numbers) for state in states])
-    tables = {
-        name: _deduplicate(table) if name.startswith(_DELIVERED) else table for name, table in rows.tables.items()
-    }
+    tables = {name: _deduplicate(table) if _is_repeated(name) else table for name, table in rows.tables.items()}
     merged_rows = canonical_rows(rows.with_tables(tables))
     return StateSnapshot(header, first.subscriptions, first.retractions, first.graphs, merged_rows)
 
@@ -125,8 +126,16 @@ def _deduplicate(table: Occurrences) -> Occurrences:
     return table.take(first == np.arange(len(table)))
 
 
+def _is_repeated(name: str) -> bool:
+    """Whether several buckets may hold the same rows of a table."""
+    return name.startswith(_DELIVERED) or name.startswith(_BEGINNING)
+
+
 def split(state: StateSnapshot, count: int, bucket_hash: BucketHash = bucket_of) -> list[StateSnapshot]:
     """One state as those of several buckets, each of which continues with the events of its keys."""
+    for name, table in state.rows.tables.items():
+        if name.startswith(_BEGINNING) and (table.columns[END] > NO_FRONTIER).any():
+            raise state_error("has a NO whose beginning is not decided: split it after the frontier has moved")
     assignment = _BucketAssignment.of(Processor.restore(state), count, bucket_hash)
     buckets: list[dict[str, Occurrences]] = [{} for _ in range(count)]
     for name, table in state.rows.tables.items():
@@ -152,7 +161,9 @@ class _BucketAssignment:
         key_columns: dict[str, Sequence[int]] = {}
         single_buckets: dict[str, int] = {}
         for name, node_id, variables in processor.variables_by_table():
-            if node_id not in keys:
+            if name.startswith(_BEGINNING):
+                single_buckets[name] = _EVERY_BUCKET
+            elif node_id not in keys:
                 single_buckets[name] = bucket_hash([labels[node_id]], count)
             elif all(key in variables for key in keys[node_id]):
                 key_columns[name] = [variables.index(key) for key in keys[node_id]]

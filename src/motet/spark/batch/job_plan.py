@@ -35,7 +35,7 @@ class DetectionGroup:
     route_kind: RouteKind
     keys: LeafKeys  # empty unless events are routed by key
     may_duplicate: bool = False  # several buckets may compute the same notification
-    may_occur_without_events: bool = False
+    has_no: bool = False  # the least end of all events can be the beginning of a NO
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,7 @@ def _group(subscriptions: Sequence[Subscription], prototype: Processor, linked: 
         hidden = [root.node for root in plan.roots if not _projects_key(plan, component, root.subscription.name)]
         if keys and not any(plan.nodes[node].with_members for node in hidden):
             return DetectionGroup(members, RouteKind.KEY, keys, may_duplicate=bool(hidden))
-    has_no = any(node.kind is Kind.NO for node in plan.nodes)
-    has_since = any(subscription.since is not None for subscription in members)
-    return DetectionGroup(members, RouteKind.SINGLE, {}, may_occur_without_events=has_no and has_since)
+    return DetectionGroup(members, RouteKind.SINGLE, {}, has_no=any(node.kind is Kind.NO for node in plan.nodes))
 
 
 def _leaf_keys(plan: Plan, component: Component) -> LeafKeys:

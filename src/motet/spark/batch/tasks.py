@@ -13,7 +13,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from motet.model.batches import (
     NOTIFICATIONS,
     RECORDS,
     event_records,
+    micros,
     notification_batch,
     notification_rows,
     stamp,
@@ -71,7 +72,8 @@ ROUTED_EVENTS = pa.schema(
         *ROUTE,
         pa.field("offset", pa.int64(), nullable=False),
         RECORDS.field("frontier"),
-        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # null: only the group, no event
+        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # of a group with NO also a row
+        # without id: its end is the least of all events
         pa.field("triples", pa.string()),  # as text
     ]
 )
@@ -133,14 +135,14 @@ def _notification_lists(notifications: pa.RecordBatch, count: int) -> pa.ListArr
 
 
 def _route_columns(routes: pa.RecordBatch, events: pa.RecordBatch) -> list[pa.Array]:
-    """The routes of each row, and start, end and triples of the rows that have some."""
+    """The routes, start and end of each row, and the triples of the rows that have routes."""
     lengths = np.bincount(np.asarray(routes.column("event")), minlength=len(events))
     values = pa.StructArray.from_arrays([routes.column(field.name) for field in ROUTE], fields=list(ROUTE))
     is_routed = lengths > 0
-    routed = events.filter(pa.array(is_routed))
-    columns = [routed.column("start"), routed.column("end"), triples_to_text(routed.column("triples"))]
+    texts = triples_to_text(events.filter(pa.array(is_routed)).column("triples"))
     indices = pa.array(np.cumsum(is_routed) - 1, mask=~is_routed)
-    return [_lists(lengths, values, "routes"), *(column.take(indices) for column in columns)]
+    times = (events.column(name) for name in ("start", "end"))
+    return [_lists(lengths, values, "routes"), *times, texts.take(indices)]
 
 
 def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
@@ -202,14 +204,14 @@ class GroupProcessors:
     plan: JobPlan
     _prototypes: dict[int, Processor] = field(default_factory=dict)
 
-    def processor(self, index: int, bucket: int) -> Processor:
-        """A processor for a bucket of a group, in its initial state."""
+    def processor(self, index: int, bucket: int, beginning: int | None = None) -> Processor:
+        """A processor for a bucket of a group, in its initial state; ``beginning`` is the least end of all events."""
         group = self.plan.groups[index]
         if index not in self._prototypes:
             self._prototypes[index] = self.plan.prototype.spawn(group.subscriptions)
         prototype = self._prototypes[index]
         leaf_filter = BucketFilter(group, prototype.plan(), bucket) if group.route_kind is RouteKind.KEY else None
-        return prototype.spawn(group.subscriptions, leaf_filter)
+        return prototype.spawn(group.subscriptions, leaf_filter, beginning)
 
 
 @dataclass(frozen=True)
@@ -223,8 +225,9 @@ class DetectGroups:
         processors = _load_processors(self.pickled)
         slices = (slice_ for rows in batches for slice_ in _group_slices(rows))
         for (group, bucket), group_slices in groupby(slices, key=_route):
-            processor = processors.processor(group, bucket)
-            for records, frontier in self.controls.interleave(map(_records, group_slices)):
+            first = next(group_slices)
+            processor = processors.processor(group, bucket, _least_end(first))
+            for records, frontier in self.controls.interleave(map(_records, chain([first], group_slices))):
                 yield notification_lines(processor.advance(records, frontier))
 
 
@@ -238,9 +241,12 @@ def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, contr
     from pyspark.sql.pandas.types import from_arrow_schema
 
     rows = accepted.where(f.size("routes") > 0).select("*", f.inline("routes")).select(*ROUTED_EVENTS.names)
-    if eventless := [index for index, group in enumerate(plan.groups) if group.may_occur_without_events]:
-        group_rows = [(index, 0, -1, *[None] * (len(ROUTED_EVENTS) - 3)) for index in eventless]
-        rows = spark.createDataFrame(group_rows, rows.schema).union(rows)
+    if with_no := [(index,) for index, group in enumerate(plan.groups) if group.has_no]:
+        group_rows = spark.createDataFrame(with_no, "group int").crossJoin(accepted.agg(f.min("end").alias("end")))
+        constants = {"bucket": f.lit(0), "offset": f.lit(-1)}
+        present = {"group": f.col("group"), "end": f.col("end"), **constants}
+        columns = (present.get(column.name, f.lit(None)).cast(column.dataType) for column in rows.schema)
+        rows = group_rows.select(*columns).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     sorted_rows = rows.repartition(tasks, "group", "bucket").sortWithinPartitions("group", "bucket", "offset")
     detect = DetectGroups(dumps(plan), controls)  # type: ignore[no-untyped-call]  # a vendored module without types
@@ -255,6 +261,11 @@ def _group_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for begin, end in pairwise([0, *cuts.tolist(), len(rows)]):
         if begin < end:
             yield rows.slice(begin, end - begin)
+
+
+def _least_end(slice_: pa.RecordBatch) -> int | None:
+    """The least end of all events of the job, which the first row of a group with NO has."""
+    return micros(slice_.column("end").slice(0, 1))[0] if slice_.column("id")[0].as_py() is None else None
 
 
 def _records(slice_: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -10,6 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from motet.model.errors import UsageError
+from motet.model.times import parse_datetime
 from motet.spark.frames.query import (
     COLUMN,
     ROW,
@@ -20,7 +22,7 @@ from motet.spark.frames.query import (
     parse_pattern,
     parse_subscriptions,
 )
-from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, types_of
+from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, types_of, with_least_time
 from motet.spark.frames.run import TaskSpec, detect_batch, detect_stream
 from motet.spark.frames.values import datatype
 
@@ -38,6 +40,7 @@ def detect(  # noqa: PLR0913  (independent options)
     end: str | None = None,
     id: str | None = None,  # noqa: A002  (the usual name)
     lateness: str | None = None,
+    since: datetime | str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
     """The matches of a pattern over the rows of a DataFrame, batch or streaming: one row each.
@@ -54,7 +57,8 @@ def detect(  # noqa: PLR0913  (independent options)
 
     The result has ``start`` and ``end`` of the match, ``events`` (the values of column ``id`` of its rows, random
     without one) and a column for each selected variable. A stream needs a ``lateness``, or a watermark on its time.
-    ``buckets`` is the number of hash partitions; the default is Spark's shuffle partitions.
+    NO begins at the instant ``since``, by default the least time of the rows; a stream needs one. ``buckets`` is the
+    number of hash partitions; the default is Spark's shuffle partitions.
     """
     query, conditions = _parse(df, pattern, events, [by] if isinstance(by, str) else list(by))
     event_columns = EventColumns(start, end, id)
@@ -62,9 +66,12 @@ def detect(  # noqa: PLR0913  (independent options)
     _check_output(query)
     count = buckets or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     types = types_of(df)
-    spec = TaskSpec(query, tuple(datatype(types[name]) or "" for name in query.columns))
+    beginning = _beginning(df, query, since)
+    spec = TaskSpec(query, tuple(datatype(types[name]) or "" for name in query.columns), beginning)
     watermark_delay = _lateness(df, end or start, lateness) if df.isStreaming else None
     rows = routed_rows(df, query, event_columns, conditions, count, watermark_delay)
+    if query.has_no and not df.isStreaming and beginning is None:
+        rows = with_least_time(rows, df, event_columns)
     matches = detect_stream(rows, spec, count) if df.isStreaming else detect_batch(rows, spec, count)
     return _result(matches, query, types, id)
 
@@ -111,6 +118,19 @@ def _lateness(df: DataFrame, time: str, lateness: str | None) -> str | None:
         advice = f"give lateness='10 seconds', or call df.withWatermark({time!r}, '10 seconds') before"
         raise UsageError("the stream has neither a lateness nor a watermark", advice=advice)
     return lateness
+
+
+def _beginning(df: DataFrame, query: FrameQuery, since: datetime | str | None) -> int | None:
+    """The instant at which NO begins; None: the least time of the rows."""
+    if since is None and query.has_no and df.isStreaming:
+        raise UsageError(
+            "NO on a stream has no beginning", advice="give since='2026-11-15T10:00:00Z': absences are told from it on"
+        )
+    if isinstance(since, datetime):
+        if since.tzinfo is None:
+            raise UsageError(f"since={since} has no time zone", advice="give one: since.replace(tzinfo=timezone.utc)")
+        return (since - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return None if since is None else parse_datetime(since)
 
 
 def _result(matches: DataFrame, query: FrameQuery, types: Mapping[str, DataType], id_: str | None) -> DataFrame:

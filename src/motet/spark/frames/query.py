@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 
 from motet.engine.runtime.routing import leaf_routes
 from motet.language.parse import parse
-from motet.language.scope import visible_variables
-from motet.language.syntax import Construct, Event, Events, Select, Subscription
+from motet.language.scope import nodes, visible_variables
+from motet.language.syntax import Construct, Event, Events, No, Select, Subscription
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.graph import RouteKind
 from motet.plan.leaves import normalise
@@ -65,6 +65,11 @@ class FrameQuery:
     output: tuple[OutputVariable, ...]
     non_null: frozenset[str] = frozenset()  # columns whose nulls become a value, so that every row has the property
     is_named: bool = False  # whether the user named the subscriptions
+
+    @property
+    def has_no(self) -> bool:
+        """Whether a pattern has a NO, whose first start point is the beginning of the query."""
+        return any(isinstance(node, No) for each in self.subscriptions for node, _ in nodes(each.pattern))
 
 
 def column_iri(name: str) -> str:
@@ -180,7 +185,7 @@ def _checked(subscription: Subscription) -> Subscription:
         advice = "use SELECT; derived events and whole events need a lake (motet.open)"
         raise UsageError(f"the pattern {subscription.name!r} does not deliver variables", advice=advice)
     if subscription.since is not None:
-        advice = "leave it out and filter the DataFrame by its time"
+        advice = "give since='…' to detect, and filter the DataFrame by its time"
         raise UsageError(f"the pattern {subscription.name!r} has SINCE, which needs a log", advice=advice)
     for event in subscription.events:
         if event.class_iri is not None:

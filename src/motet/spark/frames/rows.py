@@ -96,6 +96,15 @@ def routed_rows(
     return _with_buckets(selected.where(is_event), query, buckets)
 
 
+def with_least_time(rows: DataFrame, df: DataFrame, event_columns: EventColumns) -> DataFrame:
+    """The rows of `routed_rows`, and one in the first bucket without id and end, whose start is the least end of all
+    rows of a batch DataFrame.
+    """
+    start, end = f.unix_micros(column(event_columns.start)), f.unix_micros(_end(event_columns))
+    least = df.where(start <= end).agg(f.min(end).alias(START)).withColumn(BUCKET, f.lit(0))
+    return rows.unionByName(least, allowMissingColumns=True)
+
+
 def _with_time(df: DataFrame, event_columns: EventColumns, lateness: str | None) -> DataFrame:
     """Add the time column with a watermark; without a lateness the column has one already."""
     if lateness is None:
@@ -135,9 +144,11 @@ def _with_buckets(rows: DataFrame, query: FrameQuery, buckets: int) -> DataFrame
     has_role = [f.col(role_name(index)) for index in range(len(query.roles))]
     keys = [role.key for role in query.roles]
     role_buckets = [_bucket(query, key, buckets) for key in keys]
-    if len(set(keys)) == 1:
+    # On a stream every row moves a NO on, which is in the first bucket, also before the first row with a role.
+    always = [f.lit(0)] if query.has_no and rows.isStreaming else []
+    if len(set(keys)) == 1 and not always:
         return rows.where(reduce(or_, has_role)).withColumn(BUCKET, role_buckets[0])
-    row_buckets = f.array_distinct(f.array_compact(f.array(*map(f.when, has_role, role_buckets))))
+    row_buckets = f.array_distinct(f.array_compact(f.array(*always, *map(f.when, has_role, role_buckets))))
     routed = rows.withColumn(BUCKET, f.explode(row_buckets))
     in_bucket = [has & (f.col(BUCKET) == bucket) for has, bucket in zip(has_role, role_buckets, strict=True)]
     return routed.withColumns({role_name(index): role for index, role in enumerate(in_bucket)})

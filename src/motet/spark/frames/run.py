@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -58,17 +58,18 @@ class TaskSpec:
 
     query: FrameQuery
     datatypes: tuple[str, ...]  # of the query's columns
+    beginning: int | None = None  # of NO; None: the least time of the rows
 
     @property
     def text(self) -> str:
         """The query as text: equal texts have equal results."""
         columns = map(" ".join, zip(self.query.columns, self.datatypes, strict=True))
-        return "\n".join([*map(to_text, self.query.subscriptions), *columns])
+        return "\n".join([*map(to_text, self.query.subscriptions), *columns, str(self.beginning or "")])
 
-    def processor(self) -> Processor:
-        """A processor in its initial state."""
+    def processor(self, beginning: int | None = None) -> Processor:
+        """A processor in its initial state; ``beginning`` is the least time of the rows."""
         processor = Processor()
-        processor.activate(self.query.subscriptions)
+        processor.activate(self.query.subscriptions, beginning if self.beginning is None else self.beginning)
         return processor
 
     def records(self, rows: pa.RecordBatch, offset: int) -> pa.RecordBatch:
@@ -150,13 +151,21 @@ class BatchDetect:
     def __call__(self, batches: Batches) -> Batches:
         slices = (slice_ for rows in batches for slice_ in _bucket_slices(rows))
         for _, bucket_slices in groupby(slices, key=lambda slice_: slice_.column(BUCKET)[0].as_py()):
-            processor, offset = self.spec.processor(), 0
-            for slice_ in bucket_slices:
+            beginning, first = _least_time(next(bucket_slices))
+            processor, offset = self.spec.processor(beginning), 0
+            for slice_ in filter(len, chain([first], bucket_slices)):
                 records = self.spec.records(slice_, offset)
                 last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
                 yield self.spec.matches(processor.advance(records, last_end))
                 offset += len(slice_)
             yield self.spec.matches(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+
+
+def _least_time(rows: pa.RecordBatch) -> tuple[int | None, pa.RecordBatch]:
+    """The least time of all rows, if the first row of a bucket has it instead of an event, and the other rows."""
+    if rows.column(END)[0].is_valid:
+        return None, rows
+    return rows.column(START)[0].as_py(), rows.slice(1)
 
 
 def detect_batch(rows: DataFrame, spec: TaskSpec, buckets: int) -> DataFrame:

@@ -23,11 +23,12 @@ from motet.engine.runtime.routing import BucketLayout, derivation_linked
 from motet.lake import DataFile, Lake, Snapshot
 from motet.language.syntax import Subscription
 from motet.model.batches import RECORDS
-from motet.model.records import EVENT, BackgroundChange, Subscribe, control_records
+from motet.model.records import EVENT, BackgroundChange, SettingsChange, Subscribe, control_records
 from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline, LogRecords
 from motet.spark.workers import freeze_heap
 
 _MAX_VIEWS = 512
+_ROUTED_KINDS = pa.array([EVENT, BackgroundChange.kind, SettingsChange.kind])  # that a backfill's router reads
 
 
 @lru_cache(maxsize=_MAX_VIEWS)
@@ -177,7 +178,7 @@ class BucketBackfill:
             for batch, frontier in records:
                 timeline = FrontierTimeline.from_records(batch, frontier)
                 self._timelines.append(timeline)
-                is_routed = pc.is_in(batch.column("kind"), pa.array([EVENT, BackgroundChange.kind]))
+                is_routed = pc.is_in(batch.column("kind"), _ROUTED_KINDS)
                 _, routes = router.route(batch.filter(is_routed))
                 for bucket, writer in enumerate(writers):
                     rows = np.isin(timeline.offsets, routes[routes[:, 0] == bucket, 1]) | timeline.is_boundary
