@@ -200,6 +200,21 @@ class Decision(NamedTuple):
     error: DecodeError | None = None  # it refuses the request
 
 
+_ONE_ACCEPTED = Decision(range(1))
+
+
+def accept_new(batch: SmallBatch, clock: int, ahead: int | None) -> Decision | None:
+    """As `decide` for a small batch of new events; None if one of them is too far ahead."""
+    ends, latest = batch.ends, END_OF_TIME if ahead is None else clock + ahead
+    for end in ends:
+        if end is not None and end > latest:
+            return None
+    if len(ends) == 1:
+        return _ONE_ACCEPTED
+    keys = [END_OF_TIME + 1 if end is None else end for end in ends]
+    return Decision(sorted(range(len(ends)), key=keys.__getitem__))
+
+
 def decide(
     request: AppendRequest, existing: Mapping[int, bytes], committed: Mapping[str, bytes], clock: int, ahead: int | None
 ) -> Decision:

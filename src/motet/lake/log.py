@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from motet.lake import maintenance, notifications, progress
 from motet.lake.accept import (
-    SMALL_BATCH,
     AppendRequest,
     CommittedRecords,
     Decision,
     EventInput,
     PlacedRecords,
     Rejection,
+    accept_new,
     decide,
     place,
     place_small,
@@ -327,10 +327,11 @@ class Lake:
     ) -> list[Decision]:
         """Decide about the events of each request, against the log and the requests before it."""
         event_ids, ahead = self._current_ids(newest), newest.settings.ahead
-        are_few = len(ids) <= SMALL_BATCH
-        is_simple = len(requests) == 1 and are_few and event_ids.holds_none(ids, hashes)
-        offsets = None if is_simple else event_ids.offsets_of(ids, hashes, newest)
-        existing = {} if offsets is None else stored_digests(offsets, newest)
+        if len(requests) == 1 and (small := requests[0].small) is not None and event_ids.holds_none(ids, hashes):
+            decision = accept_new(small, clock, ahead)
+            if decision is not None:
+                return [decision]
+        existing = stored_digests(event_ids.offsets_of(ids, hashes, newest), newest)
         decisions: list[Decision] = []
         committed: dict[str, bytes] = {}
         first = 0
@@ -426,6 +427,10 @@ def _receipts(
     """The receipt of each request; the records are the accepted events of the requests, in order."""
     if not decisions:  # there are no events
         return [Receipt(request.ids, 0, 0, 0, 0, (), None, None) for request in requests]
+    if len(decisions) == 1 and placed is not None:
+        (accepted, repeated, rejected, _), file = decisions[0], placed.file
+        counts = (len(accepted), repeated, file.stamped, file.late, rejected)
+        return [Receipt(requests[0].ids, *counts, file.first, file.stop - 1)]
     receipts: list[Receipt | DecodeError] = []
     begin = 0
     for request, (accepted, repeated, rejected, error) in zip(requests, decisions, strict=True):

@@ -5,7 +5,7 @@ The content of an event is its triples without CloudEvents attributes, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from hashlib import sha256
 from itertools import pairwise
 
@@ -19,16 +19,18 @@ ATTRIBUTE = "urn:cloudevents:attribute:"  # the namespace of CloudEvents attribu
 _ATTRIBUTE_PREDICATE = f"<{ATTRIBUTE}"
 
 
-def content_digest(triples: Iterable[Triple]) -> bytes:
+def content_digest(triples: Collection[Triple]) -> bytes:
     """The SHA-256 of an event's sorted triples, without CloudEvents attributes.
 
     >>> one, two = ("<urn:s>", "<urn:p>", '"1"'), ("<urn:s>", "<urn:p>", '"2"')
     >>> content_digest([one, two]) == content_digest([two, one]), content_digest([one]) == content_digest([two])
     (True, False)
     """
-    lines = [f"{s} {p} {o}" for s, p, o in triples if not p.startswith(_ATTRIBUTE_PREDICATE)]
-    lines.sort()
-    return sha256("\n".join(lines).encode()).digest()
+    text = "\n".join(sorted(map(" ".join, triples)))
+    if _ATTRIBUTE_PREDICATE in text:
+        own = [triple for triple in triples if not triple[1].startswith(_ATTRIBUTE_PREDICATE)]
+        text = "\n".join(sorted(map(" ".join, own)))
+    return sha256(text.encode()).digest()
 
 
 def content_digests(events: pa.RecordBatch | pa.Table) -> list[bytes]:
@@ -48,5 +50,5 @@ def _digests(lists: pa.ListArray) -> list[bytes]:
     if is_attribute.any():
         lines = lines.filter(pa.array(~is_attribute))
         bounds = np.concatenate([[0], np.cumsum(~is_attribute)])[bounds]
-    texts = lines.to_pylist()
-    return [sha256("\n".join(sorted(texts[begin:end])).encode()).digest() for begin, end in pairwise(bounds.tolist())]
+    texts = lines.cast(pa.binary()).to_pylist()  # bytes sort as their characters do
+    return [sha256(b"\n".join(sorted(texts[begin:end]))).digest() for begin, end in pairwise(bounds.tolist())]
