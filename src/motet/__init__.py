@@ -22,7 +22,7 @@ from motet.model.errors import (
 )
 from motet.model.extras import require_extra
 from motet.model.notifications import Notification
-from motet.model.settings import SettingValues
+from motet.model.settings import SettingArguments, setting_values
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud, Listener
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from motet.language.parse import parse
     from motet.language.printer import to_text
     from motet.language.syntax import Subscription
+    from motet.ontology.load import Imports
 
 __all__ = [
     "Cloud",
@@ -81,19 +82,23 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
     *,
     engine: Literal["embedded", "spark"] = "embedded",
     ontology: Sequence[str | Path] = (),
+    imports: Imports = "warn",
     durable: bool = True,
     threaded: bool = False,
     clock: Callable[[], int] | None = None,
-    **settings: Unpack[SettingValues],
+    **settings: Unpack[SettingArguments],
 ) -> Cloud:
     """Open the event cloud whose lake is in a directory; the lake is created if there is none.
 
     Published events are on disk when `publish` returns. Without ``durable`` the operating system writes them later:
     this is much faster, and events survive a crash of the process, but perhaps not of the machine. With ``threaded``
     another thread computes and delivers notifications, and `publish` does not wait for listeners (on Spark it never
-    does). The triples of ``ontology`` are added to the background graph. ``clock`` replaces the system's; it returns
-    UTC microseconds. The settings (``lateness``, ``ahead``, ``heartbeat``, ``time_properties``, ``entailment``) are
-    those of a new lake; one that has others is not opened, and `motet settings` changes them.
+    does). The triples of ``ontology`` that the background graph lacks are added to it; ``imports`` says what happens
+    if an import cannot be loaded. ``clock`` replaces the system's; it returns UTC microseconds.
+
+    The settings are those of a new lake; one that has others is not opened, and `motet settings` changes them:
+    ``lateness``, ``ahead`` and ``heartbeat`` (text such as ``"10 s"``, a `timedelta`, or microseconds; None is
+    unlimited, or never), ``time_properties`` and ``entailment``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open(folder) as cloud:
@@ -101,24 +106,28 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
     ...     receipt = cloud.publish('<urn:s> <urn:p> "o" <urn:e:1> .')
     ('urn:e:1',)
     """
-    if engine == "embedded":
-        from motet.embedded.cloud import Cloud
-        from motet.lake import Lake, system_clock
-
-        lake = Lake.open(directory, durable=durable, clock=clock or system_clock, **settings)
-        cloud = Cloud(lake, threaded=threaded)
-    elif engine == "spark":
-        require_extra("spark", "engine='spark'", alternative="use engine='embedded'")
-        from motet.lake import Lake, system_clock
-        from motet.spark.stream.job import open_on_spark
-
-        cloud = open_on_spark(Lake.open(directory, durable=durable, clock=clock or system_clock, **settings))
-    else:
+    if engine not in ("embedded", "spark"):
         raise UsageError(f"{engine!r} is not an engine", advice="Use 'embedded' or 'spark'.")
+    if engine == "spark":
+        require_extra("spark", "engine='spark'", alternative="use engine='embedded'")
+    from motet.embedded.cloud import Cloud
+    from motet.lake import Lake, system_clock
+
+    background: tuple[tuple[str, str, str], ...] = ()
     if ontology:
         from motet.ontology.load import load
 
-        cloud.background.add(load(ontology).triples)
+        background = load(ontology, imports=imports).triples
+    values = setting_values(settings)
+    lake = Lake.open(directory, durable=durable, clock=clock or system_clock, **values)
+    if engine == "spark":
+        from motet.spark.stream.job import open_on_spark
+
+        cloud: Cloud = open_on_spark(lake)
+    else:
+        cloud = Cloud(lake, threaded=threaded)
+    if background:
+        cloud.background.add(background)
     return cloud
 
 

@@ -62,7 +62,7 @@ def test_a_live_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         "notifications 20 (0.25 per event)",
         "processor matching 0.50 s, detecting 0.25 s",
         "state 7 rows, 0.9 MB, on disk 2.0 MB",
-        "/b 0 0 none yet",
+        "/b 0 0 none yet no",
     ):
         assert row in rows
     assert any(row.startswith("/a 90 30 1970-01-01T00:00:01.500000Z") for row in rows)

@@ -228,3 +228,48 @@ def test_a_built_subscription_is_registered_once(tmp_path: Path) -> None:
     assert [notification.events for notification in received] == [("urn:e:1",), ("urn:e:2",)]
     with motet.open(tmp_path) as cloud:
         assert motet.parse(cloud.lake.snapshot().subscriptions()["hot"].text) == (hot,)
+
+
+def test_what_does_not_count_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The first late event and the first repetition are named; all are in the receipts and the statistics."""
+    with motet.open(tmp_path) as cloud:
+        for number, time in ((1, "10:00:10"), (2, "10:00:00"), (3, "10:00:01")):
+            late = cloud.publish(reading(number, 20, f"2026-11-15T{time}Z")).late
+            assert late == (number > 1)
+        for number in (1, 2):
+            time = "10:00:10" if number == 1 else "10:00:00"
+            assert cloud.publish(reading(number, 20, f"2026-11-15T{time}Z")).repeated == 1
+        statistics = cloud.statistics()
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "an event ends below the frontier and is late",
+        "an event is in the log already, with the same content",
+    ]
+    assert "<urn:e:2>" in caplog.text
+    assert {name: statistics[name] for name in ("published", "late", "repeated", "stamped")} == {
+        "published": 3, "late": 2, "repeated": 2, "stamped": 0
+    }  # fmt: skip
+
+
+def test_an_event_without_an_iri_is_new_each_time(tmp_path: Path) -> None:
+    """Publishing the same reading twice is two events, also when a program is run again; the receipt names them."""
+    found: list[Notification] = []
+    ids: list[str] = []
+    for _ in range(2):
+        with motet.open(tmp_path) as cloud:
+            cloud.subscribe(HOT, found.append)
+            ids += cloud.publish("<> <urn:celsius> 35 .", content_type="text/turtle").ids
+    assert [notification.events for notification in found] == [(id_,) for id_ in ids]
+    assert len(set(ids)) == 2
+    assert all(id_.startswith("urn:uuid:") for id_ in ids)
+
+
+def test_a_conflict_or_an_event_ahead_refuses_the_whole_call(tmp_path: Path) -> None:
+    """Nothing of the call is appended."""
+    with motet.open(tmp_path) as cloud:
+        cloud.publish(reading(1, 20))
+        before = cloud.lake.snapshot().next_offset
+        with pytest.raises(ConflictError, match="<urn:e:1>"):
+            cloud.publish(reading(2, 20) + reading(1, 35))
+        with pytest.raises(DecodeError, match="<urn:e:3>"):
+            cloud.publish(reading(2, 20) + reading(3, 20, "2999-01-01T00:00:00Z"))
+        assert cloud.lake.snapshot().next_offset == before

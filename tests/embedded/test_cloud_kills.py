@@ -60,3 +60,68 @@ def test_a_killed_cloud_loses_and_repeats_nothing(tmp_path: Path) -> None:
     whole = [line for line in received.read_text().splitlines() if line.endswith("}")]
     assert set(whole) == set(lines), "each at least once; a repetition has the same id"
     assert Lake.open(lake).check() == []
+
+
+class Listening:
+    """A process that follows a lake and writes down what its listener hears; forked before there are other threads."""
+
+    def __init__(self, lake: Path, received: Path) -> None:
+        reader, self._writer = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            try:
+                os.read(reader, 1)
+                listen(lake, received)
+            finally:
+                os._exit(1)
+        os.close(reader)
+
+    def start(self) -> None:
+        os.write(self._writer, b"1")
+
+    def kill(self) -> None:
+        os.kill(self._child, signal.SIGKILL)
+        os.waitpid(self._child, 0)
+        os.close(self._writer)
+
+
+def listen(lake: Path, received: Path) -> None:
+    with received.open("a") as file:
+
+        def write(notification: Notification) -> None:
+            file.write(f"{notification.to_line()}\n")
+            file.flush()
+
+        motet.open(lake).subscribe(HOT, write, consumer="elsewhere")
+        signal.pause()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # the child only listens
+def test_a_killed_listener_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that follow another one are killed one after the other; their consumer receives everything."""
+    monkeypatch.setattr("motet.embedded.cloud.PERSIST_SECONDS", 0.01)
+    rng, each = random.Random(7), EVENTS // 6
+    lake, received = tmp_path / "lake", tmp_path / "received"
+    received.touch()
+    listening = [Listening(lake, received) for _ in range(6)]
+    with motet.open(lake) as cloud:
+        cloud.subscribe(HOT, lambda _: None)
+        for turn, process in enumerate(listening):
+            process.start()
+            for number in range(turn * each, (turn + 1) * each):
+                cloud.publish(reading(number, 31 + number, f"2026-11-15T10:{number:02}:00Z"))
+                time.sleep(rng.uniform(0, 0.05))  # the moment of the kill is the point of this test
+            if process is listening[-1]:
+                wait_for_lines(received, EVENTS)
+            process.kill()
+    table = [str(found) for batch in Lake.open(lake).notifications() for found, _ in notification_rows(batch)]
+    whole = [line for line in received.read_text().splitlines() if line.endswith("}")]
+    assert len(table) == EVENTS
+    assert set(whole) == set(table)
+
+
+def wait_for_lines(received: Path, count: int) -> None:
+    deadline = time.monotonic() + 30
+    while len(set(received.read_text().splitlines())) < count:
+        assert time.monotonic() < deadline, "the last listener receives the rest"
+        time.sleep(0.02)

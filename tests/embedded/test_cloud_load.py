@@ -53,7 +53,7 @@ def test_flush_and_close_write_the_table(tmp_path: Path) -> None:
     cloud.flush()
     assert (table(reader), reader.cursor("hot")) == (received, 3)
     cloud.publish(reading(2))
-    assert cloud.statistics()["settled"] == 3
+    assert cloud.statistics()["stored_to"] == 3
     cloud.close()
     cloud.close()
     assert (table(reader), reader.cursor("hot"), len(received)) == (received, 4, 2)
@@ -85,7 +85,7 @@ def test_the_table_is_written_after_a_number_of_records(tmp_path: Path, monkeypa
         cloud.subscribe(ALL, lambda _: None)
         for number in range(4):
             cloud.publish(reading(number))
-        assert (len(table(cloud.lake)), cloud.statistics()["settled"]) == (4, 6)
+        assert (len(table(cloud.lake)), cloud.statistics()["stored_to"]) == (4, 6)
 
 
 @pytest.mark.usefixtures("without_persister")
@@ -134,7 +134,8 @@ def test_concurrent_publishers_are_delivered_in_log_order(tmp_path: Path) -> Non
             list(pool.map(lambda number: cloud.publish(reading(number)), range(60)))
         cloud.flush()
         assert cloud.statistics() == {
-            "published": 60, "derived": 62, "settled": 62, "backlog": 0, "delivered": 60, "failures": {}
+            "published": 60, "stamped": 60, "late": 0, "repeated": 0, "dropped": 0, "derived": 0,
+            "processed_to": 62, "stored_to": 62, "backlog": 0, "delivered": 60, "failures": {},
         }  # fmt: skip
     log = [row["id"] for batch in Lake.open(tmp_path).snapshot().records(2) for row in batch.to_pylist()]
     assert [found.events[0] for found in received] == log

@@ -149,7 +149,7 @@ def test_a_second_process_is_told_who_has_the_consumer(tmp_path: Path) -> None:
 def test_a_failed_subscribe_gives_the_consumer_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process can have it."""
 
-    def fail(*_: object) -> int:
+    def fail(*_: object, **__: object) -> int:
         raise LakeError("full")
 
     with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
@@ -157,6 +157,27 @@ def test_a_failed_subscribe_gives_the_consumer_back(tmp_path: Path, monkeypatch:
             patch.setattr(Lake, "subscribe_all", fail)
             cloud.subscribe(HOT, Received())
         other.subscribe(HOT, Received())
+
+
+def test_a_subscription_is_registered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that subscribe at the same moment register one subscription, and each has its listener."""
+    one, two = Received(), Received()
+    with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
+        active = cloud._active
+
+        def slow() -> object:
+            found = active()
+            monkeypatch.undo()
+            other.subscribe(HOT, two, consumer="two")
+            return found
+
+        monkeypatch.setattr(cloud, "_active", slow)
+        cloud.subscribe(HOT, one, consumer="one")
+        cloud.publish(reading(1))
+        other.flush()
+    assert (one, two) == ([1], [1])
+    kinds = Lake.open(tmp_path).statistics()["kinds"]
+    assert kinds == {"event": 1, "settings": 1, "subscribe": 1}
 
 
 @pytest.mark.parametrize("name", ["", "a\tb", "x" * 201])

@@ -29,9 +29,9 @@ def test_listener_failures_are_counted(tmp_path: Path, caplog: pytest.LogCapture
         cloud.subscribe(HOT, fail)
         cloud.subscribe(ALL, lambda _: None)
         cloud.publish(reading(1) + reading(2, 10) + reading(3))
-        assert cloud.statistics() == {
-            "published": 3, "derived": 6, "settled": 0, "backlog": 0, "delivered": 3, "failures": {"hot": 2}
-        } | {"settled": cloud.statistics()["settled"]}  # fmt: skip
+        statistics = cloud.statistics()
+    assert (statistics["published"], statistics["processed_to"], statistics["backlog"]) == (3, 6, 0)
+    assert (statistics["delivered"], statistics["failures"]) == (3, {"hot": 2})
 
 
 def test_a_listener_may_subscribe_again_during_delivery(tmp_path: Path) -> None:

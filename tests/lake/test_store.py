@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,27 @@ def test_lock_keeps_others_out_only_for_a_while(tmp_path: Path) -> None:
     with store.lock(), store.lock(patience=0.01):
         entered.append(True)
     assert entered == [True]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_has_no_locks(tmp_path: Path) -> None:
+    """A child that lives on does not keep the locks that its parent had when it was forked."""
+    store = Store(tmp_path)
+    held = store.hold("held")
+    reader, writer = os.pipe()
+    with store.lock():
+        child = os.fork()
+        if child == 0:
+            os.write(writer, b"1")
+            signal.pause()
+    os.read(reader, 1)
+    try:
+        assert store.is_held("held")
+        del held  # its finalizer closes the file
+        assert not store.is_held("held")
+        begin = time.monotonic()
+        with store.lock(patience=10):
+            assert time.monotonic() - begin < 5
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

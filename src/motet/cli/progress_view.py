@@ -92,8 +92,9 @@ def _lake_table(lakes: list[LakeStatus], now: int) -> Table:
     rows = []
     for lake in lakes:
         frontier = "none yet" if lake.frontier is None else format_datetime(lake.frontier)
-        rows.append((lake.lake, lake.end, lake.backlog, frontier, _duration(lake.lag), _duration(lake.behind(now))))
-    return make_table(rows, headers=["lake", "records", "behind", "frontier", "lag", "behind the clock"])
+        durations = _duration(lake.lag), _duration(lake.behind(now))
+        rows.append((lake.lake, lake.end, lake.backlog, frontier, *durations, "yes" if lake.live else "no"))
+    return make_table(rows, headers=["lake", "records", "behind", "frontier", "lag", "behind the clock", "live"])
 
 
 def _duration(micros: int | None) -> str:

@@ -69,7 +69,10 @@ def run(args: argparse.Namespace) -> int:
         stop_requested = stack.enter_context(graceful_shutdown())
         view = stack.enter_context(progress_view(as_json=args.json))
         max_records = args.max_records or MAX_RECORDS
-        pipeline = PipelineJob(spark, lakes, checkpoint, max_records=max_records, observers=(metrics, view))
+        observers = (metrics, view)
+        pipeline = PipelineJob(
+            spark, lakes, checkpoint, max_records=max_records, observers=observers, report=output.warn
+        )
         pipeline.run(stop_requested, once=args.once)
     fields = pipeline.totals | {"checkpoint": str(checkpoint)}
     print(json.dumps(fields, sort_keys=True)) if args.json else output.print_fields(fields)

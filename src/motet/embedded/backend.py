@@ -20,6 +20,7 @@ from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.routing import BucketLayout
 from motet.engine.runtime.warm_up import ensure_compiled
 from motet.lake import CommitResult, CommittedRecords, Lake, Snapshot, record_batches
+from motet.lake.progress import greatest_waiting
 from motet.language.syntax import Subscription
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import registrations
@@ -62,6 +63,10 @@ class Backend(Protocol):
 
     def save_state(self) -> None:
         """Store a state snapshot, so that `restore` is quick; does nothing without state."""
+        ...
+
+    def waiting(self, bound: int | None) -> int | None:
+        """The greatest instant, not after ``bound``, that makes something pending final; None if there is none."""
         ...
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
@@ -151,6 +156,9 @@ class InProcessBackend:
             self._lake.put_state(self._offset, self._processor.dump())
             self._saved_to = self._offset
 
+    def waiting(self, bound: int | None) -> int | None:
+        return self._processor.waiting(bound)
+
     def _restore_snapshot(self, stop: int) -> int | None:
         """Restore the newest readable state snapshot and return its offset; None if there is none."""
         for offset, data in self._lake.state_snapshots(stop):
@@ -197,6 +205,7 @@ class PipelineBackend:
     writes_table = True
 
     def __init__(self, lake: Lake, process_available: ProcessAvailable) -> None:
+        self._store = lake.store
         self._process_available = process_available
         self._router = Processor(layout=BucketLayout(1))
         self._offset = 0
@@ -210,6 +219,9 @@ class PipelineBackend:
 
     def save_state(self) -> None:
         """Nothing: the state is in the checkpoint of the pipeline."""
+
+    def waiting(self, bound: int | None) -> int | None:
+        return greatest_waiting(self._store, self._offset, bound)
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
         for controls in snapshot.controls(self._offset, stop):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, count, groupby
@@ -36,6 +37,7 @@ from motet.embedded.background import Background
 from motet.embedded.dispatcher import Consumption, Dispatcher, Listener
 from motet.embedded.group_commit import GroupCommitter
 from motet.embedded.worker import Poller, Worker
+from motet.jobs.heartbeat import Heartbeat
 from motet.lake import EventInput, Lake, Receipt, Snapshot
 from motet.lake.progress import cursor_name
 from motet.language.parse import parse
@@ -44,7 +46,8 @@ from motet.language.syntax import Subscription
 from motet.model.batches import NOTIFICATIONS, Triple, notification_batch
 from motet.model.control import ControlState
 from motet.model.errors import MotetError, UsageError
-from motet.model.records import Subscribe, Unsubscribe
+from motet.model.records import Subscribe, Tick, Unsubscribe
+from motet.model.times import Instant, to_micros
 
 __all__ = ["Cloud", "Listener", "ProcessAvailable"]
 
@@ -53,7 +56,16 @@ MAX_STEP_RECORDS = 65_536  # processed together
 PERSIST_RECORDS = 10_000  # between two writes of the notification table
 PERSIST_SECONDS = 0.25
 STATE_RECORDS = 100_000  # between two state snapshots
-FOLLOW_SECONDS = 0.1  # between two looks for commits of other processes
+FOLLOW_SECONDS = 0.2  # between two looks for commits of other processes
+
+_NOT_COUNTED = {  # counts of a receipt: what is said when there is one for the first time
+    "late": "an event ends below the frontier and is late: it is stored and never matched (among %s). "
+    "Publish sooner, or increase the lateness with `motet settings`; further ones are only counted",
+    "repeated": "an event is in the log already, with the same content: it is accepted once (among %s); "
+    "further ones are only counted",
+    "dropped": "triples that belong to no event are left out, as rest='drop' says (events: %s)",
+    "derived": "graphs of derived events are left out: they are derived again (events: %s)",
+}
 
 log = logging.getLogger("motet")
 
@@ -90,7 +102,7 @@ class Cloud:
         self._dispatcher = Dispatcher()
         self._recent_records = RecentRecords()
         self._committer = GroupCommitter(lake, self._recent_records.add)
-        self._published = 0
+        self._counts: Counter[str] = Counter(dict.fromkeys(("published", "stamped", *_NOT_COUNTED), 0))
         self._processed_to: int | None = None  # notifications are delivered up to here; None at first
         self._unpersisted: list[NotificationBatch] = []  # notifications that are not in the table yet
         self._state_saved_to = 0  # offset of the last state snapshot, about
@@ -105,6 +117,7 @@ class Cloud:
         self._persister = Worker(self._try_persist, delay=PERSIST_SECONDS)
         self._follower = Poller(self._follow, FOLLOW_SECONDS)
         self._had_backlog = False  # at the last look for commits
+        self._heartbeat = Heartbeat(lake, spark=process_available is not None)
         self._is_closed = False
 
     def publish(
@@ -139,9 +152,21 @@ class Cloud:
             events = decoded.events
         self._wait_for_room()
         receipt = self._committer.append(events)
-        self._published += receipt.accepted
         self._process_new()
-        return receipt if decoded is None or not decoded.has_counts else _with_counts(receipt, decoded)
+        if decoded is not None and decoded.has_counts:
+            receipt = _with_counts(receipt, decoded)
+        self._count(receipt)
+        return receipt
+
+    def _count(self, receipt: Receipt) -> None:
+        """Add a receipt to the statistics; the first event that does not count, of each kind, is logged."""
+        self._counts["published"] += receipt.accepted
+        self._counts["stamped"] += receipt.stamped
+        for name, text in _NOT_COUNTED.items():
+            if count := getattr(receipt, name):
+                if not self._counts[name]:
+                    log.warning(text, ", ".join(f"<{id_}>" for id_ in receipt.ids[:3]) or "none")
+                self._counts[name] += count
 
     def subscribe(
         self,
@@ -165,12 +190,10 @@ class Cloud:
                 raise UsageError("the cloud is closed", advice="Open it again to listen.")
             self._current_offset(self.lake.snapshot())
             self._backend.check(subscriptions)  # before anything is written
-            active = self._active()
-            for requested in subscriptions:
-                _refuse_change(requested, active)
             self.lake.consumers.claim(consumers.values())
             try:
-                starts = self._registered(subscriptions, active, consumers)
+                while (starts := self._register(subscriptions, consumers)) is None:
+                    pass  # another process has registered one of them meanwhile
             except BaseException:
                 self.lake.consumers.release(self._dispatcher.without_listeners(consumers.values()))
                 raise
@@ -206,17 +229,43 @@ class Cloud:
             self._persist()  # the cursor
             self._remove_listeners(name, consumer_name)
 
-    def tick(self, instant: int) -> None:
-        """Advance the frontier to an instant in microseconds: events that end before it are late from now on."""
-        self.lake.tick(instant)
+    def tick(self, instant: Instant | None = None, *, force: bool = False) -> None:
+        """Advance the frontier to an instant: events that end before it are late from now on.
+
+        The instant is a `datetime` (UTC if it has no zone), an xsd:dateTime as text, or microseconds since 1970.
+        Without one it is the greatest that an occurrence waits for: everything that is there is decided. An instant
+        later than the clock and the setting `ahead` allow needs ``force``.
+        """
+        if instant is None:
+            self._tick_pending()
+        else:
+            self.lake.tick(to_micros(instant), force=force)
         self._process_new()
+
+    def _tick_pending(self) -> None:
+        """Append a tick at the greatest instant that an occurrence waits for, if there is one."""
+        if self._advancing_thread == threading.get_ident():
+            raise UsageError(
+                "a listener cannot tick without an instant: its records are still being processed",
+                advice="Give an instant, or call tick() outside the listener.",
+            )
+        with self._lock:
+            while True:
+                self.lake.snapshot()
+                self._advance()
+                processed_to = self._current_offset(self.lake.cached_snapshot())
+                instant = self._backend.waiting(None)
+                if instant is None:
+                    return
+                if self.lake.append_controls([Tick(instant)], at=processed_to, force=True) is not None:
+                    return
 
     def statistics(self) -> dict[str, object]:
         """Counts since the cloud was opened, the offsets it has reached, and its backlog in records."""
         processed_to = self._persisted_to if self._processed_to is None else self._processed_to
         backlog = max(self.lake.snapshot().next_offset - processed_to, 0)
-        offsets = {"derived": processed_to, "settled": self._persisted_to}
-        return {"published": self._published, **offsets, "backlog": backlog, **self._dispatcher.statistics()}
+        offsets = {"processed_to": processed_to, "stored_to": self._persisted_to}
+        return {**self._counts, **offsets, "backlog": backlog, **self._dispatcher.statistics()}
 
     def flush(self) -> None:
         """Return when the notifications of all published events are delivered and stored."""
@@ -275,10 +324,12 @@ class Cloud:
                 lambda: self.lake.cached_snapshot().next_offset - (self._processed_to or 0) < self._max_backlog
             )
 
-    def _registered(
-        self, subscriptions: Sequence[Subscription], active: Mapping[str, Subscribe], consumers: Mapping[str, str]
-    ) -> dict[str, int]:
-        """Register the subscriptions that are not active; the emission offset from which each consumer receives."""
+    def _register(self, subscriptions: Sequence[Subscription], consumers: Mapping[str, str]) -> dict[str, int] | None:
+        """Register the subscriptions that are not active; the emission offset from which each consumer receives.
+
+        None, and nothing is done, if another process registers one of them at the same time.
+        """
+        active = self._refuse_changes(subscriptions)
         starts = {}
         cursors = self.lake.cursors(cursor_name(consumers[name], name) for name in consumers if name in active)
         for name, consumer in consumers.items():
@@ -288,8 +339,22 @@ class Cloud:
                 starts[name] = max(active[name].offset, cursor) if start is None else start
         new = {requested.name: to_text(requested) for requested in subscriptions if requested.name not in active}
         if new:
-            starts |= zip(new, count(self.lake.subscribe_all(new)))
+            first = self.lake.subscribe_all(new, after=self._controls_to)
+            if first is None:
+                return None
+            starts |= zip(new, count(first))
         return starts
+
+    def _refuse_changes(self, subscriptions: Sequence[Subscription]) -> Mapping[str, Subscribe]:
+        """The active subscriptions; raises if one of those given is active with another text."""
+        active = self._active()
+        for requested in subscriptions:
+            if requested.name in active and parse(active[requested.name].text) != (requested,):
+                raise UsageError(
+                    f"subscription {requested.name!r} is active with another text",
+                    advice="Unsubscribe it first, or give the new one another name.",
+                )
+        return active
 
     def _remove_listeners(self, name: str, consumer: str | None = None, before: int | None = None) -> None:
         self.lake.consumers.release(self._dispatcher.remove(name, consumer, before))
@@ -305,8 +370,20 @@ class Cloud:
         newest = self.lake.snapshot()
         has_backlog = newest.next_offset > (self._processed_to or 0)
         had_backlog, self._had_backlog = self._had_backlog, has_backlog
-        if has_backlog and (newest is not cached or had_backlog) and not self._is_closed:
+        if self._is_closed:
+            return
+        if (has_backlog and (newest is not cached or had_backlog)) or (not has_backlog and self._beat()):
             self._process_new()
+
+    def _beat(self) -> bool:
+        """Append a tick if one is due; True if it was appended."""
+        if not self._lock.acquire(blocking=False):  # records are processed: the frontier moves, or is looked at again
+            return False
+        try:
+            processed_to = self._processed_to
+            return processed_to is not None and self._heartbeat.beat(processed_to, self._backend.waiting)
+        finally:
+            self._lock.release()
 
     def _process_new(self) -> None:
         if self._worker:
@@ -352,6 +429,9 @@ class Cloud:
 
     def _remove_ended(self, snapshot: Snapshot, first: int, stop: int) -> None:
         """Remove the listeners of subscriptions that another process has ended."""
+        newest = snapshot.segments[-1]
+        if newest.first == first and Unsubscribe.kind not in newest.kinds:  # the usual step: one commit of events
+            return
         if not any(Unsubscribe.kind in segment.kinds for segment in snapshot.overlapping(first, stop)):
             return
         for record in snapshot.control_records(Unsubscribe, first=first, stop=stop):
@@ -451,11 +531,3 @@ def _to_table(notifications: Sequence[NotificationBatch], first: int, stop: int)
     table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
     offsets = table["offset"]
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))
-
-
-def _refuse_change(subscription: Subscription, active: Mapping[str, Subscribe]) -> None:
-    if subscription.name in active and parse(active[subscription.name].text) != (subscription,):
-        raise UsageError(
-            f"subscription {subscription.name!r} is active with another text",
-            advice="Unsubscribe it first, or give the new one another name.",
-        )

@@ -6,7 +6,7 @@ Most methods are one call into the module that does the work.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -168,19 +168,25 @@ class Lake:
         return CommitResult(receipts, placed.records if placed else [], after)
 
     def append_controls(
-        self, records: Sequence[ControlRecord], *, at: int | None = None, force: bool = False
+        self,
+        records: Sequence[ControlRecord],
+        *,
+        at: int | None = None,
+        force: bool = False,
+        is_valid: Callable[[Snapshot], bool] = lambda _: True,
     ) -> int | None:
         """Append control records, at least one, in one commit; returns the offset of the first.
 
-        With ``at``, only if the log ends there; otherwise nothing is appended and None is returned. A tick may be later
-        than the clock and the setting `ahead` allow only with ``force``.
+        With ``at``, only if the log ends there, and with ``is_valid`` only after a snapshot for which it is true;
+        otherwise nothing is appended and None is returned. A tick may be later than the clock and the setting `ahead`
+        allow only with ``force``.
         """
         uncommitted = uncommitted_controls(records)
         ticks = [record.instant for record in records if isinstance(record, Tick)]
 
         def propose(newest: Snapshot) -> Commit | None:
             clock = self.clock()
-            if at is not None and newest.next_offset != at:
+            if (at is not None and newest.next_offset != at) or not is_valid(newest):
                 return None
             if ticks and not force:
                 _check_tick(max(ticks), clock, newest.settings.ahead)
@@ -216,9 +222,17 @@ class Lake:
     def subscribe(self, name: str, text: str) -> int:
         return self._append_controls([Subscribe(name, text)])
 
-    def subscribe_all(self, texts: Mapping[str, str]) -> int:
-        """Register subscriptions in one commit, one record for each; returns the offset of the first."""
-        return self._append_controls([Subscribe(name, text) for name, text in texts.items()])
+    def subscribe_all(self, texts: Mapping[str, str], *, after: int | None = None) -> int | None:
+        """Register subscriptions in one commit, one record for each; returns the offset of the first.
+
+        With ``after``, only if none of the names was registered at that offset or later; otherwise None is returned.
+        """
+
+        def is_valid(newest: Snapshot) -> bool:
+            records = () if after is None else newest.control_records(Subscribe, first=after)
+            return not any(isinstance(record, Subscribe) and record.name in texts for record in records)
+
+        return self.append_controls([Subscribe(name, text) for name, text in texts.items()], is_valid=is_valid)
 
     def unsubscribe(self, name: str) -> int:
         return self._append_controls([Unsubscribe(name)])

@@ -1,4 +1,4 @@
-"""Progress of readers and writers of a lake: consumers' cursors, state snapshots of engines, ingested files.
+"""Progress of readers and writers of a lake: consumers' cursors, states of engines, ingested files.
 
 These are small files beside the log. Each can be lost without loss of data: notifications are then delivered again,
 records read again, files ingested again.
@@ -20,6 +20,7 @@ from motet.lake.store import HeldFile, Store
 from motet.model.errors import CorruptLakeError, UsageError
 
 _CURSORS, _STATES, _SOURCES = "consumers", "states", "sources"  # folders
+_WAITING = "pipeline/waiting.json"
 _CLAIMS = f"{_CURSORS}/claims.lock"
 _SHARED = "+"  # first character of the names of cursor files; in a consumer's own file name it would be quoted
 _HOLDER = "@"  # first character of the names of the files that processes hold; quoted likewise
@@ -239,6 +240,24 @@ def read_states(store: Store, stop: int) -> Iterator[tuple[int, bytes]]:
         data = store.find(name) if offset <= stop else None
         if data is not None:
             yield offset, data
+
+
+# Waited-for instants of the pipeline on Spark, whose operators are in many processes: where one of them is, the
+# frontier makes something pending final. They hold for one offset; without them a heartbeat appends no tick.
+
+
+def write_waiting(store: Store, offset: int, instants: Iterable[int]) -> None:
+    """Store the instants that the operators wait for after the records below an offset."""
+    store.put(_WAITING, json.dumps({"offset": offset, "instants": sorted(instants)}).encode())
+
+
+def greatest_waiting(store: Store, offset: int, bound: int | None) -> int | None:
+    """The greatest of the instants stored for an offset that is not after a bound; None if there is none."""
+    with suppress(ValueError, KeyError, TypeError):
+        stored = json.loads(store.find(_WAITING) or b"")
+        instants = stored["instants"] if stored["offset"] == offset else ()
+        return max((int(instant) for instant in instants if bound is None or instant <= bound), default=None)
+    return None
 
 
 # Ingested files. Reading a file again adds no event, since the log holds their IRIs: so the list is written after the

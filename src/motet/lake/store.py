@@ -153,10 +153,12 @@ class Store:
             handle = self._in_folder(name, os.open, f"{self.root}/{name}", flags, 0o666)
         except OSError as error:
             raise _lake_error("lock", self.root, error) from error
+        _locked.add(handle)
         try:
             _acquire(handle, patience)
             yield
         finally:
+            _locked.discard(handle)
             os.close(handle)  # releases the lock
 
     def hold(self, name: str) -> HeldFile:
@@ -164,6 +166,7 @@ class Store:
         path = self.path(name)
         with _as_lake_errors("write", path):
             handle = self._in_folder(name, os.open, f"{self.root}/{name}", _NEW | os.O_APPEND, 0o666)
+            _locked.add(handle)
             _acquire(handle, LOCK_PATIENCE)
         return HeldFile(path, handle)
 
@@ -232,13 +235,32 @@ class Store:
             os.close(handle)
 
 
+_locked: set[int] = set()  # handles of this process that have locks
+
+
+def _close_locked(handle: int) -> None:
+    if handle in _locked:  # not in a forked child
+        _locked.discard(handle)
+        os.close(handle)
+
+
+def _close_inherited() -> None:
+    """In a forked child: close the locks of the parent, which would otherwise last as long as the child."""
+    for handle in _locked:
+        os.close(handle)
+    _locked.clear()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
+
+
 class HeldFile:
     """A file with an advisory lock, which its holder appends to."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self._path = path
         self._handle = handle
-        self._close = weakref.finalize(self, os.close, handle)  # a holder that is dropped releases it
+        self._close = weakref.finalize(self, _close_locked, handle)  # a holder that is dropped releases it
         self._close.atexit = False
 
     def append(self, data: bytes) -> None:

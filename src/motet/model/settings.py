@@ -6,15 +6,17 @@ Durations are microseconds. Settings are changed by control records; a writer us
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, Self, TypedDict
+from datetime import timedelta
+from typing import Any, Literal, Self, TypedDict, cast
 
 from motet.model.errors import UsageError
 from motet.model.times import END_OF_TIME, START_OF_TIME, UNITS, format_duration
 
 TimeProperties = tuple[tuple[str, ...], ...]  # IRIs in the order they are tried; a pair is (start, end)
-Heartbeat = int | Literal["default"] | None  # None: never
+HeartbeatSetting = int | Literal["default"] | None  # None: never
+SettingDuration = int | str | timedelta
 
 _PROV = "http://www.w3.org/ns/prov#"
 TIME_PROPERTIES: TimeProperties = (
@@ -34,8 +36,18 @@ class SettingValues(TypedDict, total=False):
 
     lateness: int | None
     ahead: int | None
-    heartbeat: Heartbeat
+    heartbeat: HeartbeatSetting
     time_properties: TimeProperties
+    entailment: str | None
+
+
+class SettingArguments(TypedDict, total=False):
+    """Settings as Python programs write them: a duration is a timedelta, a text such as '5 s', or microseconds."""
+
+    lateness: SettingDuration | None
+    ahead: SettingDuration | None
+    heartbeat: SettingDuration | None
+    time_properties: Sequence[str | Sequence[str]]
     entailment: str | None
 
 
@@ -51,7 +63,7 @@ class Settings:
 
     lateness: int | None = 5_000_000  # how far the frontier stays behind the newest end; None: only ticks move it
     ahead: int | None = UNITS["d"]  # how far an event may end after its writer's clock; None: unlimited
-    heartbeat: Heartbeat = "default"  # how long the frontier rests before a live process appends a tick; None: never
+    heartbeat: HeartbeatSetting = "default"  # how long the frontier rests before a heartbeat; None: never
     time_properties: TimeProperties = TIME_PROPERTIES
     entailment: str | None = None  # None: owl-rl if the background has a triple, otherwise none
 
@@ -111,6 +123,25 @@ class Settings:
         if self.heartbeat == "default":
             return SPARK_HEARTBEAT if spark else DEFAULT_HEARTBEAT
         return self.heartbeat
+
+
+def setting_values(arguments: SettingArguments) -> SettingValues:
+    """The values of settings; what is no setting is left for `Settings.changed` to refuse.
+
+    >>> setting_values({"lateness": "10 s", "ahead": timedelta(minutes=1), "heartbeat": None})
+    {'lateness': 10000000, 'ahead': 60000000, 'heartbeat': None}
+    """
+    values: dict[str, Any] = dict(arguments)
+    for name, unlimited in (("lateness", "unlimited"), ("ahead", "unlimited"), ("heartbeat", "never")):
+        value = values.get(name)
+        if isinstance(value, timedelta):
+            values[name] = value // timedelta(microseconds=1)
+        elif isinstance(value, str) and (name, value) != ("heartbeat", "default"):
+            values[name] = parse_setting_duration(value, unlimited)
+    if "time_properties" in values:
+        properties = values["time_properties"]
+        values["time_properties"] = tuple((group,) if isinstance(group, str) else tuple(group) for group in properties)
+    return cast(SettingValues, values)
 
 
 def parse_setting_duration(text: str, unlimited: str) -> int | None:

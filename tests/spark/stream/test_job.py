@@ -7,6 +7,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Event
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,9 +19,10 @@ from motet.cli import stream
 from motet.cli.main import main
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
+from motet.model.batches import notification_rows
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME
-from motet.spark.stream.job import SparkCloud
+from motet.spark.stream.job import PipelineJob, SparkCloud
 from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 
@@ -119,7 +122,7 @@ def publish_and_listen(cloud: Cloud) -> list[Notification]:
         cloud.unsubscribe("hot")
         cloud.subscribe(HOT.replace("hot", 'again SINCE "2026-11-15T10:00:02Z"', 1), heard.append)
         cloud.publish(reading(4, 37))
-        cloud.tick(END_OF_TIME)
+        cloud.tick(END_OF_TIME, force=True)
     return heard
 
 
@@ -137,3 +140,58 @@ def test_spark_and_embedded_clouds_deliver_the_same(spark: SparkSession, tmp_pat
         "rising": [("urn:e:2", "urn:e:3"), ("urn:e:3", "urn:e:4")],
     }
     assert Lake.open(tmp_path / "spark").check() == []
+
+
+FIRE = (
+    "SUBSCRIPTION fire EVENT a { ?a <urn:celsius> ?c } EVENT b { ?b <urn:celsius> ?d } "
+    "WHEN a BEFORE b FILTER(?d > ?c) WITHIN 1 min CONTEXT chronicle SELECT ?a ?b"
+)
+
+
+class StopWhenNotified:
+    """Moves a clock by ten seconds at each poll, and stops when the lake has a notification."""
+
+    def __init__(self, lake: Lake, clock: builders.ManualClock, stop_requested: Event) -> None:
+        self._lake, self._clock, self._stop_requested = lake, clock, stop_requested
+        self._polls = 0
+
+    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
+        pass
+
+    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
+        self._clock.now += 10 * builders.SECOND
+        self._polls += 1
+        if self._polls > 60 or any(batch.num_rows for batch in self._lake.notifications()):
+            self._stop_requested.set()
+
+
+def test_the_driver_appends_ticks_while_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    """`motet stream` tells a pair by itself, in a live log; with --once it appends no tick."""
+    clock = builders.ManualClock(builders.TEN + 2 * builders.SECOND)
+    lake = Lake.open(tmp_path, clock=clock, durable=False)
+    with Cloud(lake) as cloud:
+        cloud.subscribe(FIRE, print)
+        cloud.publish(reading(1, 20) + reading(2, 35))
+    stop_requested = Event()
+    observer = StopWhenNotified(lake, clock, stop_requested)
+    job = PipelineJob(spark, [lake], tmp_path / "checkpoint", observers=[observer])
+    job.run(stop_requested, once=True)
+    assert lake.snapshot().count("tick") == 0
+    job.run(stop_requested)
+    assert [found.events for batch in lake.notifications() for found, _ in notification_rows(batch)] == [
+        ("urn:e:1", "urn:e:2")
+    ]
+    assert lake.snapshot().count("tick") == 1
+    assert lake.snapshot().frontier == builders.TEN + 2 * builders.SECOND + 1
+
+
+def test_a_cloud_on_spark_appends_ticks(spark: SparkSession, tmp_path: Path) -> None:
+    """The thread that follows reads what the operators on Spark wait for."""
+    clock = builders.ManualClock(builders.TEN + 2 * builders.SECOND)
+    heard: Queue[Notification] = Queue()
+    with SparkCloud(Lake.open(tmp_path, clock=clock, heartbeat=0), spark) as cloud:
+        cloud.subscribe(FIRE, heard.put)
+        cloud.publish(reading(1, 20) + reading(2, 35))
+        cloud.flush()
+        clock.now += 60 * builders.SECOND
+        assert heard.get(timeout=60).events == ("urn:e:1", "urn:e:2")

@@ -113,6 +113,8 @@ def test_metrics_are_totals_and_lake_status() -> None:
         'motet_backlog_records{lake="/d"} 0.0',
         'motet_frontier_timestamp_seconds{lake="/a\\"b\\\\c"} 1.5',
         'motet_frontier_lag_seconds{lake="/a\\"b\\\\c"} 2.0',
+        'motet_live{lake="/a\\"b\\\\c"} 0.0',
+        'motet_live{lake="/d"} 0.0',
     ]
     names = {line.split()[2] for line in text(metrics).splitlines() if line.startswith("# TYPE")}
     assert names == {value.partition("{")[0].split()[0] for value in values}

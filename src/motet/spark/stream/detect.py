@@ -7,7 +7,7 @@ restores the stored state.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import process_time_ns
@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from motet.engine.detect.output import merge_notifications
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.routing import BucketLayout
+from motet.jit.compiled import Ints
 from motet.spark.encoding import pack, unpack
 from motet.spark.stream.lake_view import LakeView, concat_records, lake_view
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
@@ -38,10 +39,12 @@ NOTIFICATION_SLICES = pa.schema(
         pa.field("rows", pa.int64()),  # of the state
         pa.field("bytes", pa.int64()),  # of the state
         pa.field("micros", pa.int64()),  # of processor time
+        pa.field("waiting", pa.binary()),  # int64: instants that operators of the bucket wait for; null: none
     ]
 )
 SUMMED_COLUMNS = ("count", "rows", "bytes", "micros")
 MIN_SLICE_RECORDS = 10_000
+MAX_INSTANTS = 1024  # of a bucket, that operators wait for; the others wait for the next heartbeat
 
 BucketKey = tuple[str, int]  # lake and bucket
 
@@ -85,10 +88,11 @@ class DetectStage(StatefulProcessor):
         cached, detected = self._advance((lake, int(key[1])), batch)
         notifications = merge_notifications([*batch.notifications, detected])
         counts: tuple[int, ...] = (len(notifications), *_state_size(cached), (process_time_ns() - started) // 1000)
+        waiting = _waiting(cached.processor, lake_view(lake), batch.stop)
         output = []
         for slice_ in self._slices(batch, notifications):
-            output.append((lake, batch.first, batch.stop, *slice_, *counts))
-            counts = (0,) * len(counts)
+            output.append((lake, batch.first, batch.stop, *slice_, *counts, waiting))
+            counts, waiting = (0,) * len(counts), None
         yield pd.DataFrame(output, columns=NOTIFICATION_SLICES.names)
 
     def _slices(self, batch: BucketInput, notifications: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
@@ -144,6 +148,23 @@ class DetectStage(StatefulProcessor):
             prototype=outdated.processor if outdated else None,
         )
         return CachedProcessor(header, processor, snapshot)
+
+
+def _waiting(processor: Processor, view: LakeView, stop: int) -> bytes | None:
+    """The instants that the operators of a bucket wait for, if the log ends with the batch; they take time to find."""
+    if view.snapshot().next_offset > stop:
+        return None
+    return thin_out(processor.waiting_instants()).tobytes() or None
+
+
+def thin_out(instants: Sequence[int] | Ints) -> Ints:
+    """Some of many instants, which are sorted: every n-th and the last, at most MAX_INSTANTS.
+
+    >>> thin_out([3, 5]).tolist(), len(thin_out(range(100_000))), int(thin_out(range(100_000))[-1])
+    ([3, 5], 1021, 99999)
+    """
+    every = -(-len(instants) // MAX_INSTANTS) or 1
+    return np.asarray(instants, np.int64)[::-1][::every][::-1]
 
 
 def _state_size(cached: CachedProcessor) -> tuple[int, int]:

@@ -9,9 +9,11 @@ checkpoint it reads the log again from the beginning and adds the notifications 
 from __future__ import annotations
 
 import json
+import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -22,7 +24,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.embedded.cloud import Cloud
+from motet.jobs.heartbeat import Heartbeat
 from motet.lake import Lake
+from motet.lake.progress import greatest_waiting
 from motet.spark.session import parallelism, session
 from motet.spark.stream import detect, match, notification_sink, progress, source
 from motet.spark.stream.checkpoint import default_checkpoint, open_checkpoint
@@ -36,6 +40,8 @@ from motet.spark.stream.source import RangesSource
 MAX_RECORDS = 200_000  # of a lake in one batch
 POLL_SECONDS = 1
 TOTALS = ("batches", "records", "events", "late", "notifications")
+
+log = logging.getLogger("motet")
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -63,6 +69,7 @@ class PipelineJob:
         *,
         max_records: int = MAX_RECORDS,
         observers: Sequence[ProgressObserver] = (),
+        report: Callable[[str], object] = log.warning,
     ) -> None:
         self.totals: dict[str, int] = dict.fromkeys(TOTALS, 0)
         self._spark = spark
@@ -70,6 +77,7 @@ class PipelineJob:
         self._checkpoint = checkpoint
         self._max_records = max_records
         self._observers = observers
+        self._heartbeats = [Heartbeat(lake, spark=True, report=report) for lake in lakes]
         self._query: StreamingQuery | None = None
         self._last_batch = -1
 
@@ -79,6 +87,8 @@ class PipelineJob:
             query = self._start(once=once)
             while not query.awaitTermination(POLL_SECONDS):
                 self._report(query)
+                if not once:
+                    self._beat()
                 if stop_requested.is_set():
                     query.stop()
             self._report(query)
@@ -97,6 +107,12 @@ class PipelineJob:
         roots = [lake.store.root for lake in self._lakes]
         self._query = start_query(self._spark, roots, self._checkpoint, max_records=self._max_records, once=once)
         return self._query
+
+    def _beat(self) -> None:
+        """Append a tick to each lake where one is due."""
+        for lake, heartbeat in zip(self._lakes, self._heartbeats, strict=True):
+            processed_to = lake.snapshot().notifications_end
+            heartbeat.beat(processed_to, partial(greatest_waiting, lake.store, processed_to))
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from motet.lake import DataFile, Lake
+from motet.lake.progress import write_waiting
 from motet.spark.encoding import unpack
 
 FORMAT = "motet-notifications"
@@ -34,9 +36,10 @@ class NotificationSink(DataSource):
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """The files that one task has written, by offset range."""
+    """The files that one task has written, and the instants that operators wait for, by offset range."""
 
     files: dict[OffsetRangeKey, list[DataFile]] = field(default_factory=dict)
+    waiting: dict[OffsetRangeKey, set[int]] = field(default_factory=dict)
 
 
 class NotificationWriter(DataSourceStreamArrowWriter):
@@ -44,20 +47,30 @@ class NotificationWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         ranges: dict[OffsetRangeKey, dict[int, list[pa.RecordBatch]]] = {}
+        waiting: dict[OffsetRangeKey, set[int]] = {}
         for row in (row for batch in iterator for row in batch.to_pylist()):
-            slices = ranges.setdefault((row["lake"], row["first"], row["stop"]), {})
+            range_ = row["lake"], row["first"], row["stop"]
+            slices = ranges.setdefault(range_, {})
             if row["notifications"] is not None:
                 slices.setdefault(row["slice"], []).append(unpack(row["notifications"]))
-        return WrittenFiles({range_: list(_write_files(range_, slices.values())) for range_, slices in ranges.items()})
+            if row["waiting"] is not None:
+                waiting.setdefault(range_, set()).update(np.frombuffer(row["waiting"], np.int64).tolist())
+        written = {range_: list(_write_files(range_, slices.values())) for range_, slices in ranges.items()}
+        return WrittenFiles(written, waiting)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         files: dict[OffsetRangeKey, list[DataFile]] = {}
+        waiting: dict[OffsetRangeKey, set[int]] = {}
         for message in messages:
             if isinstance(message, WrittenFiles):
                 for range_, written in message.files.items():
                     files.setdefault(range_, []).extend(written)
-        for (lake, first, stop), written in files.items():
-            Lake.open(lake, create=False).commit_notification_files(written, first, stop)
+                    waiting.setdefault(range_, set()).update(message.waiting.get(range_, ()))
+        for range_, written in files.items():
+            path, first, stop = range_
+            lake = Lake.open(path, create=False)
+            lake.commit_notification_files(written, first, stop)
+            write_waiting(lake.store, stop, waiting[range_])
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for message in messages:

@@ -82,6 +82,7 @@ class LakeStatus:
     late: int  # events, in all
     frontier: int | None
     newest: int | None  # end of an event
+    live: bool = False  # events are published soon after they end, so that heartbeats move the frontier
 
     @property
     def backlog(self) -> int:
@@ -113,6 +114,7 @@ def lake_status(lake: Lake) -> LakeStatus:
         late=sum(segment.late for segment in snapshot.segments),
         frontier=snapshot.frontier,
         newest=max(ends, default=None),
+        live=snapshot.is_live,
     )
 
 
@@ -265,6 +267,7 @@ class Metrics(Collector):
             ("backlog_records", "Records that are not processed yet.", [lake.backlog for lake in self._lakes]),
             ("frontier_timestamp_seconds", "The frontier.", [_seconds(lake.frontier) for lake in self._lakes]),
             ("frontier_lag_seconds", "Newest event less frontier.", [_seconds(lake.lag) for lake in self._lakes]),
+            ("live", "1 if heartbeats move the frontier of the lake.", [int(lake.live) for lake in self._lakes]),
         ):
             gauge = GaugeMetricFamily(f"motet_{name}", help_, labels=["lake"])
             for lake, value in zip(self._lakes, values, strict=True):
