@@ -83,5 +83,5 @@ def test_a_construct_template_is_parsed_to_triples() -> None:
     """Blank nodes become hidden variables."""
     assert parse_template("?this <urn:p> [ ]") == (Triple("?this", "<urn:p>", "?.0"),)
     assert parse_template("") == ()
-    with pytest.raises(SubscriptionError, match="triples only"):
+    with pytest.raises(SubscriptionError, match="cannot stand here"):
         parse_template("?this <urn:p>* ?x")

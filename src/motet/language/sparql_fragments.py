@@ -15,10 +15,8 @@ from itertools import pairwise
 from motet.language.syntax import Expression, GroupPattern, Template
 from motet.language.syntax_advice import AGGREGATES, NO_AGGREGATES
 from motet.model.errors import LimitError, SubscriptionError
-from motet.sparql.grammar import WORDS, check_grammar
-from motet.sparql.parse import check_expression, check_group, check_template
 from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
-from motet.sparql.prologue import Prologue
+from motet.sparql.prologue import Prologue, is_valid_iri
 from motet.sparql.scope import in_scope
 from motet.sparql.tokens import MAX_BRACKETS, MAX_SPARQL_TOKENS, Document, Token
 
@@ -29,8 +27,9 @@ _FORBIDDEN = {
     "LATERAL": ("LATERAL is not SPARQL 1.1", None),
 }
 _AGGREGATES = {word: (f"{word} is an aggregate and not allowed here", NO_AGGREGATES) for word in AGGREGATES}
-_GROUP_ADVICE = (
-    "a BIND variable must be new in its group, a blank node belongs to one group, a VALUES row has every value"
+# Keywords that a bracket does not follow closely in the normal form of a fragment.
+_KEYWORDS = frozenset(
+    "UNION OPTIONAL MINUS FILTER BIND AS VALUES UNDEF NOT IN EXISTS DISTINCT".split()  # noqa: SIM905  (readable)
 )
 _PATH_ENDS = ("IRIREF", "PNAME", "PREFIX_NAME")
 _NO_EXISTS = ("a condition across events sees bindings, not graphs", "move the pattern into the body of an EVENT")
@@ -41,12 +40,9 @@ def read_body(prologue: Prologue, tokens: Sequence[Token], position: int, event:
     fragment = _normalise(prologue, tokens, position)
     _refuse_words(prologue.document, tokens, _AGGREGATES)
     _refuse_words(prologue.document, tokens, _FORBIDDEN)
-    check_grammar(prologue.document, tokens, "group", fragment.end)
     _refuse_rebinding(prologue.document, tokens, event)
-    before = f"?{event} <urn:motet:is> <urn:motet:event> . " if event else ""
-    with _located(fragment, before, _GROUP_ADVICE):
+    with _located(fragment):
         algebra = parse_group(fragment.text)
-        check_group(before + fragment.text)
     return GroupPattern(fragment.text, (in_scope(algebra) | {event or ""}) & _variables(tokens), position)
 
 
@@ -54,19 +50,15 @@ def read_condition(prologue: Prologue, tokens: Sequence[Token], position: int) -
     """The condition of a FILTER over events, without its parentheses."""
     fragment = _normalise(prologue, tokens, position)
     _refuse_words(prologue.document, tokens, _FORBIDDEN | _AGGREGATES | {"EXISTS": _NO_EXISTS})
-    check_grammar(prologue.document, tokens, "expression", fragment.end)
     with _located(fragment):
         parse_expression(fragment.text)
-        check_expression(fragment.text)
     return Expression(fragment.text, _variables(tokens), position)
 
 
 def read_template(prologue: Prologue, tokens: Sequence[Token], position: int) -> Template:
     """The triples of a CONSTRUCT clause, without their braces."""
     fragment = _normalise(prologue, tokens, position)
-    check_grammar(prologue.document, tokens, "template", fragment.end)
     with _located(fragment):
-        check_template(fragment.text)
         parse_template(fragment.text)
     return Template(fragment.text, _variables(tokens), position)
 
@@ -100,19 +92,20 @@ def _normalise(prologue: Prologue, tokens: Sequence[Token], position: int) -> Sp
 
 
 def _is_attached(before: Token, token: Token) -> bool:
-    """Literals are written in one piece, path modifiers close to their path and brackets close to their function:
-    rdflib wants the one, pyoxigraph the other.
-    """
+    """Literals are written in one piece, path modifiers close to their path and brackets close to their function."""
     if token.kind == "LANGTAG" or "^^" in (token.text, before.text):
         return True
     if token.text == "(":
-        return before.kind == "WORD" and before.text.upper() not in WORDS
+        return before.kind == "WORD" and before.text.upper() not in _KEYWORDS
     return token.text in ("*", "+", "?") and (before.kind in _PATH_ENDS or before.text in (")", "a"))
 
 
 def _token_text(prologue: Prologue, token: Token) -> str:
     if token.kind in ("IRIREF", "PNAME", "PREFIX_NAME"):
-        return f"<{prologue.expand(token)}>"
+        iri = prologue.expand(token)
+        if not is_valid_iri(iri):
+            raise prologue.document.refusal(f"<{iri}> is not a valid IRI", token.position)
+        return f"<{iri}>"
     return "?" + token.text[1:] if token.kind == "VAR" else token.text
 
 
@@ -145,13 +138,11 @@ def _variables(tokens: Iterable[Token]) -> frozenset[str]:
 
 
 @contextmanager
-def _located(fragment: SparqlFragment, before: str = "", advice: str | None = None) -> Iterator[None]:
-    """Reports errors about the fragment, or about it with a text before it, at their position in the document."""
+def _located(fragment: SparqlFragment) -> Iterator[None]:
+    """Reports errors about the fragment at their position in the document."""
     try:
         yield
     except SubscriptionError as error:
-        start = 0 if error.text == fragment.text else len(before)
-        position = fragment.position(max(0, error.position - start))
-        raise fragment.document.refusal(error.message, position, error.advice or advice) from None
+        raise fragment.document.refusal(error.message, fragment.position(error.position), error.advice) from None
     except LimitError as error:
         raise fragment.document.refusal(error.message, fragment.position(0), error.advice) from None

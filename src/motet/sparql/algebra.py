@@ -1,9 +1,10 @@
-"""The SPARQL algebra of a group graph pattern: an immutable tree, equal patterns are equal trees.
+"""The SPARQL algebra of patterns and whole queries: an immutable tree, equal patterns are equal trees.
 
-`parse` produces it from text; the engine evaluates it, and other back ends compile it. It knows neither
-rdflib nor how anything is evaluated. Terms are canonical N-Triples strings (`motet.model.terms`). A variable is its
-name, ``x``; only in a triple, where terms stand beside it, it is written ``?x``. Blank nodes of a pattern, and the
-inner nodes of a sequence path, are *hidden* variables: their names begin with a dot, which no SPARQL variable does.
+`parse` produces it from text; the engine evaluates it, and other back ends compile it. It does not know how anything
+is evaluated. Leaf bodies use the patterns up to `Values`, whole queries all of them. Terms are canonical N-Triples
+strings (`motet.model.terms`). A variable is its name, ``x``; only in a triple, where terms stand beside it, it is
+written ``?x``. Blank nodes of a pattern, and the inner nodes of a sequence path, are *hidden* variables: their names
+begin with a dot, which no SPARQL variable does.
 """
 
 from __future__ import annotations
@@ -169,6 +170,18 @@ class Exists:
     pattern: Algebra
 
 
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``name`` is COUNT, SUM, MIN, MAX, AVG, SAMPLE or GROUP_CONCAT; no argument: ``COUNT(*)``. It stands in a
+    `Group` only, whose hidden variable for it stands in the expressions.
+    """
+
+    name: str
+    argument: Expr | None
+    distinct: bool = False
+    separator: str = " "
+
+
 Expr = Variable | Constant | And | Or | Not | Compare | Arithmetic | Sign | In | If | Coalesce | Bound | Call | Exists
 
 
@@ -244,6 +257,114 @@ class Values:
     rows: tuple[tuple[str | None, ...], ...]
 
 
-Algebra = Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values
+# Patterns of whole queries.
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGraph:
+    """``GRAPH name { … }``; the name is an IRI or, as in a triple, a variable."""
+
+    name: str
+    pattern: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One solution for each combination of the keys; without keys one solution for everything.
+
+    ``aggregates`` pairs hidden variables with what they are bound to.
+    """
+
+    operand: Algebra
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCondition:
+    expression: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    operand: Algebra
+    conditions: tuple[OrderCondition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    operand: Algebra
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    operand: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """Duplicates may be dropped or kept."""
+
+    operand: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    operand: Algebra
+    offset: int = 0
+    limit: int | None = None
+
+
+Algebra = (
+    Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values
+    | NamedGraph | Group | OrderBy | Project | Distinct | Reduced | Slice
+)  # fmt: skip
 
 EMPTY = Bgp(())
+
+
+# Queries.
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetClause:
+    """The IRIs after FROM and FROM NAMED, as terms."""
+
+    default: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectQuery:
+    pattern: Algebra
+    variables: tuple[str, ...]
+    dataset: DatasetClause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskQuery:
+    pattern: Algebra
+    dataset: DatasetClause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstructQuery:
+    """A hidden variable of the template is a blank node of its own for each solution."""
+
+    pattern: Algebra
+    template: tuple[Triple, ...]
+    dataset: DatasetClause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuery:
+    """``targets`` are IRIs and variables, written as in a triple."""
+
+    pattern: Algebra
+    targets: tuple[str, ...]
+    dataset: DatasetClause | None = None
+
+
+Query = SelectQuery | AskQuery | ConstructQuery | DescribeQuery

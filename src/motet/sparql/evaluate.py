@@ -1,9 +1,10 @@
-"""Evaluating a SPARQL group graph pattern on one small graph, exactly.
+"""Evaluating a SPARQL pattern on one graph or one dataset, exactly.
 
-This is the engine's evaluator for leaf bodies and the verifier of whatever an index has pre-selected. Given bindings
-are *substituted*: their variables are constants in the whole pattern, inner groups, FILTER and MINUS included, as
-SPARQL does for EXISTS. Groups are evaluated bottom-up as SPARQL defines; a right side is started from the solutions
-of the left one only where that cannot change the result.
+This is the engine's evaluator for leaf bodies, the verifier of whatever an index has pre-selected, and the oracle of
+engines that compile queries. Given bindings are *substituted*: their variables are constants in the whole pattern,
+inner groups, FILTER and MINUS included, as SPARQL does for EXISTS; of a subquery's variables only the projected ones
+are. Groups are evaluated bottom-up as SPARQL defines; a right side is started from the solutions of the left one only
+where that cannot change the result. GRAPH needs the graph of a dataset.
 """
 
 from __future__ import annotations
@@ -11,11 +12,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from motet.sparql.algebra import Algebra, Bgp, Expr, Extend, Filter, Join, LeftJoin, Minus, Union, Values, is_hidden
+from motet.sparql.aggregates import aggregate
+from motet.sparql.algebra import (
+    Aggregate,
+    Algebra,
+    Bgp,
+    Call,
+    Distinct,
+    Expr,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    NamedGraph,
+    OrderBy,
+    OrderCondition,
+    Project,
+    Reduced,
+    Slice,
+    Union,
+    Values,
+    is_hidden,
+    variable_name,
+)
 from motet.sparql.basic_patterns import Row, check_size, compile_bgp
-from motet.sparql.expressions import ExpressionError, compile_expression, test
+from motet.sparql.dataset import DatasetGraph
+from motet.sparql.expressions import Compute, ExpressionError, Solution, compile_expression, test
 from motet.sparql.graph import Graph
-from motet.sparql.scope import certainly_bound, has_exists, in_scope, mentioned
+from motet.sparql.ordering import order_key
+from motet.sparql.scope import certainly_bound, has_exists, in_scope, mentioned, operands
 
 __all__ = ["Graph", "Solve", "compile_group", "solve"]
 
@@ -46,14 +73,14 @@ def compile_group(algebra: Algebra) -> Solve:
     ]
 
 
-def _compile(pattern: Algebra) -> Solve:  # noqa: PLR0911  (one case for each kind of node)
+def _compile(pattern: Algebra) -> Solve:  # noqa: PLR0911, PLR0912  (one case for each kind of node)
     match pattern:
         case Bgp():
             return compile_bgp(pattern)
         case Join(left, right):
-            return _join(_compile(left), _Right(right))
+            return _join(_compile(left), _Right(right, left))
         case LeftJoin(left, right, condition):
-            return _left_join(_compile(left), _Right(right), condition)
+            return _left_join(_compile(left), _Right(right, left), condition)
         case Union(left, right):
             left_solve, right_solve = _compile(left), _compile(right)
             return lambda graph, given: left_solve(graph, given) + right_solve(graph, given)
@@ -62,24 +89,53 @@ def _compile(pattern: Algebra) -> Solve:  # noqa: PLR0911  (one case for each ki
         case Filter(operand, condition):
             return _filter(_compile(operand), condition)
         case Extend(operand, variable, expression):
+            if _makes_blank_nodes(expression):
+                return _extend_with_blank_nodes(pattern)
             return _extend(_compile(operand), variable, expression)
         case Values():
             return _values(pattern)
+        case NamedGraph(name, inner):
+            return _named_graph(name, _compile(inner))
+        case Group():
+            return _group(pattern)
+        case OrderBy(operand, conditions):
+            return _order_by(_compile(operand), conditions)
+        case Project(operand, variables):
+            return _project(_compile(operand), variables)
+        case Distinct(operand):
+            all_rows = _compile(operand)
+            return lambda graph, given: _without_duplicates(all_rows(graph, given))
+        case Reduced(operand):
+            return _compile(operand)
+        case Slice(operand, offset, limit):
+            rows = _compile(operand)
+            end = None if limit is None else offset + limit
+            return lambda graph, given: rows(graph, given)[offset:end]
 
 
 class _Right:
-    """The right side of a join: started from each left solution if that is safe, else evaluated once and compared."""
+    """The right side of a join: started from each left solution if that is safe, else evaluated once and compared.
 
-    def __init__(self, pattern: Algebra) -> None:
+    What is evaluated once is looked up by the variables that both sides bind in every solution.
+    """
+
+    def __init__(self, pattern: Algebra, left: Algebra) -> None:
         self._solve = _compile(pattern)
         self._correlated = _is_transparent(pattern)
+        self._keys = sorted(certainly_bound(pattern) & certainly_bound(left))
 
     def matches(self, graph: Graph, given: Row) -> Callable[[Row], list[Row]]:
         """For given bindings, a function from a left solution to its joined solutions."""
         if self._correlated:
             return lambda left: self._solve(graph, left)
-        rows = self._solve(graph, given)
-        return lambda left: [{**left, **right} for right in rows if _compatible(left, right)]
+        rows: dict[tuple[str, ...], list[Row]] = {}
+        for row in self._solve(graph, given):
+            rows.setdefault(tuple(row[name] for name in self._keys), []).append(row)
+        return lambda left: [
+            {**left, **right}
+            for right in rows.get(tuple(left[name] for name in self._keys), ())
+            if _compatible(left, right)
+        ]
 
 
 def _is_transparent(pattern: Algebra) -> bool:
@@ -92,6 +148,8 @@ def _is_transparent(pattern: Algebra) -> bool:
         case Filter(operand, condition):
             is_local = mentioned(condition) <= certainly_bound(operand) and not has_exists(condition)
             return is_local and _is_transparent(operand)
+        case NamedGraph(_, inner):
+            return _is_transparent(inner)
     return False
 
 
@@ -187,3 +245,129 @@ def _values(pattern: Values) -> Solve:
 def _exist(pattern: Algebra) -> Callable[[Mapping[str, str], Graph], bool]:
     run = _compile(pattern)
     return lambda bindings, graph: bool(run(graph, dict(bindings)))
+
+
+# Whole queries.
+
+
+def _makes_blank_nodes(expression: Expr) -> bool:
+    """Whether BNODE with an argument occurs: its nodes belong to a solution, not to a single BIND."""
+    if isinstance(expression, Call) and expression.name == "BNODE" and expression.arguments:
+        return True
+    return any(map(_makes_blank_nodes, operands(expression)))
+
+
+def _extend_with_blank_nodes(pattern: Algebra) -> Solve:
+    """Successive BINDs as one step, so that they share the blank nodes of a solution."""
+    chain: list[tuple[str, Compute]] = []
+    while isinstance(pattern, Extend):
+        chain.insert(0, (pattern.variable, compile_expression(pattern.expression, _exist)))
+        pattern = pattern.operand
+    operand = _compile(pattern)
+
+    def extended(row: Row, graph: Graph) -> Row | None:
+        solution = Solution(row)
+        for variable, compute in chain:
+            try:
+                term = compute(solution, graph)
+            except ExpressionError:
+                continue
+            if solution.setdefault(variable, term) != term:
+                return None
+        return dict(solution)
+
+    def run(graph: Graph, given: Row) -> list[Row]:
+        return [new for row in operand(graph, given) if (new := extended(row, graph)) is not None]
+
+    return run
+
+
+def _named_graph(name: str, inner: Solve) -> Solve:
+    variable = variable_name(name)
+
+    def run(graph: Graph, given: Row) -> list[Row]:
+        named = graph.dataset.named if isinstance(graph, DatasetGraph) else {}
+        chosen = name if variable is None else given.get(variable)
+        if chosen is not None:
+            return inner(named[chosen], given) if chosen in named else []
+        assert variable is not None
+        result: list[Row] = []
+        for graph_name, member in named.items():
+            rows = inner(member, given)
+            result += [{**row, variable: graph_name} for row in rows if row.get(variable, graph_name) == graph_name]
+            check_size(result)
+        return result
+
+    return run
+
+
+def _group(pattern: Group) -> Solve:
+    operand, keys = _compile(pattern.operand), pattern.keys
+    columns = [(name, node, _column(node)) for name, node in pattern.aggregates]
+
+    def run(graph: Graph, given: Row) -> list[Row]:
+        groups: dict[tuple[str | None, ...], list[Row]] = {} if keys else {(): []}
+        for row in operand(graph, given):
+            groups.setdefault(tuple(row.get(name) for name in keys), []).append(row)
+        result = []
+        for key, rows in groups.items():
+            solution = given | {name: term for name, term in zip(keys, key, strict=True) if term is not None}
+            for name, node, column in columns:
+                try:
+                    solution[name] = aggregate(node.name, column(rows, graph), node.distinct, node.separator)
+                except ExpressionError:
+                    continue
+            result.append(solution)
+        return result
+
+    return run
+
+
+def _column(node: Aggregate) -> Callable[[list[Row], Graph], list[str | None]]:
+    """What an aggregate is computed from, one value for each solution; of ``COUNT(*)`` the solutions themselves."""
+    if node.argument is None:
+        return lambda rows, graph: [repr(sorted(_visible(row).items())) for row in rows]
+    compute = compile_expression(node.argument, _exist)
+
+    def value(row: Row, graph: Graph) -> str | None:
+        try:
+            return compute(row, graph)
+        except ExpressionError:
+            return None
+
+    return lambda rows, graph: [value(row, graph) for row in rows]
+
+
+def _order_by(operand: Solve, conditions: tuple[OrderCondition, ...]) -> Solve:
+    keys = [(compile_expression(condition.expression, _exist), condition.descending) for condition in conditions]
+
+    def run(graph: Graph, given: Row) -> list[Row]:
+        rows = operand(graph, given)
+        for compute, descending in reversed(keys):
+
+            def key(row: Row, compute: Compute = compute) -> object:
+                try:
+                    return order_key(compute(row, graph))
+                except ExpressionError:
+                    return order_key(None)
+
+            rows = sorted(rows, key=key, reverse=descending)  # type: ignore[arg-type]  # tuples that compare
+        return rows
+
+    return run
+
+
+def _project(operand: Solve, variables: tuple[str, ...]) -> Solve:
+    def run(graph: Graph, given: Row) -> list[Row]:
+        known = {name: given[name] for name in variables if name in given}
+        return [given | {name: row[name] for name in variables if name in row} for row in operand(graph, known)]
+
+    return run
+
+
+def _without_duplicates(rows: list[Row]) -> list[Row]:
+    return list({frozenset(_visible(row).items()): row for row in reversed(rows)}.values())[::-1]
+
+
+def _visible(row: Row) -> Row:
+    return {name: term for name, term in row.items() if not is_hidden(name)}

@@ -1,7 +1,8 @@
 """Evaluating SPARQL expressions: an expression is compiled once into a function of bindings.
 
 Bindings map variable names to terms. A SPARQL error is an `ExpressionError`; `test` makes it false. EXISTS needs a
-graph and a solver, which `motet.sparql.evaluate` passes in; without them it is refused.
+graph and a solver, which `motet.sparql.evaluate` passes in; without them it is refused. NOW and the functions that
+differ each time need the graph of a dataset.
 """
 
 from __future__ import annotations
@@ -12,11 +13,21 @@ from typing import Protocol
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, literal_parts
 from motet.sparql import algebra
-from motet.sparql.functions import FUNCTIONS
+from motet.sparql.dataset import Dataset, DatasetGraph
+from motet.sparql.functions import CHANGING, FUNCTIONS
 from motet.sparql.graph import Graph
 from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
 from motet.sparql.regex import RegexError, translate
-from motet.sparql.values import FALSE, TRUE, ExpressionError, Value, boolean, decode, effective_boolean_value
+from motet.sparql.values import (
+    FALSE,
+    TRUE,
+    ExpressionError,
+    Value,
+    boolean,
+    decode,
+    effective_boolean_value,
+    simple_text,
+)
 
 __all__ = ["ExpressionError", "compile_expression", "effective_boolean_value", "test"]
 
@@ -25,6 +36,16 @@ Evaluate = Callable[[Bindings, Graph], Value]
 Exist = Callable[[algebra.Algebra], Callable[[Bindings, Graph], bool]]
 
 _NO_GRAPH = Graph(())
+
+
+class Solution(dict[str, str]):
+    """Bindings that know the blank nodes BNODE has made for them: equal arguments give equal ones in one solution."""
+
+    __slots__ = ("blank_nodes",)
+
+    def __init__(self, bindings: Bindings) -> None:
+        super().__init__(bindings)
+        self.blank_nodes: dict[str, Value] = {}
 
 
 class Condition(Protocol):
@@ -107,9 +128,11 @@ class _Compiler:
                 return self._exists(pattern)
 
     def _call(self, name: str, arguments: tuple[algebra.Expr, ...]) -> Evaluate:
+        if name in CHANGING:
+            return _blank_node(self.compile(arguments[0])) if arguments else _changing(name)
         function = FUNCTIONS.get(name) or CASTS.get(name)
         if function is None:
-            raise UsageError(f"the function {name} is not known")
+            raise UsageError(f"the function <{name}> is not known", advice="casts to XSD datatypes are the only ones")
         if name in ("REGEX", "REPLACE"):
             _check_pattern(name, arguments)
         parts = [self.compile(argument) for argument in arguments]
@@ -123,6 +146,29 @@ class _Compiler:
             raise UsageError("EXISTS needs a graph", advice="a condition across events has none; write it in an EVENT")
         exists = self._exist(pattern)
         return lambda bindings, graph: boolean(exists(bindings, graph))
+
+
+def _changing(name: str) -> Evaluate:
+    function = CHANGING[name]
+    return lambda bindings, graph: function(_dataset(graph))
+
+
+def _blank_node(argument: Evaluate) -> Evaluate:
+    def evaluate(bindings: Bindings, graph: Graph) -> Value:
+        text = simple_text(argument(bindings, graph))
+        if not isinstance(bindings, Solution):
+            return decode(_dataset(graph).blank_node())
+        if text not in bindings.blank_nodes:
+            bindings.blank_nodes[text] = decode(_dataset(graph).blank_node())
+        return bindings.blank_nodes[text]
+
+    return evaluate
+
+
+def _dataset(graph: Graph) -> Dataset:
+    if not isinstance(graph, DatasetGraph):
+        raise UsageError("a function with a different value each time needs a query")
+    return graph.dataset
 
 
 def _variable(name: str) -> Evaluate:

@@ -1,4 +1,7 @@
-"""The functions of SPARQL 1.1 on terms, strings, numbers and times, by name. Casts are in `operators`."""
+"""The functions of SPARQL 1.1 on terms, strings, numbers and times, by name. Casts are in `operators`.
+
+Those of `CHANGING` differ each time and depend on the dataset; leaf bodies do not have them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from motet.model.terms import iri, literal, literal_parts
+from motet.model.terms import XSD, iri, literal, literal_parts
+from motet.sparql.dataset import Dataset
+from motet.sparql.prologue import is_absolute, resolve
 from motet.sparql.regex import RegexError, RegexPattern, matches, replace, translate
 from motet.sparql.temporal import HAS, SCALE, TEMPORAL_KINDS, Duration, format_zone
 from motet.sparql.values import (
@@ -53,10 +58,13 @@ def _datatype(value: Value) -> Value:
     return decode(iri(LANG_STRING if value.kind == "lang" else literal_parts(value.term)[1]))
 
 
-def _iri(value: Value) -> Value:
+def _iri(value: Value, base: Value | None = None) -> Value:
+    """An IRI, resolved against the query's base."""
     if value.kind == "iri":
         return value
     text = simple_text(value)
+    if base is not None and not is_absolute(text):
+        text = resolve(base.value, text)
     if _ABSOLUTE_IRI.fullmatch(text) is None:
         raise ExpressionError(f"{text!r} is not an absolute IRI")
     return decode(iri(text))
@@ -229,6 +237,28 @@ def _moment(value: Value, field: str) -> Any:
         raise ExpressionError(f"{value.term} has no {field}")
     return value.value
 
+
+# Values that differ each time.
+
+
+def _rand(dataset: Dataset) -> Value:
+    return number("double", (dataset.random_bits() >> 75) / 2**53)
+
+
+def _uuid(dataset: Dataset) -> str:
+    """A UUID of version 4."""
+    bits = dataset.random_bits() & ~(0xF << 76) & ~(0x3 << 62) | (0x4 << 76) | (0x2 << 62)
+    digits = f"{bits:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+CHANGING: dict[str, Callable[[Dataset], Value]] = {
+    "NOW": lambda dataset: decode(literal(dataset.now, datatype=XSD + "dateTime")),
+    "RAND": _rand,
+    "UUID": lambda dataset: decode(iri(f"urn:uuid:{_uuid(dataset)}")),
+    "STRUUID": lambda dataset: string(_uuid(dataset)),
+    "BNODE": lambda dataset: decode(dataset.blank_node()),
+}
 
 FUNCTIONS: dict[str, Function] = {
     "STR": _str,

@@ -1,7 +1,7 @@
 """The entry for parsing SPARQL: text to algebra, parsed once for each shape of text.
 
 Very many texts differ only in names and constants. These are replaced by placeholders; the resulting template is
-parsed (milliseconds) and cached, and its tree is filled with the names and constants of the text (microseconds). A
+parsed and cached, and its tree is filled with the names and constants of the text, which is quicker. A
 signed number behind a comparison is one constant.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from motet.model.errors import MotetError, SubscriptionError
+from motet.model.errors import MotetError
 from motet.model.terms import XSD, literal
-from motet.sparql.algebra import Algebra, Bgp, Expr, Triple, is_hidden
+from motet.sparql.algebra import Algebra, Expr, Triple, is_hidden
 from motet.sparql.scope import renamed
-from motet.sparql.tokens import Document, Token, string_value, tokenise
+from motet.sparql.tokens import Document, Token, has_surrogates, string_value, tokenise
 
 _NUMBERS = {"INTEGER": "integer", "DECIMAL": "decimal", "DOUBLE": "double"}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "=", "!="})
@@ -49,16 +49,16 @@ def parse_expression(text: str) -> Expr:
     return renamed(template, shape.name, shape.term)
 
 
+@lru_cache(maxsize=4096)
 def parse_template(text: str) -> tuple[Triple, ...]:
     """The triples of a CONSTRUCT template, given without its braces and with all IRIs written out.
 
     >>> parse_template("?this <urn:in> ?room")
     (Triple(subject='?this', predicate='<urn:in>', object='?room'),)
     """
-    match parse_group(text):
-        case Bgp(triples) if all(isinstance(triple.predicate, str) for triple in triples):
-            return triples
-    raise SubscriptionError("a template has triples only", text=text, position=0)
+    from motet.sparql.parse import read_template
+
+    return read_template(text)
 
 
 @lru_cache(maxsize=10_000)
@@ -120,7 +120,11 @@ class _Shape:
 
     def _string(self, token: Token, following: list[Token]) -> tuple[str, int]:
         value = string_value(token.text)
+        if not value.isascii() and has_surrogates(value):
+            return token.text, 1  # the parser refuses it
         if following and following[0].kind == "LANGTAG":
+            if any(len(part) > 8 for part in following[0].text[1:].split("-")):
+                return token.text, 1
             return self._placeholder(literal(value, language=following[0].text[1:])), 2
         if len(following) == 2 and following[0].text == "^^":
             return self._placeholder(literal(value, datatype=following[1].text[1:-1])), 3

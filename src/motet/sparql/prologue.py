@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from motet.sparql.tokens import Document, Token
 
@@ -47,6 +48,22 @@ class Prologue:
 def is_absolute(iri: str) -> bool:
     match = _COMPONENTS.fullmatch(iri)
     return match is not None and match[1] is not None
+
+
+@lru_cache(maxsize=10_000)
+def is_valid_iri(iri: str) -> bool:
+    """Whether an absolute IRI is one by RFC 3987; no data can have others.
+
+    >>> is_valid_iri("urn:a"), is_valid_iri("http://[a")
+    (True, False)
+    """
+    import pyoxigraph
+
+    try:
+        pyoxigraph.NamedNode(iri)
+    except ValueError:
+        return False
+    return True
 
 
 def resolve(base: str, reference: str) -> str:

@@ -12,7 +12,7 @@ from motet.sparql import algebra
 _NONE: frozenset[str] = frozenset()
 
 
-def in_scope(pattern: algebra.Algebra) -> frozenset[str]:
+def in_scope(pattern: algebra.Algebra) -> frozenset[str]:  # noqa: PLR0911  (one return for each kind of node)
     """The variables a solution of the pattern may bind.
 
     >>> from motet.sparql.parse_cache import parse_group
@@ -24,15 +24,31 @@ def in_scope(pattern: algebra.Algebra) -> frozenset[str]:
             return _NONE.union(*(triple.variables() for triple in triples))
         case algebra.Join(left, right) | algebra.LeftJoin(left, right) | algebra.Union(left, right):
             return in_scope(left) | in_scope(right)
-        case algebra.Minus(operand, _) | algebra.Filter(operand, _):
+        case (
+            algebra.Minus(operand, _)
+            | algebra.Filter(operand, _)
+            | algebra.OrderBy(operand, _)
+            | algebra.Distinct(operand)
+            | algebra.Reduced(operand)
+            | algebra.Slice(operand)
+        ):
             return in_scope(operand)
         case algebra.Extend(operand, variable, _):
             return in_scope(operand) | {variable}
-        case algebra.Values(variables, _):
+        case algebra.Values(variables, _) | algebra.Project(_, variables):
             return frozenset(variables)
+        case algebra.NamedGraph(name, inner):
+            return in_scope(inner) | _variable_of(name)
+        case algebra.Group(_, keys, aggregates):
+            return frozenset(keys) | {name for name, _ in aggregates}
 
 
-def certainly_bound(pattern: algebra.Algebra) -> frozenset[str]:
+def _variable_of(term: str) -> frozenset[str]:
+    name = algebra.variable_name(term)
+    return _NONE if name is None else frozenset({name})
+
+
+def certainly_bound(pattern: algebra.Algebra) -> frozenset[str]:  # noqa: PLR0911  (one return for each kind of node)
     """The variables every solution of the pattern binds.
 
     >>> from motet.sparql.parse_cache import parse_group
@@ -51,8 +67,18 @@ def certainly_bound(pattern: algebra.Algebra) -> frozenset[str]:
             | algebra.Minus(operand, _)
             | algebra.Filter(operand, _)
             | algebra.Extend(operand, _, _)
+            | algebra.OrderBy(operand, _)
+            | algebra.Distinct(operand)
+            | algebra.Reduced(operand)
+            | algebra.Slice(operand)
         ):
             return certainly_bound(operand)
+        case algebra.Project(operand, variables):
+            return certainly_bound(operand) & frozenset(variables)
+        case algebra.NamedGraph(name, inner):
+            return certainly_bound(inner) | _variable_of(name)
+        case algebra.Group(operand, keys, _):
+            return certainly_bound(operand) & frozenset(keys)
         case algebra.Values(variables, rows):
             columns = zip(variables, zip(*rows, strict=True), strict=False)
             return frozenset(name for name, column in columns if None not in column)
@@ -148,9 +174,15 @@ class _Renaming:
                 return algebra.Extend(self.of(operand), self.variable(name), self.of(expression))
             case algebra.Values(names, rows):
                 return algebra.Values(tuple(map(self.variable, names)), tuple(map(self._cells, rows)))
+            case algebra.NamedGraph(name, pattern):
+                return algebra.NamedGraph(self.triple_term(name), self.of(pattern))
+            case algebra.Project(operand, names):
+                return algebra.Project(self.of(operand), tuple(map(self.variable, names)))
+            case algebra.Group(operand, keys, aggregates):
+                return self._group(operand, keys, aggregates)
             case tuple():
                 return tuple(map(self.of, tree))
-            case str() | None:  # the name of an operator or function
+            case str() | int() | None:  # the name of an operator or function, a number of solutions
                 return tree
         return type(tree)(*(self.of(getattr(tree, name)) for name in tree.__match_args__))
 
@@ -159,6 +191,12 @@ class _Renaming:
             return self.of(term)
         name = algebra.variable_name(term)
         return self.term(term) if name is None else f"?{self.variable(name)}"
+
+    def _group(
+        self, operand: algebra.Algebra, keys: tuple[str, ...], aggregates: tuple[tuple[str, algebra.Aggregate], ...]
+    ) -> algebra.Group:
+        pairs = tuple((self.variable(name), self.of(aggregate)) for name, aggregate in aggregates)
+        return algebra.Group(self.of(operand), tuple(map(self.variable, keys)), pairs)
 
     def _terms(self, terms: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if terms is None else tuple(map(self.term, terms))

@@ -114,6 +114,11 @@ def string_value(text: str) -> str:
     return _ESCAPES.sub(_unescaped, text[width:-width])
 
 
+def has_surrogates(text: str) -> bool:
+    """Whether a text has half of a surrogate pair, which no RDF text can have."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _unescaped(match: re.Match[str]) -> str:
     code = int(match[1] or match[2] or "0", 16)
     return _NAMED.get(match[3], match[3]) if match[3] else chr(min(code, 0x10FFFF))

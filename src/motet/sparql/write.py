@@ -1,4 +1,5 @@
-"""Writes SPARQL algebra as SPARQL: what a plan shows of conditions and residues, and what other engines can be given.
+"""Writes the algebra of leaf bodies as SPARQL: what a plan shows of conditions and residues, and what other engines can
+be given. Whole queries are not written back.
 
 The text parses to an equal tree (`motet.sparql.parse`). The empty pattern in front of OPTIONAL, MINUS, BIND
 or FILTER is written as nothing, so that a residue reads as what follows the triples it belongs to.
@@ -35,6 +36,7 @@ def group_text(pattern: algebra.Algebra) -> str:  # noqa: PLR0911  (one return f
             return _after(operand, _filter(condition))
         case algebra.Union() | algebra.Values():
             return _element(pattern)
+    raise AssertionError(f"{type(pattern).__name__} is no part of a leaf body")
 
 
 def expression_text(expression: algebra.Expr) -> str:  # noqa: PLR0911  (one return for each kind of node)

@@ -1,0 +1,243 @@
+"""Whole queries: what they mean on a small dataset, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from motet.model.errors import LimitError, SubscriptionError, UsageError
+from motet.model.terms import XSD, literal
+from motet.sparql.dataset import Dataset
+from motet.sparql.graph import Graph
+from motet.sparql.parse import read_query
+from motet.sparql.query import SolutionSequence, answer
+
+
+def integer(value: int | str) -> str:
+    return literal(str(value), datatype=XSD + "integer")
+
+
+def decimal(text: str) -> str:
+    return literal(text, datatype=XSD + "decimal")
+
+
+ROOMS = Dataset(
+    [
+        ("<urn:a>", "<urn:level>", integer(1)),
+        ("<urn:b>", "<urn:level>", integer(2)),
+        ("<urn:c>", "<urn:level>", integer("02")),
+        ("<urn:d>", "<urn:level>", '"high"'),
+        ("<urn:a>", "<urn:in>", "_:b0"),
+        ("_:b0", "<urn:floor>", integer(3)),
+    ],
+    {
+        "<urn:g>": [("<urn:a>", "<urn:near>", "<urn:b>")],
+        "<urn:h>": [("<urn:a>", "<urn:near>", "<urn:b>"), ("<urn:b>", "<urn:near>", "<urn:c>")],
+        "<urn:empty>": [],
+    },
+    now="2026-11-16T12:00:00Z",
+)
+
+
+def rows(text: str, dataset: Dataset = ROOMS) -> list[dict[str, str]]:
+    result = answer(read_query(text), dataset)
+    assert isinstance(result, SolutionSequence)
+    return result.rows
+
+
+def values(text: str, dataset: Dataset = ROOMS) -> list[str | None]:
+    """The column ``x`` of a query."""
+    return [row.get("x") for row in rows(text, dataset)]
+
+
+def triples(text: str) -> list[tuple[str, str, str]]:
+    result = answer(read_query(text), ROOMS)
+    assert isinstance(result, Graph)
+    return list(result)
+
+
+def test_order_puts_kinds_of_terms_one_after_the_other() -> None:
+    """Unbound, blank nodes, IRIs, numbers by value, other literals; equal values leave it to the next condition."""
+    query = "SELECT ?x { VALUES (?x ?y) { ('b' 1) (1.5 1) (<urn:z> 1) (UNDEF 1) (01 2) (1 1) ('a' 1) } } ORDER BY ?x ?y"
+    assert values(query) == [None, "<urn:z>", integer(1), integer("01"), decimal("1.5"), '"a"', '"b"']
+    assert values("SELECT ?x { ?s <urn:level> ?x } ORDER BY DESC(?x) LIMIT 1 OFFSET 1")[0] in (
+        integer(2),
+        integer("02"),
+    )
+
+
+def test_distinct_compares_terms_and_aggregates_compute_values() -> None:
+    """``2`` and ``02`` are two terms of one value."""
+    assert values("SELECT (COUNT(DISTINCT ?l) AS ?x) { ?s <urn:level> ?l }") == [integer(4)]
+    assert values("SELECT (SUM(?l) AS ?x) { ?s <urn:level> ?l FILTER(ISNUMERIC(?l)) }") == [integer(5)]
+    assert values("SELECT (AVG(?l) AS ?x) { ?s <urn:level> ?l FILTER(ISNUMERIC(?l)) } HAVING (COUNT(*) = 3)")[0] == (
+        decimal("1.666666666666666666")
+    )
+
+
+def test_an_error_in_an_aggregate_leaves_it_unbound() -> None:
+    """SUM over a value that is no number is an error; COUNT only counts what has a value; SAMPLE needs one."""
+    assert rows("SELECT (SUM(?l) AS ?s) (COUNT(ABS(?l)) AS ?n) (SAMPLE(ABS(?l)) AS ?x) { ?r <urn:level> ?l }") == [
+        {"n": integer(3), "x": integer(1)}
+    ]
+
+
+def test_the_empty_group() -> None:
+    """Without GROUP BY there is one group, even an empty one; with it there is none."""
+    nothing = "{ ?s <urn:none> ?o }"
+    assert rows(f"SELECT (COUNT(*) AS ?n) (SUM(?o) AS ?s) (AVG(?o) AS ?a) (MIN(?o) AS ?m) {nothing}") == [
+        {"n": integer(0), "s": integer(0), "a": integer(0)}
+    ]
+    assert values(f"SELECT (GROUP_CONCAT(?o) AS ?x) {nothing}") == ['""']
+    assert rows(f"SELECT ?s (COUNT(*) AS ?n) {nothing} GROUP BY ?s") == []
+
+
+def test_group_concat_has_a_separator() -> None:
+    """The separator stands between the texts of the values."""
+    query = "SELECT (GROUP_CONCAT(DISTINCT ?v ; SEPARATOR = '; ') AS ?x) { VALUES ?v { 'a' 'b' 'a' } }"
+    assert values(query) == ['"a; b"']
+
+
+def test_group_keys_are_terms_and_may_be_errors() -> None:
+    """A key that is an error is a key of its own."""
+    query = "SELECT ?k (COUNT(*) AS ?n) { ?s <urn:level> ?l } GROUP BY (?l + 0 AS ?k) ORDER BY ?k"
+    assert rows(query) == [{"n": integer(1)}, {"k": integer(1), "n": integer(1)}, {"k": integer(2), "n": integer(2)}]
+
+
+def test_graph_ranges_over_named_graphs() -> None:
+    """GRAPH with a variable gives each named graph its own evaluation, a subquery's aggregates included."""
+    query = "SELECT ?g ?x { GRAPH ?g { SELECT (COUNT(*) AS ?x) { ?s <urn:near> ?o } } } ORDER BY ?g"
+    assert values(query) == [integer(0), integer(1), integer(2)]
+    assert values("SELECT ?x { GRAPH <urn:none> { VALUES ?x { 1 } } }") == []
+    assert values("SELECT ?x { GRAPH <urn:empty> { VALUES ?x { 1 } } }") == [integer(1)]
+    assert values("SELECT ?x { GRAPH ?x { ?x ?p ?o } }") == []
+
+
+def test_from_makes_a_set_and_hides_the_rest() -> None:
+    """The default graph of FROM is a set; graphs without FROM NAMED are not there."""
+    assert values("SELECT (COUNT(*) AS ?x) FROM <urn:g> FROM <urn:h> { ?s ?p ?o }") == [integer(2)]
+    assert values("SELECT ?x FROM <urn:g> { GRAPH ?x { ?s ?p ?o } }") == []
+    assert values("SELECT DISTINCT ?x FROM NAMED <urn:h> { GRAPH ?x { ?s ?p ?o } }") == ["<urn:h>"]
+
+
+def test_a_subquery_hides_its_own_variables() -> None:
+    """Only projected variables join; LIMIT belongs to the subquery."""
+    query = "SELECT ?x { ?x <urn:level> ?l { SELECT ?x { ?x <urn:in> ?l } LIMIT 1 } }"
+    assert values(query) == ["<urn:a>"]
+
+
+def test_exists_with_a_subquery_substitutes_projected_variables() -> None:
+    """The other variables of the subquery are its own."""
+    query = "SELECT ?x { ?x <urn:level> ?l FILTER EXISTS { SELECT ?x { ?x <urn:in> ?l } } }"
+    assert values(query) == ["<urn:a>"]
+
+
+def test_construct_makes_blank_nodes_for_each_solution() -> None:
+    """What is no triple of RDF is left out; duplicates are one triple."""
+    made = triples(
+        "CONSTRUCT { ?s <urn:has> [ <urn:of> ?l ] . ?l <urn:x> ?s . <urn:k> <urn:k> <urn:k> } { ?s <urn:level> ?l }"
+    )
+    nodes = {obj for _, predicate, obj in made if predicate == "<urn:has>"}
+    assert (len(nodes), all(node.startswith("_:") for node in nodes), len(made)) == (4, True, 9)
+
+
+def test_describe_follows_blank_nodes() -> None:
+    """A concise bounded description: the triples of a node and of the blank nodes they lead to."""
+    assert {predicate for _, predicate, _ in triples("DESCRIBE <urn:a>")} == {"<urn:level>", "<urn:in>", "<urn:floor>"}
+    assert triples("DESCRIBE ?s { ?s <urn:level> 'high' }") == [("<urn:d>", "<urn:level>", '"high"')]
+
+
+def test_ask() -> None:
+    """ASK says whether there is a solution."""
+    assert answer(read_query("ASK { ?s <urn:level> 1 }"), ROOMS) is True
+    assert answer(read_query("ASK { ?s <urn:level> 7 }"), ROOMS) is False
+
+
+def test_functions_that_differ_each_time_come_from_the_dataset() -> None:
+    """NOW is one instant for the query; equal arguments of BNODE are one node in a solution, two in two."""
+    now = literal("2026-11-16T12:00:00Z", datatype=XSD + "dateTime")
+    assert values("SELECT (NOW() AS ?x) { }") == [now]
+    nodes = rows("SELECT (BNODE(?v) AS ?p) (BNODE(?v) AS ?q) { VALUES ?v { 'a' 'a' } }")
+    assert (nodes[0]["p"] == nodes[0]["q"], nodes[0]["p"] == nodes[1]["p"]) == (True, False)
+    (row,) = rows("SELECT (UUID() AS ?u) (STRUUID() AS ?s) (RAND() AS ?r) { FILTER(RAND() < 1) }")
+    assert (row["u"][:10], len(row["s"]), row["u"][10:-1] == row["s"][1:-1]) == ("<urn:uuid:", 38, False)
+
+
+def test_iri_is_resolved_against_the_base() -> None:
+    """A relative IRI needs the query's BASE."""
+    assert values("BASE <http://a/b/> SELECT (IRI('c') AS ?x) { }") == ["<http://a/b/c>"]
+    assert values("SELECT (IRI('c') AS ?x) { }") == [None]
+
+
+def test_escapes_of_code_points_are_read_everywhere() -> None:
+    """Outside strings and IRIs too (SPARQL 1.1, section 19.2)."""
+    assert values(r"SELECT (STR('\u0041') AS ?\u0078) { }") == ['"A"']
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "position"),
+    [
+        ("SELECT ?s { ?s ?p ?o } GROUP BY ?p", "not valid SPARQL: ?s is not a key of the grouping", 7),
+        ("SELECT * { ?s ?p ?o } GROUP BY ?p", "not valid SPARQL: SELECT * with GROUP BY", 7),
+        ("SELECT (1 AS ?s) { ?s ?p ?o }", "not valid SPARQL: ?s already has a value", 13),
+        ("SELECT (1 AS ?x) (2 AS ?x) { }", "not valid SPARQL: ?x is projected twice", 13),
+        ("SELECT (SUM(COUNT(?x)) AS ?y) { }", "COUNT is an aggregate and not allowed here", 12),
+        ("SELECT ?x { FILTER(COUNT(?x) > 1) }", "COUNT is an aggregate and not allowed here", 19),
+        ("SELECT (COUNT(*) AS ?n) { } HAVING (?n > 1)", "HAVING comes before SELECT computes ?n", 43),
+        ("SELECT * { SERVICE <urn:s> { } }", "SERVICE is not supported: no other endpoint is asked", 11),
+        ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "INSERT is an update, and updates are not supported", 0),
+        ("LOAD <http://example.org/>", "LOAD is an update, and updates are not supported", 0),
+        ("SELECT * { ?s ex:p ?o }", "'ex' is not a declared prefix", 14),
+        ("SELECT * { ?s <p> ?o }", "<p> is relative and there is no BASE", 14),
+        ("SELECT * { ?s ?p ?o } LIMIT -1", "not valid SPARQL: -1 is no number of solutions", 28),
+        ("SELECT { ?s ?p ?o }", "not valid SPARQL: '{' cannot stand here", 7),
+        ("CONSTRUCT { ?s <urn:p>* ?o } { }", "not valid SPARQL: '*' cannot stand here", 22),
+        ("ASK { ?s ?p ?o } ; ASK { }", "not valid SPARQL: ';' cannot stand here", 17),
+    ],
+)
+def test_refusals(text: str, message: str, position: int) -> None:
+    """What is not valid or not supported is refused at its place."""
+    with pytest.raises(SubscriptionError) as caught:
+        read_query(text)
+    assert (caught.value.message, caught.value.position) == (message, position)
+
+
+def test_an_update_is_refused_with_the_way_to_do_it() -> None:
+    """The advice names publishing, retracting and the background."""
+    with pytest.raises(SubscriptionError, match="publish an event") as caught:
+        read_query("DELETE WHERE { ?s ?p ?o }")
+    assert all(word in str(caught.value) for word in ("motet ingest", "retract", "background"))
+
+
+def test_an_unknown_function_is_refused_by_name() -> None:
+    """It parses, since engines may have functions of their own; this one has none."""
+    with pytest.raises(UsageError, match="<urn:f> is not known"):
+        rows("SELECT * { FILTER(<urn:f>(1)) }")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * " + "{" * 100 + "}" * 100,
+        "SELECT * { FILTER(" + "(" * 100 + "1" + ")" * 101 + " }",
+        "SELECT * { FILTER(1" + " + 1" * 500 + ") }",
+        "SELECT * { " + "OPTIONAL { ?s ?p ?o } " * 500 + "}",
+        "SELECT * { ?s " + "(" * 100 + "<urn:p>" + ")" * 100 + " ?o }",
+        "SELECT * { ?s ?p " + "[ ?p " * 100 + "1" + " ]" * 100 + " }",
+        "SELECT " + " ".join(f"({i} AS ?v{i})" for i in range(500)) + " { }",
+        "SELECT * { } #" + " " * 1_000_000,
+    ],
+)
+def test_limits(text: str) -> None:
+    """Length, depth and number of operators are limited; the interpreter's stack is not at risk."""
+    with pytest.raises(LimitError):
+        read_query(text)
+
+
+def test_what_the_limits_allow_is_evaluated() -> None:
+    """The deepest tree that is accepted is also evaluated, and a long list of values is no deep tree."""
+    deep = "SELECT ?v198 { " + " ".join(f"BIND({i} AS ?v{i})" for i in range(199)) + " }"
+    assert rows(deep) == [{"v198": integer(198)}]
+    optional = "SELECT (COUNT(*) AS ?x) { " + " ".join(f"OPTIONAL {{ ?s <urn:p{i}> ?o{i} }}" for i in range(199)) + " }"
+    assert values(optional) == [integer(1)]
+    assert values("SELECT (1" + " + 1" * 199 + " AS ?x) { }") == [integer(200)]
+    assert values("SELECT (SUM(?v) AS ?x) { VALUES (?v) { " + "(1) " * 20_000 + "} }") == [integer(20_000)]
