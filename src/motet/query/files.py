@@ -84,12 +84,10 @@ def _events(path: str) -> bytes:
 
 
 def _refuse_unsafe(data: bytes, syntax: Format, source: str) -> None:
-    from motet.codec.input_guards import refuse_remote_contexts, refuse_unsafe
+    from motet.codec.input_guards import refuse_unsafe
     from motet.codec.options import Limits
 
     try:
         refuse_unsafe(data, syntax, Limits(max_document_bytes=MAX_FILE_BYTES))
-        if syntax is Format.JSON_LD:
-            refuse_remote_contexts(data)
     except MotetError as error:
         raise DecodeError(error.message, source=source, advice=error.advice) from error
