@@ -99,6 +99,26 @@ def test_other_syntaxes_are_written(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "`A AND NO S FOR 5 min` has no form" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("target", ["motet", "jtang", "cecube", "turtle"])
+def test_prefixes_and_comments_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str) -> None:
+    """The prefixes of the files shorten the output, and their comments are in it; --prefix comes first."""
+    source = "jtang" if target == "jtang" else "cecube"
+    expression = "(:A & ex:B)_5min" if target == "jtang" else "[and(:A, ex:B)]/5 min"
+    text = f"# all\nPREFIX : <urn:x:> # colon\nPREFIX ex: <http://example.org/>\n\nSUBSCRIPTION s\n  {expression}\n"
+    path = written(tmp_path, "in.txt", text)
+    output = translated(capsys, "--from", source, "--to", target, path)
+    assert all(part in output for part in ("# all", "# colon", ":A", "ex:B", ": <urn:x:>", "<http://example.org/>"))
+    if target != "turtle":
+        assert parse(output, syntax=target)[0].pattern == parse(text, syntax=source)[0].pattern
+    assert "e:B" in translated(capsys, "--from", source, "--to", target, path, "--prefix", "e=http://example.org/")
+
+
+def test_the_prefixes_of_turtle_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Back from RDF, the prefixes that the file declares shorten IRIs."""
+    turtle = translated(capsys, "--to", "turtle", written(tmp_path, "in.motet", TEXT))
+    assert translated(capsys, "--from", "rdf", written(tmp_path, "out.ttl", turtle)) == TEXT
+
+
 def test_rdf_without_a_subscription(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A graph without a subscription is refused; the error names the file."""
     path = written(tmp_path, "cats.ttl", "<urn:Tom> a <urn:Cat> .")

@@ -10,9 +10,10 @@ from motet.cli.arguments import add_prefix_argument, prefixes_of
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from motet.language.comments import Comment
     from motet.language.syntax import Subscription
 
-HELP = "convert subscriptions to another syntax, or to RDF"
+HELP = "convert subscriptions to another syntax, or to RDF, with their prefixes and comments"
 EXAMPLES = """\
   motet translate --from jtang --to motet alarms.jtang
   motet translate --from motet --to turtle fire.motet > fire.ttl
@@ -35,18 +36,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the syntax to write: {', '.join(TARGETS)} (rdf is turtle); default: motet. "
         "What jtang and cecube cannot express is refused.",
     )  # fmt: skip
-    add_prefix_argument(parser, "shorten IRIs; repeatable")
+    add_prefix_argument(parser, "shorten IRIs, as the prefixes that the files declare do; repeatable")
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.jobs.subscription_files import load_rdf_subscriptions, load_subscriptions
+    from motet.jobs.subscription_files import declared_prefixes, load_documents, load_rdf_subscriptions, rdf_prefixes
 
+    comments: list[Comment] = []
     if args.source == "rdf":
-        subscriptions = load_rdf_subscriptions(args.files)
+        subscriptions, declared = load_rdf_subscriptions(args.files), rdf_prefixes(args.files)
     else:
-        subscriptions = load_subscriptions(args.files, syntax=args.source)
-    print(_to_text(subscriptions, args.target, prefixes_of(args)), end="")
+        from motet.language.comments import read_comments
+
+        documents = load_documents(args.files, syntax=args.source)
+        subscriptions, declared = tuple(each for _, read, _ in documents for each in read), declared_prefixes(documents)
+        for text, read, _ in documents:
+            comments += read_comments(text, read, args.source)
+    given = prefixes_of(args)
+    prefixes = given | {name: iri for name, iri in declared.items() if name not in given}
+    print(_with_comments(_to_text(subscriptions, args.target, prefixes), args.target, comments), end="")
     return 0
+
+
+def _with_comments(text: str, target: str, comments: Sequence[Comment]) -> str:
+    """The text with the comments of the files; in RDF they stand before everything else."""
+    if not comments:
+        return text
+    if target in ("motet", "jtang", "cecube"):
+        from motet.language.comments import write_comments
+
+        return write_comments(text, comments, target)
+    names = (f"{comment.place[0]}: " if comment.place else "" for comment in comments)
+    lines = [f"# {name}{comment.text[1:].strip()}\n" for name, comment in zip(names, comments, strict=True)]
+    return "".join([*lines, "\n", text])
 
 
 def _to_text(subscriptions: Sequence[Subscription], target: str, prefixes: dict[str, str]) -> str:

@@ -57,6 +57,13 @@ def load_rdf_subscriptions(paths: Sequence[str]) -> tuple[Subscription, ...]:
     return tuple(subscriptions.values())
 
 
+def rdf_prefixes(paths: Sequence[str]) -> dict[str, str]:
+    """The prefixes that RDF files declare; a later file wins."""
+    from motet.ontology.load import read_ontology_file
+
+    return {name: iri for path in paths for name, iri in read_ontology_file(Path(path)).prefixes.items()}
+
+
 def _split_by_subscription(triples: Iterable[Triple], path: str) -> list[list[Triple]]:
     """The triples of each subscription: those reachable from its node."""
     from motet.language.rdf import term

@@ -52,6 +52,7 @@ class OntologyDocument:
 
     source: str
     triples: tuple[Triple, ...]
+    prefixes: Mapping[str, str] = field(default_factory=dict)  # that the file declares
 
     @property
     def ontology_iris(self) -> frozenset[str]:
@@ -85,7 +86,7 @@ def parse_ontology(content: bytes, syntax: Format = Format.TURTLE, *, source: st
     except SyntaxError as error:
         raise _syntax_error(error, source) from error
     digest = hashlib.sha256(content).hexdigest()[:16]
-    return OntologyDocument(source, tuple(_name_blank_nodes(raw, digest)))
+    return OntologyDocument(source, tuple(_name_blank_nodes(raw, digest)), quads.prefixes)
 
 
 def _refuse_unsafe(content: bytes, syntax: Format, source: str) -> None:
