@@ -41,7 +41,7 @@ def events_of(lake: Lake) -> list[EventRow]:
 def test_an_export_is_read_back(lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """ "`motet export` writes a lake as N-Quads that can be read back"; there, everything is repeated."""
     output = tmp_path / "events.nq"
-    assert main(["export", str(lake.store.root), "-o", str(output)]) == 0
+    assert main(["export", "--lake", str(lake.store.root), "--output", str(output)]) == 0
     printed = capsys.readouterr().err
     assert "3 events written, 1 retracted ones left out" in printed
     assert "1 of them state no time" in printed
@@ -57,7 +57,7 @@ def test_times_of_the_log_can_be_written(
     lake: Lake, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """With --times a stamped event states the time it has in the log."""
-    assert main(["export", str(lake.store.root), "--times"]) == 0
+    assert main(["export", "--lake", str(lake.store.root), "--times"]) == 0
     output = tmp_path / "events.nq"
     output.write_bytes(capsysbinary.readouterr().out)
     assert main(["ingest", "--lake", str(tmp_path / "copy"), str(output)]) == 0

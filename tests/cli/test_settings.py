@@ -15,7 +15,7 @@ from motet.model.settings import TIME_PROPERTIES, Settings
 def test_settings_are_shown_as_users_write_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Durations have units, None is a word, and the text can be given back."""
     Lake.open(tmp_path, lateness=None, heartbeat=None)
-    assert main(["settings", str(tmp_path)]) == 0
+    assert main(["settings", "--lake", str(tmp_path)]) == 0
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
     assert lines[:3] == [["lateness", "unlimited"], ["ahead", "1 d"], ["heartbeat", "never"]]
     assert lines[4] == ["entailment", "unset"]
@@ -25,17 +25,19 @@ def test_settings_are_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """Only what is named changes; the answer shows all of them."""
     Lake.open(tmp_path)
     options = ["--lateness", "10 s", "--ahead", "unlimited", "--heartbeat", "never", "--entailment", "rdfs"]
-    assert main(["settings", str(tmp_path), "--json", *options]) == 0
+    assert main(["settings", "--lake", str(tmp_path), "--json", *options]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["lateness"], shown["ahead"], shown["heartbeat"]) == ("10 s", "unlimited", "never")
-    assert main(["settings", str(tmp_path), "--heartbeat", "default", "--entailment", "unset"]) == 0
+    assert main(["settings", "--lake", str(tmp_path), "--heartbeat", "default", "--entailment", "unset"]) == 0
     assert Lake.open(tmp_path).snapshot().settings == Settings(lateness=10_000_000, ahead=None)
 
 
 def test_time_properties(tmp_path: Path) -> None:
     """A pair in quotes is start and end; 'default' stands for the default ones."""
     Lake.open(tmp_path)
-    assert main(["settings", str(tmp_path), "--time-properties", "urn:from urn:to", "<urn:at>", "default"]) == 0
+    assert (
+        main(["settings", "--lake", str(tmp_path), "--time-properties", "urn:from urn:to", "<urn:at>", "default"]) == 0
+    )
     expected = (("urn:from", "urn:to"), ("urn:at",), *TIME_PROPERTIES)
     assert Lake.open(tmp_path).snapshot().settings.time_properties == expected
 
@@ -52,12 +54,12 @@ def test_time_properties(tmp_path: Path) -> None:
 def test_wrong_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
     """A wrong value is refused and changes nothing."""
     Lake.open(tmp_path)
-    assert main(["settings", str(tmp_path), *options]) == 2
+    assert main(["settings", "--lake", str(tmp_path), *options]) == 2
     assert message in capsys.readouterr().err
     assert Lake.open(tmp_path).snapshot().next_offset == 1
 
 
 def test_a_missing_lake_is_not_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["settings", str(tmp_path / "none"), "--lateness", "1 s"]) == 1
+    assert main(["settings", "--lake", str(tmp_path / "none"), "--lateness", "1 s"]) == 1
     assert "is not a lake" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()

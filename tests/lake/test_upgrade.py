@@ -89,12 +89,12 @@ def test_an_upgraded_lake_goes_on(old: Path) -> None:
 
 def test_an_upgrade_twice_changes_nothing(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command says that there is nothing to do; a lake keeps its identity."""
-    assert main(["upgrade", str(old), "--json"]) == 0
+    assert main(["upgrade", "--lake", str(old), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["upgraded"], shown["ahead"], shown["heartbeat"]) == (True, "unlimited", "never")
     lake = Lake.open(old)
     identity, version = lake.id, lake.snapshot().version
-    assert main(["upgrade", str(old)]) == 0
+    assert main(["upgrade", "--lake", str(old)]) == 0
     assert "nothing was changed" in capsys.readouterr().err
     assert (Lake.open(old).id, Lake.open(old).snapshot().version) == (identity, version)
 

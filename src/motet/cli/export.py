@@ -8,16 +8,16 @@ from motet.cli import output
 
 HELP = "write the events of a lake as N-Quads that `motet ingest` reads back"
 EXAMPLES = """\
-  motet export building > events.nq
-  motet export building -o events.nq
-  motet export building --times -o events.nq     # state the times that only the log has
+  motet export --lake building > events.nq
+  motet export --lake building --output events.nq
+  motet export --lake building --times --output events.nq     # state the times that only the log has
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("lake", metavar="LAKE", help="the lake")
-    add("-o", "--output", metavar="FILE", help="where the events are written (default: standard output)")
+    add("--lake", metavar="DIR", required=True, help="the lake")
+    add("--output", metavar="FILE", help="where the events are written (default: standard output)")
     add(
         "--times",
         action="store_true",

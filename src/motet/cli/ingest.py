@@ -157,7 +157,7 @@ def _print_advice(late: int, rejections: output.Rejections) -> None:
     if late:
         output.warn(
             f"late events: {late}. They are stored and can be queried, but subscriptions do not match them.\n"
-            "  Ingest in time order, or increase the lateness: motet settings LAKE --lateness '1 min'"
+            "  Ingest in time order, or increase the lateness: motet settings --lake DIR --lateness '1 min'"
         )
     if rejections.count:
         output.warn(f"rejected events: {rejections.count}. See the dead letters in {rejections.path}.")

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 HELP = "show the settings of a lake, or change some of them"
 EXAMPLES = """\
-  motet settings building
-  motet settings building --lateness '10 s' --ahead unlimited
-  motet settings building --heartbeat never --json
-  motet settings building --time-properties http://example.org/seenAt default
+  motet settings --lake building
+  motet settings --lake building --lateness '10 s' --ahead unlimited
+  motet settings --lake building --heartbeat never --json
+  motet settings --lake building --time-properties http://example.org/seenAt default
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("lake", metavar="LAKE", help="the lake")
+    add("--lake", metavar="DIR", required=True, help="the lake")
     add(
         "--lateness",
         metavar="DURATION",

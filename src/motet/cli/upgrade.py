@@ -8,12 +8,12 @@ from motet.cli import output
 
 HELP = "convert a lake of an earlier format; what is in it keeps its meaning"
 EXAMPLES = """\
-  motet upgrade building
+  motet upgrade --lake building
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lake", metavar="LAKE", help="the lake to upgrade; stop the processes that use it first")
+    parser.add_argument("--lake", metavar="DIR", required=True, help="the lake; stop the processes that use it first")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -31,6 +31,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         output.warn(
             "The settings keep what the lake did so far: events may be any time ahead of the clock, and no heartbeat\n"
-            f"  advances the frontier. To change it: motet settings {args.lake} --ahead '1 d' --heartbeat default"
+            f"  advances the frontier. To change: motet settings --lake {args.lake} --ahead '1 d' --heartbeat default"
         )
     return 0

@@ -274,7 +274,7 @@ def _too_far_ahead(row: int, id_: str, end: int, clock: int, ahead: int) -> Reje
     reason = f"it ends at {format_datetime(end)}, more than {format_duration(ahead)} after the clock of its writer"
     if START_OF_TIME <= clock <= END_OF_TIME:
         reason += f", {format_datetime(clock)}"
-    advice = "Correct its time or the clock, or allow it with `motet settings LAKE --ahead unlimited`."
+    advice = "Correct its time or the clock, or allow it with `motet settings --lake DIR --ahead unlimited`."
     return Rejection(row, id_, reason, advice)
 
 

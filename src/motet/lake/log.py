@@ -472,7 +472,7 @@ def _counts(placed: PlacedRecords | None, begin: int, end: int) -> tuple[int, in
 def _check_tick(instant: int, clock: int, ahead: int | None) -> None:
     if ahead is None or instant <= clock + ahead:
         return
-    advice = "Give an earlier instant, or change the setting with `motet settings LAKE --ahead unlimited`."
+    advice = "Give an earlier instant, or change the setting with `motet settings --lake DIR --ahead unlimited`."
     if instant == END_OF_TIME:
         advice = "A tick at the end of time makes every later event late: it needs --force, in Python force=True."
     raise UsageError(
@@ -524,7 +524,7 @@ def _open(store: Store, clock: Clock, format_: int) -> Manifest:
     if not manifest.cached_snapshot.has_settings:
         raise LakeError(
             f"{store.root} is a lake of format {format_}, older than {FORMAT}",
-            advice=f"Run `motet upgrade {store.root}`: it keeps everything that is in the lake, and what it means.",
+            advice=f"Run `motet upgrade --lake {store.root}`: the lake keeps its contents and what they mean.",
         )
     with suppress(LakeError):  # its upgrade was interrupted after the commit; a lake may be opened to be read only
         store.put(LAKE_FILE, lake_file())
@@ -539,5 +539,5 @@ def _check_settings(store: Store, current: Settings, requested: SettingValues) -
     option = name.replace("_", "-")
     raise UsageError(
         f"{store.root} has the {option.replace('-', ' ')} {has!r}, not {wants!r}",
-        advice=f"Leave it out to use the lake as it is, or change it with `motet settings {store.root} --{option} …`.",
+        advice=f"Leave it out, or change it: `motet settings --lake {store.root} --{option} …`.",
     )
