@@ -63,7 +63,7 @@ def main() -> None:
             messages, lake, checkpoint=f"{directory}/checkpoint", trigger={"availableNow": True}, on_batch=print
         )
         query.awaitTermination()
-        print(f"{Lake.open(lake).snapshot().next_offset} events in the log, and rejected:")
+        print(f"{Lake.open(lake).snapshot().count('event')} events in the log, and rejected:")
         for path in Path(lake, "dead-letter").iterdir():
             print(path.read_text(encoding="utf-8"), end="")
 

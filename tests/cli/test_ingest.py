@@ -20,6 +20,10 @@ from motet.cli.main import main
         (["--nats", "nats://127.0.0.1:1", "--stream", "S", "--content-type", "no/type"], "'no/type' is not known"),
         (["a.nq", "--once"], "--once is for --watch and --nats"),
         (["a.nq"], "there is no event file 'a.nq'"),
+        (["-", "a.nq"], "standard input is no part of a load of files"),
+        (["notes.txt"], "notes.txt"),
+        (["--id", "urn:e:1", "--watch", "in"], "--id names the event of one input"),
+        (["--lateness", "soon", "-"], "'soon' is not a duration"),
     ],
 )
 def test_ingest_refuses_wrong_arguments(
@@ -32,6 +36,7 @@ def test_ingest_refuses_wrong_arguments(
     """Wrong arguments are named, the status is 2, and no event is ingested."""
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
+    Path("notes.txt").write_text("no events")
     assert main(["ingest", "--lake", "lake", *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -40,7 +45,9 @@ def test_an_empty_directory_is_no_error(tmp_path: Path, capsys: pytest.CaptureFi
     """The summary says that no file was ingested."""
     (tmp_path / "in").mkdir()
     assert main(["ingest", "--lake", str(tmp_path / "lake"), "--watch", str(tmp_path / "in"), "--once"]) == 0
-    assert capsys.readouterr().out.startswith("files     0\naccepted  0\n")
+    assert capsys.readouterr().out.startswith(
+        "files     0\naccepted  0\nrepeated  0\nstamped   0\nlate      0\nrejected  0\n"
+    )
 
 
 def test_deliver_needs_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

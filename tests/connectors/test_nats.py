@@ -100,7 +100,7 @@ def test_headers_of_messages(nats_url: str, with_jetstream: With, tmp_path: Path
     )
     lake = Lake.open(tmp_path / "lake")
     results, rejected = ingest(nats_url, "HEADERS", lake)
-    assert (sum(result.receipt.accepted for result in results), rejected) == (5, [])
+    assert (sum(result.accepted for result in results), rejected) == (5, [])
     ids = [row["id"] for row in rows(lake, "id")]
     origin = ids[1].removesuffix(":2")
     assert origin.startswith("urn:nats:HEADERS:")
@@ -112,12 +112,23 @@ def test_undecodable_messages_are_rejected(nats_url: str, with_jetstream: With, 
     publish(with_jetstream, "BAD", [(b"junk", None), (b"\xff", {"Content-Type": "image/png"}), (quad(1), None)])
     lake = Lake.open(tmp_path / "lake")
     results, rejected = ingest(nats_url, "BAD", lake)
-    assert [(result.inputs, result.receipt.accepted, result.rejected) for result in results] == [(3, 1, 2)]
+    assert [(result.inputs, result.accepted, result.rejected) for result in results] == [(3, 1, 2)]
     assert [(error.source, error.content) for error in rejected] == [
         ("BAD message 1", "junk"),
         ("BAD message 2", "\ufffd"),
     ]
     assert ingest(nats_url, "BAD", lake) == ([], [])
+
+
+def test_a_conflict_is_a_dead_letter(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """ "in a load or a message only the event, as a dead letter": its message is acknowledged, the others are taken."""
+    changed = quad(1).replace(b'"x"', b'"y"')
+    publish(with_jetstream, "CHANGED", [(quad(1), None), (changed + quad(2), None), (quad(1), None)])
+    lake = Lake.open(tmp_path / "lake")
+    (result,), (letter,) = ingest(nats_url, "CHANGED", lake)
+    assert (result.inputs, result.accepted, result.repeated, result.rejected) == (3, 2, 1, 1)
+    assert (letter.event, (letter.content or "").encode()) == ("urn:e:1", changed)
+    assert ingest(nats_url, "CHANGED", lake) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from motet.codec.events import Decoded
+from motet.connectors import sorted_load
+from motet.connectors.ingestion import IngestResult
 from motet.lake import Lake
-from motet.model.batches import EVENTS
+from motet.lake.manifest import system_clock
+from motet.model.batches import EventRow, event_batch
 from motet.model.errors import DecodeError, UsageError
 from motet.spark import ingestion as staging
 from motet.spark.ingestion import (
     BatchIngestResult,
+    IngestTarget,
     StagedFiles,
     Stager,
+    append_staged,
     delete_staged,
     ingest,
     ingest_batch,
-    read_by_end,
-    write_dead_letters,
 )
 
 SCHEMA = "value string, content_type string, timestamp timestamp, id string"
@@ -43,8 +42,9 @@ def at(second: int) -> datetime:
 
 
 def rows(lake: Path) -> list[tuple[Any, ...]]:
-    found = Lake.open(lake).snapshot().records(columns=["id", "end", "late"])
-    return [(row["id"], row["end"].second, row["late"]) for batch in found for row in batch.to_pylist()]
+    found = Lake.open(lake).snapshot().records(columns=["kind", "id", "end", "late"])
+    events = [row for batch in found for row in batch.to_pylist() if row["kind"] == "event"]
+    return [(row["id"], row["end"].second, row["late"]) for row in events]
 
 
 def letters(folder: Path) -> list[tuple[str, str]]:
@@ -65,13 +65,14 @@ def test_a_batch_is_one_commit_in_the_order_of_time(spark: SparkSession, tmp_pat
         ("<> <urn:p> 1 .", TURTLE, at(3), "no iri"),
     ]
     frame = spark.createDataFrame(values, SCHEMA).repartition(3)
-    assert ingest_batch(frame, tmp_path / "lake") == BatchIngestResult(3, 1, 0, 3)
+    version = Lake.open(tmp_path / "lake").snapshot().version
+    assert ingest_batch(frame, tmp_path / "lake") == BatchIngestResult(accepted=3, repeated=1, rejected=3)
     assert rows(tmp_path / "lake") == [("urn:e:3", 1, False), ("urn:e:2", 3, False), ("urn:e:1", 5, False)]
-    assert Lake.open(tmp_path / "lake").snapshot().version == 1
+    assert Lake.open(tmp_path / "lake").snapshot().version == version + 1
     kept = letters(tmp_path / "lake" / "dead-letter")
     assert sorted(content for _, content in kept) == ["<> <urn:p> 1 .", "<> <urn:p> 1 .", "junk"]
     assert list((tmp_path / "lake" / "tmp").iterdir()) == []
-    assert ingest_batch(frame, tmp_path / "lake") == BatchIngestResult(0, 4, 0, 3)
+    assert ingest_batch(frame, tmp_path / "lake") == BatchIngestResult(repeated=4, rejected=3)
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
@@ -103,16 +104,48 @@ def test_a_batch_that_is_run_again_adds_nothing(spark: SparkSession, tmp_path: P
     run(checkpoint)
     put(folder, 2, quad(3))
     run(checkpoint)
-    assert told == [BatchIngestResult(2, 0, 0, 1), BatchIngestResult(1, 0, 0, 0)]
+    first, second = BatchIngestResult(accepted=2, stamped=2, rejected=1), BatchIngestResult(accepted=1, stamped=1)
+    assert told == [first, second]
     (checkpoint / "commits" / "1").unlink()  # as if it had died between its commit to the lake and Spark's own
     for trace in (checkpoint / "commits").glob(".1.*"):
         trace.unlink()
     run(checkpoint)
-    assert told[2:] == [BatchIngestResult(0, 1, 0, 0)]
+    assert told[2:] == [BatchIngestResult(repeated=1)]
     run(tmp_path / "another")
     assert sum(one.accepted for one in told) == 3
     assert sorted(id_ for id_, _, _ in rows(lake)) == ["urn:e:1", "urn:e:2", "urn:e:3"]
     assert len(letters(tmp_path / "letters")) == 2, "one for each query, although batches were repeated"
+
+
+def test_events_without_an_iri_get_one_from_their_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """ "rows without: the batch, by query and number; outside a stream none": equal rows are several events."""
+    folder, lake, checkpoint = tmp_path / "in", tmp_path / "lake", tmp_path / "checkpoint"
+    told: list[BatchIngestResult] = []
+
+    def run() -> None:
+        query = ingest(
+            stream(spark, folder),
+            lake,
+            checkpoint=checkpoint,
+            content_type=TURTLE,
+            trigger={"availableNow": True},
+            on_batch=told.append,
+        )
+        assert query.awaitTermination(120)
+
+    put(folder, 1, "[] <urn:p> 1 .", "[] <urn:p> 1 .", "[] <urn:p> 2 .")
+    run()
+    put(folder, 2, "[] <urn:p> 1 .")
+    run()
+    assert [result.accepted for result in told] == [3, 1], "another batch has other events"
+    (checkpoint / "commits" / "1").unlink()
+    for trace in (checkpoint / "commits").glob(".1.*"):
+        trace.unlink()
+    run()
+    assert told[2:] == [BatchIngestResult(repeated=1)]
+    frame = spark.createDataFrame([("[] <urn:p> 1 .",)] * 3, "value string").repartition(3)
+    for partitions, expected in ((3, BatchIngestResult(accepted=3, stamped=3)), (1, BatchIngestResult(repeated=3))):
+        assert ingest_batch(frame.repartition(partitions), lake, content_type=TURTLE) == expected
 
 
 def test_a_frame_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -128,50 +161,49 @@ def test_a_frame_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Pat
 
 
 def decoded(ends: list[int], *rejected: str) -> Decoded:
-    rows = [{"id": f"urn:e:{end}", "start": end, "end": end, "triples": [], "line": 1} for end in ends]
-    return Decoded(pa.RecordBatch.from_pylist(rows, EVENTS), [DecodeError(reason) for reason in rejected])
+    rows = [EventRow(f"urn:e:{end}", end, end, ()) for end in ends]
+    return Decoded(event_batch(rows), [DecodeError(reason) for reason in rejected])
 
 
-def stage(lake: Path, parts: list[list[int]]) -> list[StagedFiles]:
+def stage(lake: Path, partitions: list[list[Decoded]]) -> list[StagedFiles]:
+    """The files of tasks that decode these batches."""
     found = []
-    for number, ends in enumerate(parts):
+    for number, batches in enumerate(partitions):
         stager = Stager(str(lake), number)
-        batches = [batch for end in ends for batch in stager.add(decoded([end]))]
-        found += [StagedFiles(**row) for batch in [*batches, *stager.finish()] for row in batch.to_pylist()]
+        rows = [row for batch in batches for row in stager.add(batch)]
+        found += [StagedFiles(**row) for batch in [*rows, *stager.finish()] for row in batch.to_pylist()]
     return found
 
 
-@given(parts=st.lists(st.lists(st.integers(0, 20), max_size=12), max_size=3), commit=st.integers(1, 30))
-def test_staged_events_are_read_by_time(
-    parts: list[list[int]], commit: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Whatever part an event was in, and however many commits it takes, all events come, sorted by their ends."""
-    lake = Lake.open(tmp_path_factory.mktemp("lake")).store.root
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(staging, "FILE_EVENTS", 4)
-        patched.setattr(staging, "COMMIT_EVENTS", commit)
-        staged = stage(lake, parts)
-        tables = list(read_by_end(str(lake), staged))
-    ends = [table["end"].cast(pa.int64()).to_pylist() for table in tables]
-    assert [end for table in ends for end in table] == sorted(end for part in parts for end in part)
-    assert all(len(table) - max(Counter(table).values()) < 2 * commit for table in ends)
-    delete_staged(str(lake), staged)
-    assert list((lake / "tmp").glob("*")) == []
+def test_partitions_are_one_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "one batch of Spark … is committed in the order of its events' ends": over partitions, files and commits."""
+    monkeypatch.setattr(staging, "FILE_EVENTS", 2)
+    monkeypatch.setattr(sorted_load, "COMMIT_EVENTS", 3)
+    root = Lake.open(tmp_path / "lake").store.root
+    partitions = [[decoded([end]) for end in ends] for ends in ([9, 2, 5], [], [8, 1, 7, 3], [5, 6, 4])]
+    staged = stage(root, partitions)
+    target = IngestTarget(str(root), str(tmp_path / "letters.jsonl"), system_clock)
+    results = sum(append_staged(staged, target), start=IngestResult())
+    assert (results.accepted, results.repeated, results.late) == (9, 1, 0)
+    assert [id_ for id_, _, _ in rows(root)] == [f"urn:e:{end}" for end in range(1, 10)]
+    delete_staged(str(root), staged)
+    assert list((root / "tmp").iterdir()) == []
+    assert not (tmp_path / "letters.jsonl").exists()
 
 
 def test_dead_letters_of_a_batch_are_one_file(tmp_path: Path) -> None:
-    """A batch that is run again writes its rejections again, into the same file."""
-    lake = str(Lake.open(tmp_path / "lake").store.root)
+    """Rejected values and conflicts are in one file; a batch that is run again writes it again."""
+    root = Lake.open(tmp_path / "lake").store.root
+    conflict = Decoded(event_batch([EventRow("urn:e:1", 1, 1, (("<urn:s>", "<urn:p>", "<urn:o>"),))]), [])
+    target = IngestTarget(str(root), str(tmp_path / "letters" / "1.jsonl"), system_clock)
     for _ in range(2):
-        staged = []
-        for part in range(2):
-            stager = Stager(lake, part)
-            batches = [*stager.add(decoded([], f"reason {part}")), *stager.finish()]
-            staged += [StagedFiles(**row) for batch in batches for row in batch.to_pylist()]
-        write_dead_letters(lake, staged, tmp_path / "letters" / "1.jsonl")
-        delete_staged(lake, staged)
+        staged = stage(root, [[decoded([1], "reason 0")], [decoded([], "reason 1"), conflict]])
+        assert sum(result.rejected for result in append_staged(staged, target)) == 1
+        delete_staged(str(root), staged)
     (kept,) = (tmp_path / "letters").iterdir()
-    assert [line.partition('"reason": ')[2][:10] for line in kept.read_text().splitlines()] == [
-        '"reason 0"',
-        '"reason 1"',
+    letters = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [(letter["event"], letter["reason"][:8]) for letter in letters] == [
+        (None, "reason 0"),
+        (None, "reason 1"),
+        ("urn:e:1", "it was a"),
     ]

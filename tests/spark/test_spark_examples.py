@@ -34,5 +34,5 @@ def test_the_page_about_sources_runs(spark: SparkSession, tmp_path: Path, capsys
     for program in re.findall(r"```python\n(.*?)```", here, re.DOTALL):
         exec(compile(program, "sources.md", "exec"), names)  # noqa: S102
     said = capsys.readouterr().out
-    assert "BatchIngestResult(accepted=1, duplicates=0, late=0, rejected=0)" in said
+    assert "BatchIngestResult(accepted=1, repeated=0, stamped=0, late=0, rejected=0, left_out=0)" in said
     assert "subscription" in said

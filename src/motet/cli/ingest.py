@@ -1,8 +1,10 @@
-"""`motet ingest`: append the events of files, of a watched directory or of a NATS stream to a lake."""
+"""`motet ingest`: append events to a lake: of files, standard input, a watched directory or a NATS stream."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -11,15 +13,20 @@ from typing import TYPE_CHECKING
 from motet.cli import output
 from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
-from motet.model.settings import parse_setting_duration
+from motet.model.settings import SettingValues, parse_setting_duration
 
 if TYPE_CHECKING:
-    from motet.connectors.ingestion import IngestResult
+    from collections.abc import Iterator
+
+    from motet.connectors.ingestion import DocumentOptions, IngestResult
     from motet.lake import Lake
 
-HELP = "append the events of files, a watched directory or a NATS stream to a lake"
+STANDARD_INPUT = "-"
+CHUNK_BYTES = 1 << 20
+HELP = "append the events of files, standard input, a watched directory or a NATS stream to a lake"
 EXAMPLES = """\
-  motet ingest --lake building monday.nq tuesday.nq.gz
+  motet ingest --lake building monday.nq tuesday.nq.gz  # one load: committed in the order of time
+  sensors | motet ingest --lake building -              # committed as they come
   motet ingest --lake building --lateness '10 min' --json *.trig
   motet ingest --lake building --watch inbox            # each new file once, until Ctrl-C
   motet ingest --lake building --watch inbox --once     # the files that are there, then stop
@@ -29,7 +36,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="event files, in the order to append")
+    add("files", nargs="*", metavar="FILE", help="event files, in any order; - for standard input")
     add("--watch", metavar="DIR", help="ingest the files of a directory, and those that appear in it")
     add("--nats", metavar="URL", help="ingest the messages of a stream of this NATS server")
     add("--stream", metavar="NAME", help="the JetStream stream (with --nats)")
@@ -38,7 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--content-type",
         metavar="TYPE",
         default="application/n-quads",
-        help="the format of messages without a Content-Type header (default: %(default)s)",
+        help="the format of standard input, and of messages without a Content-Type header (default: %(default)s)",
+    )
+    add("--id", metavar="IRI", help="the file, or standard input, is one event with this IRI")
+    add("--base", metavar="IRI", help="the base of relative IRIs in documents that have none")
+    add(
+        "--rest",
+        choices=["refuse", "drop", "share"],
+        default="refuse",
+        help="triples that belong to no event: refuse their document, drop them, or share them between all its events "
+        "(default: %(default)s)",
     )
     add("--once", action="store_true", help="with --watch or --nats: stop when no input is left")
     add("--lake", metavar="DIR", required=True, help="the lake, created if there is none")
@@ -46,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lateness",
         metavar="DURATION",
         help="for a new lake: how far an event may end behind the newest one and still be matched, "
-        "such as '10 min', or 'unlimited' (default: 5 s)",
+        "such as '10 min', or 'unlimited' (default: 5 s); motet settings changes it later",
     )
     add(
         "--dead-letter",
@@ -60,49 +76,95 @@ def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake
 
     _check(args)
-    lake = (
-        Lake.open(args.lake)
-        if args.lateness is None
-        else Lake.open(args.lake, lateness=parse_setting_duration(args.lateness, "unlimited"))
-    )
+    settings: SettingValues = {}
+    if args.lateness is not None:
+        settings["lateness"] = parse_setting_duration(args.lateness, "unlimited")
+    lake = Lake.open(args.lake, **settings)
     rejections = output.Rejections(args.dead_letter or Path(args.lake) / "dead-letter" / "rejected.jsonl")
     totals = _Totals("messages" if args.nats else "files")
     started = time.perf_counter()
-    if args.files:
-        _ingest_files(args.files, lake, rejections, totals)
+    if args.files == [STANDARD_INPUT]:
+        _ingest_standard_input(args, lake, rejections, totals)
+    elif args.files:
+        _ingest_files(args, lake, rejections, totals)
     else:
         _follow(args, lake, rejections, totals)
     fields = totals.counts | {"rejected": rejections.count, "lake": args.lake}
     fields["seconds"] = round(time.perf_counter() - started, 3)
     output.print_json(fields) if args.json else output.print_fields(fields)
-    _print_advice(totals.counts["late"], rejections)
+    _print_advice(totals.result, rejections, args.lake)
     return 1 if rejections.count else 0
 
 
 class _Totals:
-    """The counts of the summary."""
+    """The counts of the summary and of the progress line."""
 
     def __init__(self, inputs: str) -> None:
-        self.inputs = inputs
-        self.counts = {inputs: 0, "accepted": 0, "repeated": 0, "stamped": 0, "late": 0}
+        from motet.connectors.ingestion import IngestResult
+
+        self._inputs = inputs
+        self.result = IngestResult()
+
+    @property
+    def counts(self) -> dict[str, object]:
+        """The counts by name; those of things left out only if there are any."""
+        counts: dict[str, object] = {self._inputs: self.result.inputs}
+        counts |= {name: getattr(self.result, name) for name in ("accepted", "repeated", "stamped", "late")}
+        return counts | ({"left_out": self.result.left_out} if self.result.left_out else {})
+
+    @property
+    def decided(self) -> int:
+        """The number of events that are accepted, repeated or rejected."""
+        return self.result.accepted + self.result.repeated + self.result.rejected
 
     def add(self, result: IngestResult) -> str:
         """Add a commit; returns the text that shows the progress."""
-        self.counts[self.inputs] += result.inputs
-        for name in ("accepted", "repeated", "stamped", "late"):
-            self.counts[name] += getattr(result.receipt, name)
-        return f"{self.counts['accepted']} events"
+        self.result += result
+        counts = {name: getattr(self.result, name) for name in ("repeated", "stamped", "late", "rejected", "left_out")}
+        others = [f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count]
+        return ", ".join([f"{self.result.accepted} accepted", *others])
 
 
-def _ingest_files(paths: list[str], lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
+def _documents(args: argparse.Namespace) -> DocumentOptions:
+    from motet.connectors.ingestion import DocumentOptions
+
+    return DocumentOptions(args.id, args.base, args.rest)
+
+
+def _ingest_files(args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
     from motet.connectors.ingestion import ingest_files
 
     with output.byte_progress() as progress:
-        task = progress.add_task("reading", total=sum(_sizes(paths)), note="")
-        on_read = partial(progress.advance, task)
-        for result in ingest_files(lake, paths, rejections, on_read=on_read):
-            progress.update(task, note=totals.add(result))
-    totals.counts["files"] = len(paths)
+        reading = progress.add_task("reading", total=sum(_sizes(args.files)), note="")
+        committing = progress.add_task("committing", total=None, note="", visible=False)
+
+        def on_sorted(events: int) -> None:
+            progress.update(reading, visible=False)
+            progress.update(committing, total=events, visible=True)
+
+        on_read, documents = partial(progress.advance, reading), _documents(args)
+        for result in ingest_files(
+            lake, args.files, rejections, on_read=on_read, on_sorted=on_sorted, documents=documents
+        ):
+            progress.update(committing, note=totals.add(result), completed=totals.decided)
+
+
+def _ingest_standard_input(
+    args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals
+) -> None:
+    from motet.connectors.ingestion import IngestResult, ingest_chunks
+
+    with output.status_line("ingesting") as show:
+        chunks, documents = _standard_input_chunks(), _documents(args)
+        for result in ingest_chunks(lake, chunks, args.content_type, rejections, documents=documents):
+            show(totals.add(result))
+    totals.add(IngestResult(inputs=1))
+
+
+def _standard_input_chunks() -> Iterator[bytes]:
+    """What can be read from standard input without waiting for more, until it ends."""
+    while chunk := os.read(sys.stdin.fileno(), CHUNK_BYTES):
+        yield chunk
 
 
 def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
@@ -114,11 +176,12 @@ def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections,
         if args.watch:
             from motet.connectors.directory import DirectorySource, watch_directory
 
-            watch_directory(DirectorySource(args.watch, lake, rejections), on_commit, stop_requested, once=args.once)
+            directory = DirectorySource(args.watch, lake, rejections, documents=_documents(args))
+            watch_directory(directory, on_commit, stop_requested, once=args.once)
             return
         from motet.connectors.nats import StreamSource, ingest_stream
 
-        source = StreamSource(args.nats, args.stream, args.durable, args.content_type)
+        source = StreamSource(args.nats, args.stream, args.durable, args.content_type, _documents(args))
         ingest_stream(
             source,
             lake,
@@ -132,10 +195,14 @@ def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections,
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse wrong arguments before a lake is created."""
-    from motet.codec.formats import format_of_content_type
+    from motet.codec.formats import format_of_content_type, format_of_path
 
     if sum(map(bool, (args.files, args.watch, args.nats))) != 1:
-        raise UsageError("exactly one source is required", advice="Give files, or --watch DIR, or --nats URL.")
+        raise UsageError("exactly one source is required", advice="Give files, or -, or --watch DIR, or --nats URL.")
+    if STANDARD_INPUT in args.files and len(args.files) > 1:
+        raise UsageError("standard input is no part of a load of files", advice="Ingest - and the files separately.")
+    if args.id is not None and len(args.files) != 1:
+        raise UsageError("--id names the event of one input", advice="Give one file, or -.")
     if args.nats and not args.stream:
         raise UsageError("--nats requires the name of a stream", advice="Add --stream NAME.")
     if args.once and args.files:
@@ -143,7 +210,10 @@ def _check(args: argparse.Namespace) -> None:
     if args.watch and not Path(args.watch).is_dir():
         raise UsageError(f"there is no directory {args.watch!r}", advice="Create it, or check the path.")
     format_of_content_type(args.content_type)
-    _sizes(args.files)
+    if args.files != [STANDARD_INPUT]:
+        _sizes(args.files)
+        for path in args.files:
+            format_of_path(path)
 
 
 def _sizes(paths: list[str]) -> list[int]:
@@ -153,11 +223,21 @@ def _sizes(paths: list[str]) -> list[int]:
     return [Path(path).stat().st_size for path in paths]
 
 
-def _print_advice(late: int, rejections: output.Rejections) -> None:
-    if late:
+def _print_advice(totals: IngestResult, rejections: output.Rejections, lake: str) -> None:
+    if totals.late:
         output.warn(
-            f"late events: {late}. They are stored and can be queried, but subscriptions do not match them.\n"
-            "  Ingest in time order, or increase the lateness: motet settings --lake DIR --lateness '1 min'"
+            f"late events: {totals.late}. They are stored and can be queried, but subscriptions do not match them.\n"
+            f"  `motet diff SUBSCRIPTIONS --late --lake {lake}` shows what they would change.\n"
+            f"  `motet settings --lake {lake} --lateness '10 min'` accepts later events from now on."
         )
+    if totals.stamped:
+        output.warn(
+            f"stamped events: {totals.stamped}. They state no time, so they have that of their commit.\n"
+            f"  `motet settings --lake {lake}` lists the properties that are read as times."
+        )
+    if totals.left_out:
+        output.warn(f"left out: {totals.left_out} triples or derived events. Derived events are derived again.")
     if rejections.count:
-        output.warn(f"rejected events: {rejections.count}. See the dead letters in {rejections.path}.")
+        output.warn(
+            f"rejected events: {rejections.count}. Correct the dead letters in {rejections.path} and ingest them again."
+        )

@@ -96,15 +96,15 @@ class Rejections:
 
 @contextmanager
 def byte_progress(*, quiet: bool = False) -> Iterator[Progress]:
-    """A progress bar for bytes read, on standard error; hidden when that is not a terminal."""
+    """A progress bar for the bytes or events of files, on standard error; hidden when that is not a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        DownloadColumn(),
+        TaskProgressColumn(),
         TextColumn("{task.fields[note]}", markup=False),
         TimeRemainingColumn(),
     )

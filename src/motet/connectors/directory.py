@@ -1,8 +1,9 @@
-"""A directory as a source: each file that appears in it is ingested once, oldest first.
+"""A directory as a source: each file that appears in it is ingested once.
 
-A file is complete when its size and modification time have been the same for some time; a file that is renamed into
-the directory is complete at once. A file that changes later is read again, which adds its new events. Names that begin
-with a dot or an underscore are ignored. Files that cannot be decoded become dead letters and do not block the others.
+The files that are complete at one look at the directory are one load. A file is complete when its size and modification
+time have been the same for some time; a file that is renamed into the directory is complete at once. A file that
+changes later is read again, which adds its new events. Names that begin with a dot or an underscore are ignored. Files
+that cannot be decoded become dead letters and do not block the others.
 """
 
 from __future__ import annotations
@@ -12,18 +13,26 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from stat import S_ISREG
 
 from motet.codec.decode import Message, decode_file, decode_messages
 from motet.codec.events import NO_EVENTS, Decoded, OnRejected
 from motet.codec.formats import SUFFIXES, format_of_path
-from motet.connectors.ingestion import IngestResult, OnCommit, ingest_decoded
+from motet.connectors.ingestion import (
+    DEFAULT_DOCUMENTS,
+    DocumentOptions,
+    IngestResult,
+    NamedInput,
+    OnCommit,
+    ingest_load,
+)
 from motet.lake import Lake
 from motet.lake.progress import FileStamp, IngestedFiles
 from motet.model.errors import DecodeError, MotetError, UsageError
+from motet.model.settings import TimeProperties
 
-COMMIT_BYTES = 32 << 20  # of events in memory; small files are committed together
 SMALL_FILE_BYTES = 64 << 10  # of a file that is decoded together with others
 FILE_GROUP_BYTES = 4 << 20
 STABLE_SECONDS = 1.0
@@ -38,7 +47,7 @@ def watch_directory(
     """Ingest files until a stop is requested; with ``once``, until no file is left."""
     while not stop_requested.is_set():
         started = time.monotonic()
-        for result in source.ingest(started):
+        for result in source.ingest(started, stop_requested):
             on_commit(result)
             if stop_requested.is_set():
                 return
@@ -52,7 +61,13 @@ class DirectorySource:
     """The files of a directory and its subdirectories, and which of them are in the lake."""
 
     def __init__(
-        self, path: str | Path, lake: Lake, on_rejected: OnRejected, *, stable_seconds: float = STABLE_SECONDS
+        self,
+        path: str | Path,
+        lake: Lake,
+        on_rejected: OnRejected,
+        *,
+        stable_seconds: float = STABLE_SECONDS,
+        documents: DocumentOptions = DEFAULT_DOCUMENTS,
     ) -> None:
         self._root = Path(path).absolute()
         if not self._root.is_dir():
@@ -65,6 +80,7 @@ class DirectorySource:
         self._lake = lake
         self._on_rejected = on_rejected
         self._stable_seconds = stable_seconds
+        self._documents = documents
         self._ingested = IngestedFiles(lake.store, str(self._root))
         self._changing: dict[str, tuple[FileStamp, float]] = {}  # perhaps incomplete: their stamp, and since when
         self._unreadable: set[str] = set()
@@ -74,43 +90,38 @@ class DirectorySource:
         """Whether the last call of `ingest` left no incomplete file."""
         return not self._changing
 
-    def ingest(self, now: float) -> Iterator[IngestResult]:
-        """Append the events of new files, commit by commit; ``now`` is the time of any clock in seconds."""
-        batches: list[Decoded] = []
-        files: dict[str, FileStamp] = {}
-        size = 0
-        for group in _groups(self._complete_files(now)):
-            for decoded, finished in self._decode(group):
-                batches.append(decoded)
-                files |= finished
-                size += decoded.events.nbytes
-                if size >= COMMIT_BYTES:
-                    yield self._commit(batches, files)
-                    batches, files, size = [], {}, 0
-        if batches:
-            yield self._commit(batches, files)
+    def ingest(self, now: float, stop_requested: threading.Event | None = None) -> Iterator[IngestResult]:
+        """Append the events of new files as one load; ``now`` is the time of any clock in seconds.
 
-    def _commit(self, batches: list[Decoded], files: dict[str, FileStamp]) -> IngestResult:
-        result = ingest_decoded(self._lake, batches, self._on_rejected, inputs=len(files))
-        if files:
-            self._ingested.add(files)
-        return result
+        The files are recorded as ingested after the last commit. A stop that is requested while they are read ends the
+        load before its first commit.
+        """
+        stop_requested = stop_requested or threading.Event()
+        finished: dict[str, FileStamp] = {}
+        decoded = self._decode(self._complete_files(now), finished)
+        yield from ingest_load(self._lake, decoded, self._on_rejected, stop_requested=stop_requested)
+        if finished and not stop_requested.is_set():
+            self._ingested.add(finished)
+            yield IngestResult(inputs=len(finished))
 
-    def _decode(self, group: list[File]) -> Iterator[tuple[Decoded, dict[str, FileStamp]]]:
-        """The content of files, batch by batch, with the files that each batch finishes."""
-        readable: dict[str, FileStamp] = {}
-        for name, stamp in group:
-            if os.access(self._root / name, os.R_OK):
-                self._unreadable.discard(name)
-                readable[name] = stamp
-            else:  # its permissions may change: it is tried again at every poll
-                yield from ((rejection, {}) for rejection in self._reject_unreadable(name))
-        if len(readable) > 1:
-            yield decode_messages(self._messages(readable)), readable
-            return
-        for name, stamp in readable.items():
-            yield from ((decoded, {}) for decoded in self._decode_file(name))
-            yield Decoded(NO_EVENTS, []), {name: stamp}
+    def _decode(self, files: list[File], finished: dict[str, FileStamp]) -> Iterator[NamedInput]:
+        """The content of files in order, batch by batch; adds those that could be read to ``finished``."""
+        time_properties = self._lake.snapshot().settings.time_properties
+        for group in _groups(files):
+            readable: dict[str, FileStamp] = {}
+            for name, stamp in group:
+                if os.access(self._root / name, os.R_OK):
+                    self._unreadable.discard(name)
+                    readable[name] = stamp
+                else:  # its permissions may change: it is tried again at every look
+                    yield from self._reject_unreadable(name)
+            if len(readable) > 1:
+                messages, base, rest = self._messages(readable), self._documents.base, self._documents.rest
+                yield str(self._root), decode_messages(messages, time_properties=time_properties, base=base, rest=rest)
+            else:
+                for name in readable:
+                    yield from self._decode_file(name, time_properties)
+            finished |= readable
 
     def _messages(self, names: Iterable[str]) -> Iterator[Message]:
         """Small files as messages: setting up a decoder for each would cost more than decoding them."""
@@ -119,21 +130,24 @@ class DirectorySource:
             with suppress(FileNotFoundError):  # deleted since it was listed
                 yield Message(path.read_bytes(), format_of_path(name).value, str(path))
 
-    def _decode_file(self, name: str) -> Iterator[Decoded]:
+    def _decode_file(self, name: str, time_properties: TimeProperties) -> Iterator[NamedInput]:
         path = str(self._root / name)
         try:
-            yield from decode_file(path)
-        except MotetError as error:  # the format is not known by the name
-            reason = error.message.removeprefix(f"{path}: ")
-            yield Decoded(NO_EVENTS, [DecodeError(reason, source=path, advice=error.advice)])
+            for decoded in decode_file(path, time_properties=time_properties, **asdict(self._documents)):
+                yield path, decoded
+        except (MotetError, OSError) as error:  # the format is not known by the name, or reading fails
+            advice = error.advice if isinstance(error, MotetError) else "Check the disk."
+            reason = (error.message if isinstance(error, MotetError) else str(error)).removeprefix(f"{path}: ")
+            yield path, Decoded(NO_EVENTS, [DecodeError(reason, source=path, advice=advice)])
 
-    def _reject_unreadable(self, name: str) -> list[Decoded]:
+    def _reject_unreadable(self, name: str) -> list[NamedInput]:
         """The rejection of a file or directory without read permission, the first time it is met."""
         if name in self._unreadable:
             return []
         self._unreadable.add(name)
         path = str(self._root / name)
-        return [Decoded(NO_EVENTS, [DecodeError("it cannot be read", source=path, advice="Check its permissions.")])]
+        error = DecodeError("it cannot be read", source=path, advice="Check its permissions.")
+        return [(path, Decoded(NO_EVENTS, [error]))]
 
     def _complete_files(self, now: float) -> list[File]:
         """The files that are new or changed and complete, the oldest first."""
@@ -159,8 +173,8 @@ class DirectorySource:
                         yield str(path.relative_to(self._root)), (status.st_size, status.st_mtime_ns)
 
     def _reject_unlisted(self, error: OSError) -> None:
-        for rejection in self._reject_unreadable(os.path.relpath(error.filename, self._root)):
-            self._on_rejected(rejection.rejected)
+        for _, decoded in self._reject_unreadable(os.path.relpath(error.filename, self._root)):
+            self._on_rejected(decoded.rejected)
 
 
 def _groups(files: list[File]) -> Iterator[list[File]]:

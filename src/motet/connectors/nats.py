@@ -1,8 +1,9 @@
 """NATS JetStream as a source of events and a sink for notifications.
 
-Source: a message is acknowledged when its events are in the log. An unacknowledged message is delivered again and adds
-nothing, because its events have the same IRIs. An event that its data does not name (as in Turtle) is named after its
-message: by its Nats-Msg-Id, or by its sequence number in the stream.
+Source: messages are committed as they come. A message is acknowledged when its events are in the log or are dead
+letters. An unacknowledged message is delivered again and adds nothing, because its events have the same IRIs: one
+that has no IRI in its data (as in Turtle) gets it from the id of its message, which is its Nats-Msg-Id, or its
+sequence number in the stream. The time of a message is that of events without one.
 
 Sink: notifications are published in log order. The cursor in the lake advances when the server has stored a chunk. At
 the start the last stored message is looked up, and delivery continues after it. A message that is sent twice has the
@@ -26,7 +27,7 @@ from urllib.parse import quote, urlsplit
 
 from motet.codec.decode import Message, decode_messages
 from motet.codec.events import OnRejected
-from motet.connectors.ingestion import IngestResult, OnCommit, ingest_decoded
+from motet.connectors.ingestion import DEFAULT_DOCUMENTS, DocumentOptions, IngestResult, OnCommit, ingest_decoded
 from motet.lake import Lake, Snapshot
 from motet.model.batches import notification_rows
 from motet.model.errors import EngineError, UsageError
@@ -124,6 +125,7 @@ class StreamSource:
     name: str
     durable: str
     content_type: str = "application/n-quads"  # of messages without a Content-Type header
+    documents: DocumentOptions = DEFAULT_DOCUMENTS
 
 
 def ingest_stream(
@@ -168,7 +170,13 @@ async def _ingest_stream(
 def _ingest(
     messages: list[Msg], stream_id: str, source: StreamSource, lake: Lake, on_rejected: OnRejected
 ) -> IngestResult:
-    decoded = decode_messages(to_message(message, stream_id, source.content_type) for message in messages)
+    time_properties = lake.snapshot().settings.time_properties
+    decoded = decode_messages(
+        (to_message(message, stream_id, source.content_type) for message in messages),
+        time_properties=time_properties,
+        base=source.documents.base,
+        rest=source.documents.rest,
+    )
     return ingest_decoded(lake, [decoded], on_rejected, inputs=len(messages))
 
 

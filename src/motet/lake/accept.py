@@ -97,8 +97,12 @@ _UNSTATED = START_OF_TIME - 1
 
 
 def uncommitted_events(events: pa.RecordBatch | pa.Table) -> pa.Table:
-    """Events as records without offsets; those that state no time get theirs at the commit."""
+    """Events as records without offsets; those that state no time get theirs at the commit.
+
+    A column ``digest`` has their digests, if they are known.
+    """
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+    digests = table["digest"].cast(pa.binary()) if "digest" in table.column_names else None
     try:
         table = table.select(EVENTS.names).cast(EVENTS)
     except (KeyError, ValueError) as error:
@@ -109,7 +113,7 @@ def uncommitted_events(events: pa.RecordBatch | pa.Table) -> pa.Table:
         "kind": pa.repeat(pa.scalar(EVENT, pa.string()), count),
         "text": pa.nulls(count, pa.string()),
         "stamped": pc.is_null(table["end"]),
-        "digest": pa.array(content_digests(table), pa.binary()),
+        "digest": pa.array(content_digests(table), pa.binary()) if digests is None else digests,
     }
     names = UNCOMMITTED_RECORDS.names
     return pa.table([columns[name] if name in columns else table[name] for name in names], schema=UNCOMMITTED_RECORDS)

@@ -1,9 +1,9 @@
 """Appends the values of any DataFrame to the log of a lake, as a batch or as a stream: from Kafka, files or elsewhere.
 
-Tasks decode the values and stage the events in scratch files of the lake, sorted by time. One more task merges and
-appends them: appended one partition after the other, the events of all partitions but the first would be late. The
-driver sees only counts and file names. A batch that is run again after a failure adds nothing, because its events have
-the IRIs of existing ones. Rejected events are in the dead-letter directory, one file for each batch.
+A batch is one load (language page, section 14). Tasks decode the values and stage the events in scratch files of the
+lake, sorted by their ends; one more task merges and appends them (``connectors.sorted_load``). The driver sees only
+counts and file names. A batch that is run again after a failure adds nothing, because its events have the IRIs of
+existing ones. Rejected events are in the dead-letter directory, one file for each batch.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -32,20 +30,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType, StringType, TimestampType
 
-from motet.codec.decode import Message, decode_messages
-from motet.codec.events import Decoded
+from motet.codec.decode import BatchInput, Message, decode_messages
+from motet.codec.events import Decoded, OnRejected
 from motet.codec.formats import Format, format_of_content_type
+from motet.connectors.ingestion import IngestResult, append_sorted, left_out
+from motet.connectors.sorted_load import EventBuffer, StagedEvents, write_staged
 from motet.lake import Lake, Store
+from motet.lake.manifest import Clock, system_clock
 from motet.lake.store import SCRATCH
-from motet.model.batches import EVENTS, TIME
 from motet.model.errors import DecodeError, UsageError
+from motet.model.settings import TimeProperties
 
-RECEIPT_COUNTS = pa.schema([pa.field(name, pa.int64()) for name in ("accepted", "repeated", "late")])
+COUNTS = ("accepted", "repeated", "stamped", "late", "rejected", "left_out")
+RESULTS = pa.schema([pa.field(name, pa.int64()) for name in COUNTS])
 COLUMNS = {"value": BinaryType(), "content_type": StringType(), "timestamp": TimestampType(), "id": StringType()}
 FILE_EVENTS = 131_072  # in a staged file
+FILE_BYTES = 64 << 20
 FILE_REJECTIONS = 1_024  # in a staged file; rejections may be large
-ROW_GROUP_EVENTS = 16_384  # in a row group; a time range reads only some row groups
-COMMIT_EVENTS = 524_288  # in a commit, which the appending task holds in memory
 
 STAGED_FILES = pa.schema(
     [
@@ -53,10 +54,15 @@ STAGED_FILES = pa.schema(
         pa.field("index", pa.int64()),
         pa.field("events", pa.string()),
         pa.field("letters", pa.string()),
-        pa.field("rows", pa.int64()),
+        pa.field("contents", pa.string()),
+        pa.field("repeated", pa.int64()),
         pa.field("rejected", pa.int64()),
+        pa.field("left_out", pa.int64()),
     ]
 )
+
+CONTENT_COUNTS = pa.schema([pa.field("content", pa.binary(32)), pa.field("count", pa.int64())])
+NO_COUNTS: Counter[bytes] = Counter()
 
 OnBatch = Callable[["BatchIngestResult"], object]
 
@@ -67,17 +73,20 @@ class BatchIngestResult:
 
     accepted: int = 0
     repeated: int = 0
+    stamped: int = 0
     late: int = 0
     rejected: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
 class IngestTarget:
-    """The lake and the dead-letter directory of a batch, and the name of its dead-letter file."""
+    """The lake of a batch, its clock, the dead-letter file, and the id of the batch if it is one of a stream."""
 
     lake: str
     dead_letter: str
-    name: str
+    clock: Clock
+    batch_id: str | None = None
 
 
 def ingest(
@@ -89,22 +98,24 @@ def ingest(
     trigger: Mapping[str, Any] | None = None,
     dead_letter: str | Path | None = None,
     on_batch: OnBatch | None = None,
+    clock: Clock = system_clock,
 ) -> StreamingQuery:
     """Start a query that appends the events of a streaming DataFrame to a lake, each exactly once.
 
     ``value`` holds whole events as text or bytes. Optional columns: ``content_type`` is the format of a value,
-    ``timestamp`` the time of events without one, and ``id`` the IRI of an event that its value does not name.
-    ``trigger`` is Spark's, such as ``{"availableNow": True}``; ``on_batch`` is called with the counts of every batch.
+    ``timestamp`` the time of events without one, and ``id`` the id from which events without an IRI get one; rows
+    without it share the id of their batch, which is made of ``checkpoint`` and its number. ``trigger`` is Spark's, such
+    as ``{"availableNow": True}``; ``on_batch`` is called with the counts of every batch; ``clock`` is that of the lake.
     """
     if not df.isStreaming:
         raise UsageError("this DataFrame is not a stream", advice="Use ingest_batch(df, lake).")
     rows = _select_columns(df, content_type)
-    root = _open_lake(lake)
+    root = _open_lake(lake, clock)
     query = blake2b(str(checkpoint).encode(), digest_size=6).hexdigest()
 
-    def ingest_micro_batch(batch: DataFrame, batch_id: int) -> None:
-        target = IngestTarget(root, _dead_letter(root, dead_letter), f"{query}-{batch_id:012}")
-        result = _ingest(batch, target)
+    def ingest_micro_batch(batch: DataFrame, batch_number: int) -> None:
+        letters = _dead_letter(root, dead_letter, f"{query}-{batch_number:012}")
+        result = _ingest(batch, IngestTarget(root, letters, clock, f"urn:spark:{query}:{batch_number}"))
         if on_batch is not None:
             on_batch(result)
 
@@ -113,14 +124,19 @@ def ingest(
 
 
 def ingest_batch(
-    df: DataFrame, lake: str | Path, *, content_type: str = Format.N_QUADS.value, dead_letter: str | Path | None = None
+    df: DataFrame,
+    lake: str | Path,
+    *,
+    content_type: str = Format.N_QUADS.value,
+    dead_letter: str | Path | None = None,
+    clock: Clock = system_clock,
 ) -> BatchIngestResult:
-    """Append the events of a batch DataFrame to a lake; events that the log already holds are repeated."""
+    """Append the events of a batch DataFrame to a lake; see `ingest`."""
     if df.isStreaming:
         raise UsageError("this DataFrame is a stream", advice="Use ingest(df, lake, checkpoint=...).")
     rows = _select_columns(df, content_type)
-    root = _open_lake(lake)
-    return _ingest(rows, IngestTarget(root, _dead_letter(root, dead_letter), f"batch-{uuid4().hex}"))
+    root = _open_lake(lake, clock)
+    return _ingest(rows, IngestTarget(root, _dead_letter(root, dead_letter, f"batch-{uuid4().hex}"), clock))
 
 
 def _select_columns(df: DataFrame, content_type: str) -> DataFrame:
@@ -137,74 +153,121 @@ def _select_columns(df: DataFrame, content_type: str) -> DataFrame:
     return df.select([column.cast(COLUMNS[name]).alias(name) for name, column in columns.items()])
 
 
-def _open_lake(lake: str | Path) -> str:
+def _open_lake(lake: str | Path, clock: Clock) -> str:
     """Open or create a lake; returns its absolute path."""
-    return str(Lake.open(lake).store.root.absolute())
+    return str(Lake.open(lake, clock=clock).store.root.absolute())
 
 
-def _dead_letter(lake: str, directory: str | Path | None) -> str:
-    return str(Path(directory).absolute() if directory is not None else Path(lake) / "dead-letter")
+def _dead_letter(lake: str, directory: str | Path | None, name: str) -> str:
+    folder = Path(directory).absolute() if directory is not None else Path(lake) / "dead-letter"
+    return str(folder / f"{name}.jsonl")
 
 
 def _ingest(batch: DataFrame, target: IngestTarget) -> BatchIngestResult:
     """Run two jobs: decode and stage, then append."""
-    rows = batch.mapInArrow(_stage_events(target.lake), from_arrow_schema(STAGED_FILES)).collect()  # names and counts
-    staged = sorted((StagedFiles(**row.asDict()) for row in rows), key=lambda files: (files.partition, files.index))
+    time_properties = Lake.open(target.lake, create=False).snapshot().settings.time_properties
+    staged = _stage(batch, target, time_properties, {})
     try:
+        if counts := counts_before(target.lake, staged):
+            delete_staged(target.lake, staged)
+            staged = _stage(batch, target, time_properties, counts)
         return _append(batch.sparkSession, staged, target) if staged else BatchIngestResult()
     finally:
         delete_staged(target.lake, staged)
 
 
-def _stage_events(lake: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _stage(
+    batch: DataFrame, target: IngestTarget, time_properties: TimeProperties, counts: Mapping[int, Counter[bytes]]
+) -> list[StagedFiles]:
+    """Decode the values of a batch and stage their events.
+
+    Rows without an id are one input together, in which equal contents are numbered: ``counts`` has the numbers of
+    contents in earlier partitions, by partition.
+    """
+
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        stager = Stager(lake, partition)
+        stager = Stager(target.lake, partition)
+        batch_input = BatchInput(target.batch_id, Counter(counts.get(partition, NO_COUNTS)))
         row = 0
-        for batch in batches:
-            yield from stager.add(decode_messages(_messages(batch, partition, row)))
-            row += batch.num_rows
-        yield from stager.finish()
+        for rows in batches:
+            messages = _messages(rows, partition, row)
+            yield from stager.add(decode_messages(messages, time_properties=time_properties, batch=batch_input))
+            row += rows.num_rows
+        yield from stager.finish(NO_COUNTS if counts else batch_input.counts)
 
-    return stage
+    found = batch.mapInArrow(stage, from_arrow_schema(STAGED_FILES)).collect()  # names and counts
+    return sorted((StagedFiles(**row.asDict()) for row in found), key=lambda files: (files.partition, files.index))
+
+
+def counts_before(lake: str, staged: Sequence[StagedFiles]) -> dict[int, Counter[bytes]]:
+    """How many events of each content are in earlier partitions, by partition; only contents of several partitions."""
+    tables = []
+    for files in staged:
+        if files.contents is not None:
+            with pa.OSFile(str(Path(lake, files.contents))) as source:
+                table = pa.ipc.open_file(source).read_all()
+            tables.append(table.append_column("partition", pa.repeat(pa.scalar(files.partition), table.num_rows)))
+    if not tables:
+        return {}
+    contents = pa.concat_tables(tables)
+    partitions = contents.group_by("content").aggregate([("count", "count")])
+    shared = partitions.filter(pc.greater(partitions["count_count"], 1))["content"]
+    before: dict[int, Counter[bytes]] = defaultdict(Counter)
+    totals: Counter[bytes] = Counter()
+    for row in contents.filter(pc.is_in(contents["content"], shared)).sort_by("partition").to_pylist():
+        before[row["partition"]][row["content"]] = totals[row["content"]]
+        totals[row["content"]] += row["count"]
+    return dict(before)
 
 
 def _messages(batch: pa.RecordBatch, partition: int, first: int) -> Iterator[Message]:
-    now = time.time_ns() // 1000
     timestamps = batch.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
     columns = [batch.column(name).to_pylist() for name in ("value", "content_type", "id")]
     for row, (value, content_type, id_, timestamp) in enumerate(zip(*columns, timestamps, strict=True), first):
         if value is not None:  # null is Kafka's tombstone of a key
             name = id_ or f"partition {partition}, row {row}"
-            yield Message(value, content_type, name, now if timestamp is None else timestamp, input_id=id_)
+            yield Message(value, content_type, name, timestamp, input_id=id_)
 
 
 def _append(spark: SparkSession, staged: list[StagedFiles], target: IngestTarget) -> BatchIngestResult:
     def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            lake = Lake.open(target.lake, create=False)
-            write_dead_letters(target.lake, staged, Path(target.dead_letter, f"{target.name}.jsonl"))
-            for events in read_by_end(target.lake, staged):
-                receipt = lake.append(events, partial=True)
-                counts = [pa.array([getattr(receipt, name)]) for name in RECEIPT_COUNTS.names]
-                yield pa.RecordBatch.from_arrays(counts, schema=RECEIPT_COUNTS)
+            for result in append_staged(staged, target):
+                yield pa.RecordBatch.from_pylist([{name: getattr(result, name) for name in COUNTS}], RESULTS)
 
-    counts = spark.range(0, 1, 1, 1).mapInArrow(append, from_arrow_schema(RECEIPT_COUNTS)).collect()
-    totals = {name: sum(row[name] for row in counts) for name in RECEIPT_COUNTS.names}
-    return BatchIngestResult(**totals, rejected=sum(files.rejected for files in staged))
+    counts = spark.range(0, 1, 1, 1).mapInArrow(append, from_arrow_schema(RESULTS)).collect()
+    totals = {name: sum(row[name] for row in counts) for name in COUNTS}
+    for name in ("repeated", "rejected", "left_out"):
+        totals[name] += sum(getattr(files, name) for files in staged)
+    return BatchIngestResult(**totals)
+
+
+def append_staged(staged: Sequence[StagedFiles], target: IngestTarget) -> Iterator[IngestResult]:
+    """Append the staged events of a batch to the lake, and write the dead letters of all its rejected events."""
+    lake = Lake.open(target.lake, create=False, clock=target.clock)
+    events = StagedEvents(lake.store, [files.events for files in staged if files.events is not None])
+    letters = [Path(target.lake, files.letters) for files in staged if files.letters is not None]
+    try:
+        with _new_dead_letter_file(Path(target.dead_letter), letters) as write:
+            yield from append_sorted(lake, events, write)
+    finally:
+        events.close()
 
 
 @dataclass(frozen=True)
 class StagedFiles:
-    """The files that a task has staged: of events, of rejections, or both."""
+    """The files that a task has staged: of events, of rejections and of counts, each if there are any."""
 
     partition: int
     index: int  # among those of its partition
     events: str | None
     letters: str | None
-    rows: int
+    contents: str | None  # of the last file of a partition: how often each content of events without an IRI occurs
+    repeated: int  # in one row
     rejected: int
+    left_out: int
 
 
 class Stager:
@@ -214,87 +277,81 @@ class Stager:
         self._store = Store(Path(lake), durable=False)
         self._partition = partition
         self._index = 0
-        self._events: list[pa.RecordBatch] = []
+        self._events = EventBuffer(FILE_EVENTS, FILE_BYTES)
         self._rejected: list[DecodeError] = []
+        self._repeated = self._left_out = 0
 
     def add(self, decoded: Decoded) -> Iterator[pa.RecordBatch]:
         """Add events; yields rows of STAGED_FILES for the files that are full."""
-        self._events.append(decoded.events)
+        self._events.add(decoded.events)
         self._rejected += decoded.rejected
-        if sum(batch.num_rows for batch in self._events) >= FILE_EVENTS or len(self._rejected) >= FILE_REJECTIONS:
+        self._repeated += decoded.repeated
+        self._left_out += left_out(decoded)
+        if self._events.is_full or len(self._rejected) >= FILE_REJECTIONS:
             yield from self.finish()
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """Write the events that are not in a file yet; yields their row of STAGED_FILES."""
-        events = pa.Table.from_batches(self._events, EVENTS)
-        if events.num_rows or self._rejected:
-            paths = self._write_events(events), self._write_letters()
-            row = StagedFiles(self._partition, self._index, *paths, events.num_rows, len(self._rejected))
+    def finish(self, contents: Counter[bytes] = NO_COUNTS) -> Iterator[pa.RecordBatch]:
+        """Write the events that are not in a file yet, and the counts of contents; yields a row of STAGED_FILES."""
+        events = self._events.take()
+        counts = self._repeated, len(self._rejected), self._left_out
+        if events.num_rows or any(counts) or contents:
+            names = self._write_events(events), self._write_letters(), self._write_contents(contents)
+            row = StagedFiles(self._partition, self._index, *names, *counts)
             yield pa.RecordBatch.from_pylist([vars(row)], schema=STAGED_FILES)
             self._index += 1
-        self._events, self._rejected = [], []
+        self._rejected, self._repeated, self._left_out = [], 0, 0
 
     def _write_events(self, events: pa.Table) -> str | None:
-        if not events.num_rows:
-            return None
-        name = f"{SCRATCH}/{token_hex(8)}.parquet"
-        with self._store.create(name) as sink:
-            pq.write_table(_sort_by_end(events), sink, compression="lz4", row_group_size=ROW_GROUP_EVENTS)
-        return name
+        return write_staged(self._store, events) if events.num_rows else None
 
     def _write_letters(self) -> str | None:
         if not self._rejected:
             return None
         name = f"{SCRATCH}/{token_hex(8)}.jsonl"
         with self._store.create(name) as sink:
-            for error in self._rejected:
-                sink.write(json.dumps(error.to_json(), ensure_ascii=False).encode() + b"\n")
+            sink.write(_letters(self._rejected))
+        return name
+
+    def _write_contents(self, contents: Counter[bytes]) -> str | None:
+        if not contents:
+            return None
+        name = f"{SCRATCH}/{token_hex(8)}.arrow"
+        columns = [pa.array(list(contents), pa.binary(32)), pa.array(list(contents.values()), pa.int64())]
+        with self._store.create(name) as sink, pa.ipc.new_file(sink, CONTENT_COUNTS) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=CONTENT_COUNTS))
         return name
 
 
-def read_by_end(lake: str, staged: Sequence[StagedFiles]) -> Iterator[pa.Table]:
-    """All staged events sorted by their end, in tables of bounded size."""
-    paths = [str(Path(lake, files.events)) for files in staged if files.events is not None]
-    if sum(files.rows for files in staged) <= COMMIT_EVENTS:
-        if paths:
-            yield _sort_by_end(pa.concat_tables([pq.read_table(path) for path in paths]))
-        return
-    for low, high in _end_ranges(paths):
-        in_range = [("end", ">=", low), ("end", "<", high)]
-        yield _sort_by_end(pa.concat_tables([pq.read_table(path, filters=in_range) for path in paths]))
+@contextmanager
+def _new_dead_letter_file(path: Path, letters: Sequence[Path]) -> Iterator[OnRejected]:
+    """A dead-letter file that begins with the content of others; yields a function that adds rejections.
 
-
-def write_dead_letters(lake: str, staged: Sequence[StagedFiles], path: Path) -> None:
-    """Write the rejections of a batch to one file; a batch that is run again replaces the file."""
-    letters = [Path(lake, files.letters) for files in staged if files.letters is not None]
-    if not letters:
-        return
+    It appears under its name when it is complete: a batch that is run again replaces it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{token_hex(4)}")
-    with unfinished.open("wb") as file:
-        for letter in letters:
-            with letter.open("rb") as source:
-                shutil.copyfileobj(source, file)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    try:
+        with unfinished.open("wb") as file:
+            for letter in letters:
+                with letter.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+            yield lambda rejected: file.write(_letters(rejected))
+            file.flush()
+            os.fsync(file.fileno())
+        if unfinished.stat().st_size:
+            unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def delete_staged(lake: str, staged: Sequence[StagedFiles]) -> None:
     """Delete staged files; a vacuum deletes those of a killed process, as all scratch files."""
     store = Store(Path(lake), durable=False)
-    for name in (name for files in staged for name in (files.events, files.letters) if name is not None):
-        store.delete(name)
+    for files in staged:
+        for name in (files.events, files.letters, files.contents):
+            if name is not None:
+                store.delete(name)
 
 
-def _sort_by_end(events: pa.Table) -> pa.Table:
-    return events.take(pc.sort_indices(events, [("end", "ascending")]))
-
-
-def _end_ranges(paths: Sequence[str]) -> list[tuple[pa.Scalar, pa.Scalar]]:
-    """Time ranges with about COMMIT_EVENTS events each; more if that many end at one instant."""
-    columns = [pq.read_table(path, columns=["end"])["end"].cast(pa.int64()).to_numpy() for path in paths]
-    ends = np.sort(np.concatenate(columns))
-    bounds = [*np.unique(ends[::COMMIT_EVENTS]).tolist(), int(ends[-1]) + 1]
-    scalars = [pa.scalar(bound, pa.int64()).cast(TIME) for bound in bounds]
-    return list(pairwise(scalars))
+def _letters(rejected: Sequence[DecodeError]) -> bytes:
+    return b"".join(json.dumps(error.to_json(), ensure_ascii=False).encode() + b"\n" for error in rejected)
