@@ -51,11 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _explain(snapshot: Snapshot) -> None:
     """Say what a reader of the numbers should know."""
-    if snapshot.settings.heartbeat_on() is not None and not snapshot.is_live:
-        output.warn(
-            "The log is not live: its newest events ended longer ago than the lateness, so no heartbeat advances the\n"
-            "  frontier. `motet tick` decides what is pending."
-        )
+    from motet.jobs.heartbeat import not_live_text
+
+    if not snapshot.is_live and snapshot.count("event"):
+        output.warn(not_live_text(snapshot))
     late = sum(segment.late for segment in snapshot.segments)
     if late:
         output.warn(f"{late} events are late and are not matched: `motet diff --late` shows what they would change.")
