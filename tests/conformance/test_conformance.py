@@ -6,6 +6,7 @@ fail with the error it is marked with, and one that passes fails the suite until
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -13,14 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from motet.cli.run import runner as run_runner
 from motet.engine.match.single_events import is_single_event
 from motet.fuzz.case import Case, pack_cases, with_scope, without_scope
 from motet.fuzz.engines import Engine, LiveEngine, ReferenceEngine, SparkStreamEngine, embedded_files, spark_files
-from motet.fuzz.files import read_case, read_lines
+from motet.fuzz.files import decoding_arguments, read_case, read_lines
 from motet.fuzz.oracle import expected_result, without_offsets
 from motet.fuzz.processor_engines import BucketsEngine
+from motet.jobs.run import load_job
 from motet.model.batches import Triple
-from motet.model.errors import MotetError, UsageError
+from motet.model.errors import DecodeError, MotetError, UsageError
 
 CASES = {folder.name: folder for folder in sorted((Path(__file__).parent / "cases").iterdir())}
 ENGINES: dict[str, Callable[[], Engine]] = {
@@ -126,6 +129,29 @@ def test_an_engine_says_what_the_case_expects(name: str, engine: str, request: p
         assert lines == expected_result(case).lines(offsets=True)
         lines = without_offsets(lines)
     assert lines == expected_of(name)
+
+
+DOCUMENTS = [name for name in CASES if name.startswith("document-")]
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded", "spark"])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_motet_run_reads_the_documents_of_a_case(name: str, engine: str, request: pytest.FixtureRequest) -> None:
+    """`motet run` gives the lines of expected.jsonl from the files as they are, and rejects what rejected.txt has.
+
+    A line of rejected.txt is a file, a line and an event, or "-".
+    """
+    if engine == "spark":
+        request.getfixturevalue("on_spark")
+    folder = CASES[name]
+    paths = [str(path) for path in sorted(folder.glob("events*"))]
+    job = load_job([str(folder / "subscriptions.motet")], paths, arrival=0, **decoding_arguments(folder))
+    sink, rejected = io.BytesIO(), list[DecodeError]()
+    summary = run_runner(engine)(job, sink, rejected.extend)
+    assert sink.getvalue().decode().splitlines() == expected_of(name)
+    found = {f"{Path(error.source or '').name} {error.line} {error.event or '-'}" for error in rejected}
+    assert found == set(read_lines(folder / "rejected.txt"))
+    assert summary.rejected == len(rejected) == len(found)
 
 
 @pytest.mark.parametrize("name", CASES)

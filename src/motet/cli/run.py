@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO
 from motet.cli import arguments, output
 
 if TYPE_CHECKING:
+    from motet.codec.events import OnRejected
     from motet.jobs.run import BatchJob, RunSummary
 
-    Runner = Callable[[BatchJob, BinaryIO, output.Rejections], RunSummary]
+    Runner = Callable[[BatchJob, BinaryIO, OnRejected], RunSummary]
 
 HELP = "evaluate subscriptions over event files and print the notifications"
 EXAMPLES = """\
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     rejections = output.Rejections(args.dead_letter)
     with output.open_output(args.output) as sink:
-        summary = _runner(args.engine)(job, sink, rejections)
+        summary = runner(args.engine)(job, sink, rejections)
     for unknown in () if args.json else summary.unknown_names:
         output.warn(f"warning: {unknown}")
     fields = dataclasses.asdict(summary) | {"engine": args.engine, "seconds": round(time.perf_counter() - started, 3)}
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     return 1 if summary.rejected else 0
 
 
-def _runner(engine: str) -> Runner:
+def runner(engine: str) -> Runner:
+    """The function that runs a job on an engine."""
     if engine == "spark":
         from motet.spark.batch.run import run_spark
 

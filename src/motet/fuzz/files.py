@@ -5,6 +5,7 @@
     log.jsonl             the log of any other case: the lateness, then one record per line
     ontology.ttl          the ontology, if there is one
     expected.jsonl        the expected notifications
+    arguments.json        the arguments base and rest of `motet run`, if there are some
 
 A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
 NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time), ``{"add": TURTLE}`` and
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from motet import reference
 from motet.codec.decode import decode_bytes, decode_file
@@ -87,10 +89,17 @@ def _distinct(subscriptions: Iterable[Subscription]) -> list[Subscription]:
 
 
 def _read_run(empty: Case, folder: Path, subscriptions: Mapping[str, Subscription]) -> Case:
-    files = sorted(folder.glob("events*"))
-    rows = [row for path in files for decoded in decode_file(str(path)) for row in event_rows(decoded.events)]
+    files, arguments = sorted(folder.glob("events*")), decoding_arguments(folder)
+    batches = (decoded for path in files for decoded in decode_file(str(path), **arguments))
+    rows = [row for decoded in batches for row in event_rows(decoded.events)]
     subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
     return empty.with_records([*subscribes, *map(_event, rows), reference.TickRecord(0, END_OF_TIME)])
+
+
+def decoding_arguments(folder: Path) -> dict[str, Any]:
+    """The arguments ``base`` and ``rest`` with which the events of a case are decoded."""
+    path = folder / "arguments.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]) -> Case:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.builders import RESULT_TIME, datetime, event_nquads
 
 from motet.codec.decode import decode_file
+from motet.codec.events import UniqueEvents
 from motet.codec.options import Limits
 from motet.jobs.run import RunSummary
 from motet.model.batches import EventRow, event_rows
@@ -79,17 +80,18 @@ def write_random_file(path: Path, seeded: random.Random, events: int) -> None:
 
 
 def read_alone(paths: Sequence[Path], limits: Limits) -> tuple[dict[str, EventRow], int, list[DecodeError]]:
-    """What a single reader of the files accepts, how many duplicates it sees, and what it rejects."""
+    """What a single reader of the files accepts, how many repetitions it sees, and what it rejects."""
     accepted: dict[str, EventRow] = {}
-    seen = 0
+    repeated = 0
     rejected: list[DecodeError] = []
+    unique = UniqueEvents()
     for path in paths:
-        for decoded in decode_file(str(path), limits=limits):
+        for batch in decode_file(str(path), limits=limits):
+            decoded = unique.filter(batch, str(path))
             rejected += decoded.rejected
-            for row in event_rows(decoded.events):
-                seen += 1
-                accepted.setdefault(row.id, row)
-    return accepted, seen - len(accepted), rejected
+            repeated += decoded.repeated
+            accepted |= {row.id: row for row in event_rows(decoded.events)}
+    return accepted, repeated, rejected
 
 
 def places(errors: Sequence[DecodeError]) -> list[tuple[str, int, str]]:
@@ -112,11 +114,11 @@ def test_tasks_together_equal_one_reader(
     sink, rejected = io.BytesIO(), list[DecodeError]()
     parts = split_files(paths, 2, target_bytes=target_bytes, limits=limits)
     summary = run_batch(spark, saying(), parts, sink, arrival=0, on_rejected=rejected.extend, scratch=tmp_path)
-    accepted, duplicates, refused = read_alone(paths, limits)
+    accepted, repeated, refused = read_alone(paths, limits)
     ordered = sorted((told for row in accepted.values() for told in expected_of(row)), key=lambda told: told.sort_key)
     assert sink.getvalue().decode() == "".join(f"{told.to_line()}\n" for told in ordered)
     assert places(rejected) == places(refused)
-    assert replace(summary, tasks=0) == RunSummary(len(accepted), duplicates, len(refused), len(ordered), tasks=0)
+    assert replace(summary, tasks=0) == RunSummary(len(accepted), repeated, len(refused), len(ordered), tasks=0)
     assert summary.tasks in tasks
     assert sorted(tmp_path.iterdir()) == paths
 
