@@ -53,8 +53,11 @@ def nth_replay(seed: int, number: int) -> ReplayCase:
 
 def in_any_order(log: Case, random: Random) -> Case:
     """The events of a log in any order, most of them late, then its ticks and retractions."""
-    others = [record for record in log.records if isinstance(record, reference.TickRecord | reference.RetractRecord)]
-    return replace(log, lateness=SECOND).with_records([*random.sample(log.events, len(log.events)), *others])
+    events = [replace(event, commit=None, clock=None) for event in log.events if not event.stamped]
+    ids = {event.id for event in events}
+    retractions = [r for r in log.records if isinstance(r, reference.RetractRecord) and r.event in ids]
+    ticks = [replace(r, clock=None) for r in log.records if isinstance(r, reference.TickRecord)]
+    return replace(log, lateness=SECOND).with_records([*random.sample(events, len(events)), *ticks, *retractions])
 
 
 def in_time_order(log: Case, frontier: int | None) -> Case:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
+from random import Random
 
 from motet.fuzz.case import Case, as_run
 from motet.fuzz.cases import random_cases
-from motet.fuzz.coverage import OPERATORS, operators
+from motet.fuzz.coverage import LOG_KINDS, OPERATORS, log_kinds, operators
+from motet.fuzz.documents import documents
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
 from motet.language.printer import to_text
@@ -39,6 +42,23 @@ def test_every_operator_and_context_occurs() -> None:
     assert any(isinstance(subscription.delivery, Construct) for subscription in subscriptions)
     assert {case.is_run for case in cases} == {True, False}
     assert any(case.ontology for case in cases)
+
+
+def test_every_kind_of_log_occurs() -> None:
+    """Late, stamped, repeated and future events, clocks, settings, upgrades and every beginning of NO occur, often."""
+    counts = Counter(kind for case in first_cases(7, EngineCapabilities(), 400) for kind in log_kinds(case))
+    assert counts.keys() == set(LOG_KINDS)
+    assert min(counts.values()) >= 4
+
+
+def test_documents_mean_their_events() -> None:
+    """The events of a log can be published as documents in several forms, most of them without named graphs."""
+    forms = Counter[tuple[str, bool, bool]]()
+    for case in first_cases(8, EngineCapabilities(), 60):
+        events = list({event.id: event for event in case.events}.values())
+        for document in documents(events, Random(case.seed)):
+            forms[document.content_type, document.id is not None, document.input_id is not None] += 1
+    assert len(forms) == 10 and min(forms.values()) > 5
 
 
 def test_cases_respect_the_capabilities() -> None:

@@ -81,7 +81,7 @@ def contrary(random: Random, name: str = "s") -> Subscription:
 
 
 def notifications(random: Random, *subscriptions: Subscription) -> list[Notification]:
-    case = random_case(random, "x", subscriptions, as_log=False, is_scoped=False)
+    case = random_case(random, "x", subscriptions, as_log=False, capabilities=EngineCapabilities())
     return list(evaluate(case.records, ontology=case.ontology, lateness=case.lateness))
 
 

@@ -17,11 +17,12 @@ HELP = "compare an engine with the reference engine on random subscriptions, log
 EXAMPLES = """\
   motet fuzz --engine embedded --runs 2000
   motet fuzz --engine kernel --runs 100000 --jobs 8 --coverage
+  motet fuzz --engine lake --runs 600           (several writers of a lake, also compared record by record)
   motet fuzz --engine spark --runs 500 --seed 7 --save differences/
   motet fuzz --engine spark-stream --runs 500   (many cases in one streaming query)
   motet fuzz --engine reference --runs 300      (against itself: other arrival orders, read in pieces)
 """
-ENGINES = ["embedded", "kernel", "buckets", "spark", "spark-stream", "reference"]
+ENGINES = ["embedded", "kernel", "buckets", "lake", "spark", "spark-stream", "reference"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
     add("--keep-going", action="store_true", help="do not stop at the first difference")
     add("--save", metavar="DIR", help="where to write the smallest case of each difference")
-    add("--coverage", action="store_true", help="show how often each operator had input on all operands")
+    add("--coverage", action="store_true", help="show how often each kind of log occurred, and each operator had input")
     add("--json", action="store_true", help="print the report as JSON, with coverage")
 
 
@@ -48,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     fields = report.fields() | {"engine": args.engine, "seed": args.seed}
     if args.json:
         output.print_json(
-            fields | {"coverage": report.coverage.rows(), "found": [_texts(difference) for difference in smallest]}
+            fields
+            | {"coverage": report.coverage.rows(), "kinds": report.coverage.log_rows()}
+            | {"found": [_texts(difference) for difference in smallest]}
         )
     else:
         _show(fields, report, smallest, coverage=args.coverage)
@@ -85,6 +88,11 @@ def _shrink_all(engine: str, report: FuzzReport) -> list[Difference]:
 def _show(fields: dict[str, object], report: FuzzReport, smallest: list[Difference], *, coverage: bool) -> None:
     output.print_fields(fields)
     if coverage:
+        print("\nlogs by kind, and those with notifications")
+        output.print_table(
+            [[row["kind"], row["logs"], row["told"]] for row in report.coverage.log_rows()],
+            headers=["kind", "logs", "told"],
+        )
         print("\nruns in which all operands of an operator had occurrences: over logs of points / with intervals")
         output.print_table(_table(report), headers=["operator", *_contexts()])
     for difference in smallest:

@@ -1,7 +1,8 @@
 """A case: a small log with its subscriptions and ontology.
 
-The records are those of the reference engine, in log order. A case is a *run* if it consists of subscriptions, then
-events with unlimited lateness, then a tick at the end of time; engines that read files accept only runs.
+The records are those of the reference engine, in log order, with the commits and clocks of their writers; its writer
+decides which are accepted. A case is a *run* if it consists of subscriptions, then events with unlimited lateness, then
+a tick at the end of time; engines that read files accept only runs.
 """
 
 from __future__ import annotations
@@ -57,9 +58,18 @@ class Case:
 
 
 def as_run(case: Case) -> Case:
-    """The case as a run: only its subscriptions and events."""
+    """The case as a run: only its subscriptions and the events that state a time."""
     subscribes = [record for record in case.records if isinstance(record, SubscribeRecord)]
-    return replace(case, lateness=None).with_records([*subscribes, *case.events, TickRecord(0, END_OF_TIME)])
+    events = [event for event in case.events if not event.stamped]
+    records: list[Record] = [*subscribes, *events]
+    inputs = [replace(record, commit=None, clock=None) for record in records]
+    return replace(case, lateness=None).with_records([*inputs, TickRecord(0, END_OF_TIME)])
+
+
+def without_time(event: EventRecord) -> EventRecord:
+    """An event that states no time: its writer stamps it."""
+    triples = frozenset(triple for triple in event.triples if triple[1] not in TIME_PROPERTIES)
+    return replace(event, start=BEGIN, end=BEGIN, triples=triples, stamped=True)
 
 
 def timed_event(name: str, start: int, end: int, triples: Iterable[Triple]) -> EventRecord:

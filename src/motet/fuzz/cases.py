@@ -1,7 +1,9 @@
 """Random cases: logs and ontologies over a small vocabulary, with random subscriptions.
 
 A log has a few events of few classes, rooms and values, in an arrival order that its lateness mostly allows, with
-ticks, repeated events, background changes, retractions, and subscriptions that begin and end.
+ticks, repeated events, background changes, retractions, and subscriptions that begin and end. Some logs are
+*published*: by writers with clocks, in commits of several events, with settings, stamped and future events and
+heartbeats.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from motet.fuzz.case import (
     as_run,
     scope_iri,
     timed_event,
+    without_time,
 )
+from motet.fuzz.documents import MINTED, minted_id
 from motet.fuzz.files import EX
 from motet.fuzz.subscriptions import EngineCapabilities, random_subscriptions
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
-from motet.model.times import END_OF_TIME
+from motet.model.times import END_OF_TIME, UNITS
 
 SUBSCRIPTIONS_PER_CASE = 6  # over one log
 
@@ -49,9 +53,7 @@ def nth_case(seed: int, number: int, capabilities: EngineCapabilities, cases_per
     intervals = random.random() < 0.45
     subscriptions = random_subscriptions(random, scope, capabilities, SUBSCRIPTIONS_PER_CASE, intervals=intervals)
     as_log = capabilities.logs and random.random() < 0.5
-    case = random_case(
-        random, scope, subscriptions, as_log=as_log, is_scoped=capabilities.shares_runs, intervals=intervals
-    )
+    case = random_case(random, scope, subscriptions, as_log=as_log, capabilities=capabilities, intervals=intervals)
     return replace(case, ontology=ontology)
 
 
@@ -61,15 +63,18 @@ def random_case(
     subscriptions: Sequence[Subscription],
     *,
     as_log: bool,
-    is_scoped: bool,
+    capabilities: EngineCapabilities,
     intervals: bool = True,
 ) -> Case:
     """A case with these subscriptions: a log, or else a run."""
+    is_scoped = capabilities.shares_runs
     last, max_events = (0, 9) if random.random() < 0.04 else (random.choice((4, 6, LAST_START)), 23)
     events = [
         _event(random, scope, number, intervals, is_scoped, last)
         for number in range(1, max_events - random.randrange(7))
     ]
+    if random.random() < 0.3:
+        events = [_untitled(event) if random.random() < 0.4 else event for event in events]
     case = Case((), seed=random.randrange(2**32))
     subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
@@ -87,7 +92,8 @@ def random_case(
         offset = random.randint(1, len(records))
         if before := [record.id for record in records[:offset] if isinstance(record, reference.EventRecord)]:
             records.insert(offset, reference.RetractRecord(0, random.choice(before)))
-    return Case((), lateness=lateness, seed=case.seed).with_records(records)
+    case = replace(case, lateness=lateness)
+    return _published(random, case, records) if random.random() < 0.6 else case.with_records(records)
 
 
 def random_ontology(random: Random) -> frozenset[Triple]:
@@ -161,19 +167,107 @@ def _number(random: Random) -> str:
 def _with_repetition(
     random: Random, scope: str, events: Sequence[reference.EventRecord], intervals: bool, is_scoped: bool
 ) -> list[reference.EventRecord]:
-    """The events, sometimes with one of them published again with other content."""
+    """The events, sometimes with one of them published again with the same content, or with other content."""
     repeated = list(events)
     if random.random() < 0.2:
         number = random.randint(1, len(events))
         repeated.append(_event(random, scope, number, intervals, is_scoped))
+    if random.random() < 0.2:
+        repeated.append(random.choice(events))
     return repeated
+
+
+def _untitled(event: reference.EventRecord, number: int = 0) -> reference.EventRecord:
+    """The event without an IRI of its own; ``number`` events of equal content are before it in its input."""
+    return _renamed(event, minted_id(event.triples, iri(event.id), number))
+
+
+def _renamed(event: reference.EventRecord, name: str) -> reference.EventRecord:
+    old, new = iri(event.id), iri(name)
+    triples = frozenset((new if s == old else s, p, new if o == old else o) for s, p, o in event.triples)
+    return replace(event, id=name, triples=triples)
+
+
+def _published(random: Random, case: Case, records: Sequence[reference.Record]) -> Case:
+    """The records as writers with clocks publish them. In an upgraded log the first of them are older than this."""
+    begin = random.randint(1, len(records) // 2) if random.random() < 0.2 else 0
+    ahead, entailment = random.choice((None, UNITS["d"], SECOND, 2 * SECOND)), None
+    if random.random() < 0.15:
+        entailment = random.choice(("none", "rdfs", "owl-rl"))
+    settings = reference.SettingsRecord(0, case.lateness, ahead, entailment)
+    if begin:  # an upgrade keeps what the lake did
+        settings = reference.SettingsRecord(0, case.lateness, ahead=None)
+    published: list[reference.Record] = [*records[:begin], settings]
+    skews = random.sample((0, 0, SECOND, -SECOND, 3 * SECOND, -2 * SECOND), random.choice((1, 2, 3)))
+    stamping, newest = random.choice((0.0, 0.15)), BEGIN
+    for number, commit in enumerate(_random_commits(random, records[begin:]), 1):
+        ends = [record.end for record in commit if isinstance(record, reference.EventRecord)]
+        newest = max([newest, *(end for end in ends if end < END_OF_TIME)])
+        clock = newest + random.choice(skews) + random.choice((0, 0, SECOND))
+        published += _committed(random, commit, number, clock, stamping)
+        if settings.lateness is not None and random.random() < 0.1:  # a heartbeat
+            published.append(reference.TickRecord(0, clock - settings.lateness - random.choice((0, 1)), clock=clock))
+        if random.random() < 0.05:
+            latenesses = [each for each in (None, 0, SECOND, 4 * SECOND) if each != settings.lateness]
+            settings = replace(settings, lateness=random.choice(latenesses))
+            published.append(replace(settings, clock=clock))
+    return _without_void_retractions(case.with_records(published))
+
+
+def _random_commits(random: Random, records: Sequence[reference.Record]) -> Iterator[list[reference.Record]]:
+    """The records in commits: one record, or some consecutive events."""
+    commit: list[reference.Record] = []
+    for record in records:
+        are_events = all(isinstance(each, reference.EventRecord) for each in (record, *commit))
+        if commit and not (are_events and random.random() < 0.4):
+            yield commit
+            commit = []
+        commit.append(record)
+    if commit:
+        yield commit
+
+
+def _committed(
+    random: Random, commit: Sequence[reference.Record], number: int, clock: int, stamping: float
+) -> list[reference.Record]:
+    """The records of one commit: “in the order of its events' ends, stamped ones last”."""
+    events = [record for record in commit if isinstance(record, reference.EventRecord)]
+    if not events:
+        return [replace(record, clock=_tick_clock(record, clock)) for record in commit]
+    events = [without_time(event) if random.random() < stamping else event for event in events]
+    first = events[0]
+    if first.id.startswith(MINTED):
+        if first.stamped:
+            events[0] = first = _untitled(first)
+        if random.random() < 0.3:  # the same reading twice is two events
+            events.insert(1, _untitled(first, 1))
+    events.sort(key=lambda event: (event.stamped, event.end))
+    return [replace(event, commit=number if len(events) > 1 else None, clock=clock) for event in events]
+
+
+def _tick_clock(record: reference.Record, clock: int) -> int | None:
+    """The clock at which a record is written; a tick may not be later. At the end of time it is forced."""
+    if not isinstance(record, reference.TickRecord):
+        return clock
+    return None if record.instant == END_OF_TIME else max(clock, record.instant)
+
+
+def _without_void_retractions(case: Case) -> Case:
+    """The case without retractions of events that are not in the log before them."""
+    written = reference.write_log(case.records, case.lateness).records
+    accepted = {record.id: record.offset for record in written if isinstance(record, reference.EventRecord)}
+    return case.with_records(
+        record
+        for record in case.records
+        if not isinstance(record, reference.RetractRecord) or accepted.get(record.event, record.offset) < record.offset
+    )
 
 
 def _in_arrival_order(
     random: Random, events: Sequence[reference.EventRecord], lateness: int | None
 ) -> list[reference.Record]:
     """Events in the order of their ends, shifted within the lateness and sometimes beyond, with ticks between them."""
-    slack = (lateness if lateness is not None else LAST_START * SECOND) + random.choice((0, 0, 0, SECOND))
+    slack = (lateness if lateness is not None else LAST_START * SECOND) + random.choice((0, 0, 0, SECOND, 3 * SECOND))
     arrivals: list[tuple[int, reference.Record]] = [(event.end + random.randint(0, slack), event) for event in events]
     for _ in range(random.choice((0, 0, 1, 2))):
         instant = BEGIN + random.randint(0, LAST_START) * SECOND

@@ -72,6 +72,7 @@ class FuzzReport:
             self.runs_with_notifications += has_notifications
         self.runs += len(subscriptions)
         self.logs += 1
+        self.coverage.add_log(case, has_notifications=notifications.total() > 0)
         self.notifications += notifications.total()
 
     def merge(self, other: FuzzReport) -> None:

@@ -10,7 +10,7 @@ import io
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,16 +20,20 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+import pyarrow as pa
+
 from motet import reference
 from motet.fuzz.case import Case, pack_cases, split_lines
+from motet.fuzz.documents import documents
 from motet.fuzz.files import event_files, nquads
 from motet.fuzz.oracle import emission_lines, expected_lines, without_offsets
-from motet.fuzz.processor_engines import BucketsEngine, ProcessorEngine, log_records
+from motet.fuzz.processor_engines import BucketsEngine, CaseLog, ProcessorEngine
 from motet.language.printer import to_text
-from motet.model.batches import notification_rows
+from motet.model.batches import RECORDS, notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.notifications import Notification
+from motet.reference.records import commits
 
 if TYPE_CHECKING:
     from motet.embedded.cloud import Cloud
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     Runner = Callable[[BatchJob, BinaryIO, Callable[[Sequence[DecodeError]], None]], RunSummary]
     from motet.lake import Lake
 
+DOCUMENT_EVENTS = 12  # so many events of a run are in documents of their own; opening a file takes time
 HOST_INTERVAL = 8  # one of so many cases is also run by a host
 
 
@@ -113,7 +118,7 @@ class FileEngine:
         sink = io.BytesIO()
         with _temporary_directory() as folder:
             paths = []
-            for name, text in event_files(case.events).items():
+            for name, text in _input_files(case).items():
                 paths.append(str(Path(folder) / name))
                 Path(paths[-1]).write_text(text, "utf-8")
             job = BatchJob(case.subscriptions, tuple(paths), case.ontology, entailment_of(case.ontology), arrival=0)
@@ -135,18 +140,49 @@ class LiveEngine:
 
     def _lines(self, case: Case) -> list[str]:
         from motet.embedded.cloud import Cloud
-        from motet.lake import Lake
+        from motet.fuzz.lakes import WriterClock, create_lake, created_records
 
+        random, clock = Random(case.seed), WriterClock()  # noqa: S311  (seeded, not secret)
         delivered: Counter[tuple[int, Notification]] = Counter()  # by the commit that registered the listener
-        with _temporary_directory() as folder, Cloud(Lake.open(folder, lateness=case.lateness, ahead=None)) as cloud:
-            if case.ontology:
-                cloud.background.add(case.ontology)
-            for commit, batch in enumerate(batches(case)):
-                _commit(cloud, batch, partial(_count, delivered, commit))
+        with _temporary_directory() as folder, Cloud(create_lake(case, Path(folder) / "lake", clock)) as cloud:
+            for stored in cloud.lake.snapshot().subscriptions().values():  # of a lake that was upgraded
+                cloud.subscribe(stored.text, partial(_count, delivered, -1))
+            for number, commit in enumerate(commits(case.records[created_records(case) :])):
+                if isinstance(commit[0], reference.UnsubscribeRecord) or random.random() < 0.6:
+                    cloud.flush()
+                clock.set(commit[0].clock)
+                _commit(cloud, commit, partial(_count, delivered, number))
+            cloud.flush()
+            if created_records(case) > 1:  # subscriptions that ended before the upgrade have no listener
+                return without_offsets(_lake_lines(case, cloud.lake))
         counts: Counter[Notification] = Counter()  # each registration repeats its backfill, but no notification twice
         for (_, notification), count in delivered.items():
             counts[notification] = max(counts[notification], count)
         return [notification.to_line() for notification in sorted(counts.elements(), key=attrgetter("sort_key"))]
+
+
+@dataclass(frozen=True)
+class LakeEngine(ProcessorEngine):
+    """A processor over a lake of several writers, which is compared with the log of the reference engine's writer."""
+
+    name: str = "lake"
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [self._lake_lines(case) for case in cases]
+
+    def _lake_lines(self, case: Case) -> list[str]:
+        from motet.fuzz.lakes import lake_offsets, stored_differences, write_lake
+
+        random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+        with _temporary_directory() as folder:
+            lake = write_lake(case, Path(folder) / "lake")
+            if random.random() < 0.3:
+                lake.compact()
+            snapshot = lake.snapshot()
+            records = pa.Table.from_batches(snapshot.records(), RECORDS).combine_chunks().to_batches()
+            differences = stored_differences(case, snapshot)
+        log = CaseLog(records[0], snapshot.frontier, lake_offsets(case))
+        return differences or self.process(log, frozenset(), random)
 
 
 @dataclass(frozen=True)
@@ -217,6 +253,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "buckets": BucketsEngine,
     "embedded": EmbeddedEngine,
     "kernel": ProcessorEngine,
+    "lake": LakeEngine,
     "reference": ShuffledReferenceEngine,
     "spark": spark_files,
     "spark-stream": SparkStreamEngine,
@@ -234,6 +271,8 @@ def shuffled(case: Case) -> Case:
 
     Repeated publications of an event keep their order, because the first content is accepted.
     """
+    if any(record.commit is not None or record.clock is not None for record in case.records):
+        return case  # the order inside a commit is that of the events' ends
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
     records: list[reference.Record] = []
     for are_events, group in groupby(case.records, key=lambda record: isinstance(record, reference.EventRecord)):
@@ -241,23 +280,6 @@ def shuffled(case: Case) -> Case:
         records += _shuffled_events(random, run) if are_events else run
     candidate = case.with_records(records)
     return candidate if _late(candidate) == _late(case) else case
-
-
-def batches(case: Case) -> Iterator[list[reference.Record]]:
-    """The log split into commits: one record, or some consecutive events."""
-    random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-    batch: list[reference.Record] = []
-    for record in case.records:
-        if batch and not (
-            isinstance(record, reference.EventRecord)
-            and isinstance(batch[-1], reference.EventRecord)
-            and random.random() < 0.6
-        ):
-            yield batch
-            batch = []
-        batch.append(record)
-    if batch:
-        yield batch
 
 
 def _shuffled_events(random: Random, events: Sequence[reference.Record]) -> list[reference.Record]:
@@ -277,8 +299,8 @@ def _late(case: Case) -> set[str]:
 def _lines_in_batches(case: Case) -> list[str]:
     """The notifications of successive prefixes of the log, of each only the new ones."""
     random = Random(case.seed)  # noqa: S311  (seeded, not secret)
-    size = len(case.records)
-    stops = sorted({random.randint(1, size), size}) if size else []
+    ends = [commit[-1].offset + 1 for commit in commits(case.records)]
+    stops = sorted({random.choice(ends), ends[-1]}) if ends else []
     notifications: dict[Notification, None] = {}
     begin = 0
     for stop in stops:
@@ -301,33 +323,42 @@ def _refuse(rejected: Sequence[DecodeError]) -> None:
             raise error
 
 
+def _input_files(case: Case) -> dict[str, str]:
+    """The texts of the event files of a run by name: N-Quads, half of the time after documents in other forms."""
+    random = Random(case.seed)  # noqa: S311  (seeded, not secret)
+    count = random.choice((0, DOCUMENT_EVENTS))
+    inputs = enumerate(documents(case.events[:count], random, arguments=False))
+    files = {f"document{number}{document.suffix}": document.text for number, document in inputs}
+    return files | event_files(case.events[count:])
+
+
 def _count(delivered: Counter[tuple[int, Notification]], commit: int, notification: Notification) -> None:
     delivered[commit, notification] += 1
 
 
-def _commit(cloud: Cloud, batch: Sequence[reference.Record], listener: Callable[[Notification], object]) -> None:
-    """Write one commit to the log of a cloud."""
-    match batch[0]:
+def _commit(cloud: Cloud, commit: Sequence[reference.Record], listener: Callable[[Notification], object]) -> None:
+    """Write one commit to the log of a cloud: an event as a request, several as a load."""
+    from motet.fuzz.lakes import append_control, decoded
+
+    match commit[0]:
+        case reference.EventRecord() as event if len(commit) == 1:
+            with suppress(DecodeError):  # a conflict, or too far ahead
+                cloud.publish(nquads(event))
         case reference.EventRecord():
-            for record in batch:
-                assert isinstance(record, reference.EventRecord), "a commit has events only, or one control record"
-                with suppress(ConflictError):  # the first content of an IRI stays
-                    cloud.publish(nquads(record))
+            events = [record for record in commit if isinstance(record, reference.EventRecord)]
+            cloud.lake.append(decoded(events), partial=True)
         case reference.SubscribeRecord(subscription=subscription):
             cloud.subscribe(to_text(subscription), listener)
         case reference.UnsubscribeRecord(name=name):
             cloud.unsubscribe(name)
-        case reference.TickRecord(instant=instant):
-            cloud.tick(instant)
-        case reference.BackgroundRecord(added=added, removed=removed):
-            cloud.lake.background(added=sorted(added), removed=sorted(removed))
-        case reference.RetractRecord(event=event):
-            cloud.lake.retract(event)
-    cloud.flush()
+        case record:
+            append_control(cloud.lake, record)
 
 
 def _lake_lines(case: Case, lake: Lake) -> list[str]:
-    """The notifications in a lake, with the offsets of the case; the first record of the lake is its settings."""
-    case_offsets = log_records(case).case_offsets
+    """The notifications in a lake, with the offsets of the case."""
+    from motet.fuzz.lakes import lake_offsets
+
+    case_offsets = lake_offsets(case)
     rows = (row for batch in lake.notifications() for row in notification_rows(batch))
-    return emission_lines([(case_offsets[offset - 1], notification) for notification, offset in rows], offsets=True)
+    return emission_lines([(case_offsets[offset], notification) for notification, offset in rows], offsets=True)

@@ -1,7 +1,7 @@
 """Reads and writes cases as files in a directory, for people, `motet run` and the conformance suite.
 
     subscriptions.motet   the subscriptions
-    events.nq, .trig      the events of a run; a repeated event starts another file
+    events.nq, .trig, …   the events of a run; a repeated event starts another file
     log.jsonl             the log of any other case: the lateness, then one record per line
     ontology.ttl          the ontology, if there is one
     expected.jsonl        the expected notifications
@@ -9,20 +9,24 @@
 
 A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
 NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time), ``{"add": TURTLE}`` and
-``{"remove": TURTLE}`` for the background graph, and ``{"retract": IRI}``. Turtle may use the prefixes ex:, prov: and
-xsd:.
+``{"remove": TURTLE}`` for the background graph, ``{"retract": IRI}``, and ``{"settings": {"lateness": "PT5S", "ahead":
+"P1D", "entailment": null}}`` (null: unlimited, unset). An event whose Turtle states no time is stamped by its writer. A
+line may have ``"clock": TIME``, that of its writer, and ``"commit": NUMBER``: consecutive lines with one number are one
+commit, any other line is a commit of its own. Without a clock an event may be ahead of it. Turtle may use the prefixes
+ex:, prov: and xsd:.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from motet import reference
 from motet.codec.decode import decode_bytes, decode_file
-from motet.fuzz.case import PROV, Case
+from motet.fuzz.case import BEGIN, PROV, Case
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
@@ -104,22 +108,40 @@ def decoding_arguments(folder: Path) -> dict[str, Any]:
 
 def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]) -> Case:
     settings, *lines = map(json.loads, read_lines(path))
-    lateness = None if settings["lateness"] is None else parse_duration(settings["lateness"])
-    records = (_record(line, subscriptions) for line in lines)
-    return Case((), empty.ontology, lateness).with_records(records)
+    records = (_with_commit(_record(line, subscriptions), line) for line in lines)
+    return Case((), empty.ontology, _read_duration(settings["lateness"])).with_records(records)
 
 
-def _record(line: Mapping[str, str], subscriptions: Mapping[str, Subscription]) -> reference.Record:
-    readers: dict[str, Callable[[str], reference.Record]] = {
+def _with_commit(record: reference.Record, line: Mapping[str, Any]) -> reference.Record:
+    clock = parse_datetime(line["clock"]) if line.get("clock") else None
+    return replace(record, commit=line.get("commit"), clock=clock)
+
+
+def _settings(values: Mapping[str, str | None]) -> reference.SettingsRecord:
+    lateness, ahead = (_read_duration(values[name]) for name in ("lateness", "ahead"))
+    return reference.SettingsRecord(0, lateness, ahead, values.get("entailment"))
+
+
+def _read_duration(text: str | None) -> int | None:
+    return None if text is None else parse_duration(text)
+
+
+def _duration_text(duration: int | None) -> str | None:
+    return None if duration is None else f"PT{duration // 1_000_000}.{duration % 1_000_000:06}S"
+
+
+def _record(line: Mapping[str, Any], subscriptions: Mapping[str, Subscription]) -> reference.Record:
+    readers: dict[str, Callable[[Any], reference.Record]] = {
         "subscribe": lambda name: reference.SubscribeRecord(0, subscriptions[name]),
         "unsubscribe": lambda name: reference.UnsubscribeRecord(0, name),
-        "event": lambda name: _event(_row(line["turtle"], name)),
+        "event": lambda name: _event(_row(line["turtle"], name), stamped=True),
         "tick": lambda time: reference.TickRecord(0, END_OF_TIME if time == "end" else parse_datetime(time)),
         "add": lambda turtle: reference.BackgroundRecord(0, added=frozenset(_row(turtle, "urn:background").triples)),
         "remove": lambda turtle: reference.BackgroundRecord(
             0, removed=frozenset(_row(turtle, "urn:background").triples)
         ),
         "retract": lambda name: reference.RetractRecord(0, name),
+        "settings": _settings,
     }
     kind = next(iter(line))
     return readers[kind](line[kind])
@@ -132,8 +154,11 @@ def _row(turtle: str, name: str) -> EventRow:
     return next(event_rows(decoded.events))
 
 
-def _event(row: EventRow) -> reference.EventRecord:
+def _event(row: EventRow, *, stamped: bool = False) -> reference.EventRecord:
+    """The event of a row; with ``stamped`` it may state no time."""
     if row.start is None or row.end is None:
+        if stamped:
+            return reference.EventRecord(0, row.id, BEGIN, BEGIN, frozenset(row.triples), stamped=True)
         raise UsageError(
             f"the event <{row.id}> has no time", advice="add a time, so that the case does not depend on the clock"
         )
@@ -142,14 +167,15 @@ def _event(row: EventRow) -> reference.EventRecord:
 
 def _log_lines(case: Case) -> Iterator[str]:
     """The lines of log.jsonl."""
-    lateness = None if case.lateness is None else f"PT{case.lateness // 1_000_000}.{case.lateness % 1_000_000:06}S"
-    yield _dumps({"lateness": lateness})
+    yield _dumps({"lateness": _duration_text(case.lateness)})
     for record in case.records:
+        commit = {} if record.commit is None else {"commit": record.commit}
+        clock = {} if record.clock is None else {"clock": format_datetime(record.clock)}
         for line in _record_lines(record):
-            yield _dumps(line)
+            yield _dumps(line | commit | clock)
 
 
-def _record_lines(record: reference.Record) -> Iterator[dict[str, str]]:
+def _record_lines(record: reference.Record) -> Iterator[dict[str, Any]]:
     match record:
         case reference.SubscribeRecord():
             yield {"subscribe": record.subscription.name}
@@ -164,11 +190,14 @@ def _record_lines(record: reference.Record) -> Iterator[dict[str, str]]:
             yield from ({"add": _turtle(record.added)} for _ in [0] if record.added)
         case reference.RetractRecord():
             yield {"retract": record.event}
+        case reference.SettingsRecord():
+            durations = {"lateness": _duration_text(record.lateness), "ahead": _duration_text(record.ahead)}
+            yield {"settings": durations | {"entailment": record.entailment}}
 
 
 def _turtle(triples: Iterable[Triple]) -> str:
     return "".join(f"{s} {p} {o} .\n" for s, p, o in sorted(triples))
 
 
-def _dumps(line: Mapping[str, str | None]) -> str:
+def _dumps(line: Mapping[str, Any]) -> str:
     return json.dumps(line, ensure_ascii=False) + "\n"

@@ -93,6 +93,10 @@ class ProcessorEngine:
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         background = case.ontology if random.random() < 0.5 else frozenset()
         log = log_records(replace(case, ontology=case.ontology - background))
+        return self.process(log, background, random)
+
+    def process(self, log: CaseLog, background: frozenset[Triple], random: Random) -> list[str]:
+        """The notification lines of a log, read in random batches, with the state written and read in between."""
 
         def earlier_records(offset: int) -> Iterator[tuple[pa.RecordBatch, int | None]]:
             return random_batches(log, offset, random, self.cut_probabilities)

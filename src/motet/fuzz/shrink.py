@@ -56,6 +56,7 @@ def simpler(case: Case) -> Iterator[Case]:
     if not case.is_run:
         yield as_run(case)
     yield from _fewer_records(case)
+    yield from _simpler_commits(case)
     if case.lateness is not None:
         yield replace(case, lateness=None)
     for kept in _fewer(sorted(case.ontology)):
@@ -81,6 +82,19 @@ def _fewer_records(case: Case) -> Iterator[Case]:
     for kept in _fewer(indexes):
         removed = set(indexes) - set(kept)
         yield _consistent(case, [record for index, record in enumerate(case.records) if index not in removed])
+
+
+def _simpler_commits(case: Case) -> Iterator[Case]:
+    """The case without clocks, without commits of several records, and without one of either."""
+    for changed in (
+        case.with_records(replace(record, clock=None) for record in case.records),
+        case.with_records(replace(record, commit=None) for record in case.records),
+    ):
+        for index in [None, *range(len(case.records))] if changed != case else []:
+            if index is None:
+                yield changed
+            elif changed.records[index] != case.records[index]:
+                yield case.with_records([*case.records[:index], changed.records[index], *case.records[index + 1 :]])
 
 
 def _consistent(case: Case, records: Sequence[Record]) -> Case:
@@ -110,9 +124,10 @@ def _simpler_records(record: Record) -> Iterator[Record]:
             for subscription in simpler_subscriptions(record.subscription):
                 yield replace(record, subscription=subscription)
         case EventRecord():
-            if record.start < record.end:
+            if record.start < record.end or record.stamped:
                 other_triples = (triple for triple in record.triples if triple[1] not in TIME_PROPERTIES)
-                yield timed_event(record.id, record.end, record.end, other_triples)
+                timed = timed_event(record.id, record.end, record.end, other_triples)
+                yield replace(timed, commit=record.commit, clock=record.clock)
             for triple in sorted(record.triples):
                 if triple[1] not in TIME_PROPERTIES:
                     yield replace(record, triples=record.triples - {triple})
