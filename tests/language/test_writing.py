@@ -119,3 +119,53 @@ def test_every_operator_of_a_surface_is_written(syntax: str, pattern: Pattern) -
     write, context = WRITERS[syntax]
     subscription = subscription_of(pattern, context)
     assert parse(write([subscription], {}), syntax=syntax)[0].pattern == subscription.pattern
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[and(A/2026-01-01T00:00:00Z, B)]",
+        "[and(A/2026-01-01T00:00:00Z..2026-01-02T00:00:00Z, B)]/5 min",
+        "[before(A, [or(B, C)])]/2026-01-01T00:00:00Z..2026-01-02T00:00:00Z",
+        "[and(A/T1, B/T1, C/T2, D/T2)]",
+        "[and(A/T1, [or(B/T1, C/2026-01-01T00:00:00Z)], D/T1)]",
+        "[and(A/T1, B/T1, [not(S)]/5 s)]/1 h",
+        "[xor([before(A/T1, B/T1)], C/T1)]/5 s",
+    ],
+)
+def test_cecube_times_are_written(text: str) -> None:
+    """Instants, spans and named times of events, which are conditions in the tree, read back as the same tree."""
+    (subscription,) = parse(f"PREFIX : <urn:x:> {text}", syntax="cecube")
+    (back,) = parse(to_cecube([subscription], {"": "urn:x:"}), syntax="cecube")
+    assert (back.pattern, back.delivery) == (subscription.pattern, subscription.delivery)
+    assert set(back.events) == set(subscription.events)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[and(A/T1, B/T1)]/2026-01-01T00:00:00Z", "it has no FILTER"),
+        ("[before(A/5 s, B)]/2026-01-01T00:00:00Z", "it has no two times of one event"),
+    ],
+)
+def test_cecube_times_that_are_not_written(text: str, reason: str) -> None:
+    """A named time, or a length, and a span of one event cannot both be written behind it."""
+    with pytest.raises(UsageError, match=reason):
+        to_cecube(parse(f"PREFIX : <urn:x:> {text}", syntax="cecube"), {})
+
+
+def test_conditions_that_are_no_times_are_refused() -> None:
+    """Only the conditions that the surface itself makes are written; other times and deliveries are refused."""
+    pair = "SUBSCRIPTION s EVENT A : <urn:A> DURING ?A_start ?A_end EVENT B : <urn:B> WHEN "
+    span = "(A FILTER(?A_start >= {0} && ?A_end <= {0})) AND B CONTEXT recent UNBOUNDED"
+    instant = '"2026-01-01T00:00:00.000000Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    good = f"{pair}{span.format(instant)} SELECT ?A ?B"
+    assert to_cecube(parse(good), {}) == "SUBSCRIPTION s\n  [and(<urn:A>/2026-01-01T00:00:00.000000Z, <urn:B>)]\n"
+    for text, reason in (
+        (good.replace("SELECT ?A ?B", "SELECT ?A"), "it delivers the events"),
+        (good.replace(">=", ">"), "it has no FILTER other than the limits of a time"),
+        (good.replace("?A_start", "?from"), "it has no FILTER other than the limits of a time"),
+        (good.replace(" EVENT B : <urn:B>", " EVENT B : <urn:B> DURING ?s ?e"), "EVENT B is more than a class"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            to_cecube(parse(text), {})

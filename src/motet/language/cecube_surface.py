@@ -18,7 +18,7 @@ from lark import Token, Transformer_NonRecursive, v_args
 
 from motet.language import syntax
 from motet.language.check import operator_text
-from motet.language.scope import children
+from motet.language.scope import children, nodes
 from motet.language.surface_shared import (
     ClassLeaves,
     SurfaceWriter,
@@ -336,26 +336,32 @@ def to_cecube(subscriptions: Iterable[syntax.Subscription], prefixes: Mapping[st
     )
 
 
+_TIME = r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#dateTime>'
+_SPAN = re.compile(rf"\?\w+_start >= {_TIME} && \?\w+_end <= {_TIME}")
+_MEETING = re.compile(r"\?(\w+)_start <= \?(\w+)_end && \?\2_start <= \?\1_end")
+
+
 class _Writer:
-    """Writes patterns. Times of events, which are FILTERs over DURING in the tree, are not written."""
+    """Writes patterns. The times of events are FILTERs in the tree: of a leaf for a span, of a pair for a name."""
 
     def __init__(self, shared: SurfaceWriter) -> None:
         self._shared = shared
+        self._moments: dict[str, str] = {}  # the named time of a leaf
 
     def composite(self, node: syntax.Pattern) -> str:
         """A whole pattern, which needs an operator."""
-        if isinstance(node, syntax.Leaf) or (isinstance(node, syntax.Within) and isinstance(node.operand, syntax.Leaf)):
+        inner = node
+        while isinstance(inner, syntax.Within | syntax.Filter):
+            inner = inner.operand
+        if isinstance(inner, syntax.Leaf):
             raise self._shared.refusal("it has no pattern of a single event", "Use motet or jtang.")
+        self._moments = _moments(node)
         return self._element(node)
 
     def _element(self, node: syntax.Pattern) -> str:
         match node:
-            case syntax.Leaf():
-                written = self._shared.leaf(node)
-            case syntax.Within(operand=syntax.Within() | syntax.Xor() | syntax.No()):
-                raise self._shared.lacking(node, f"WITHIN over {operator_text(node.operand)}")
-            case syntax.Within():
-                written = f"{self._element(node.operand)}/{format_duration(node.bound)}"
+            case syntax.Leaf() | syntax.Filter() | syntax.Within():
+                written = self._limited(node)
             case syntax.And():
                 operands = chain(node)
                 self._shared.refuse_negation(operands, node)
@@ -376,5 +382,47 @@ class _Writer:
                 raise self._shared.lacking(node, operator_text(node))
         return written
 
+    def _limited(self, node: syntax.Leaf | syntax.Filter | syntax.Within) -> str:
+        """An event or a composite with its time."""
+        match node:
+            case syntax.Leaf(name=name):
+                moment = self._moments.get(name)
+                return self._shared.leaf(node, has_times=moment is not None) + (f"/{moment}" if moment else "")
+            case syntax.Filter(operand=syntax.Leaf() as leaf) if leaf.name not in self._moments:
+                return f"{self._shared.leaf(leaf, has_times=True)}/{self._span(node)}"
+            case syntax.Filter(operand=syntax.And() | syntax.Timed()) if _meetings(node):
+                return self._element(node.operand)
+            case syntax.Filter():
+                raise self._shared.lacking(node, operator_text(node))
+        operand = node.operand
+        if isinstance(operand, syntax.Within | syntax.Xor | syntax.No):
+            raise self._shared.lacking(node, f"WITHIN over {operator_text(operand)}")
+        is_timed_leaf = isinstance(operand, syntax.Leaf) and operand.name in self._moments
+        if is_timed_leaf or (isinstance(operand, syntax.Filter) and isinstance(operand.operand, syntax.Leaf)):
+            raise self._shared.lacking(node, "two times of one event")
+        return f"{self._element(operand)}/{format_duration(node.bound)}"
+
+    def _span(self, node: syntax.Filter) -> str:
+        match = _SPAN.fullmatch(node.condition.text)
+        if match is None:
+            raise self._shared.lacking(node, "FILTER other than the limits of a time")
+        return match[1] if match[1] == match[2] else f"{match[1]}..{match[2]}"
+
     def _function(self, name: str, *operands: syntax.Pattern) -> str:
         return f"[{name}({', '.join(map(self._element, operands))})]"
+
+
+def _meetings(node: syntax.Filter) -> list[tuple[str, str]]:
+    """The pairs of leaves that must share an instant."""
+    return _MEETING.findall(node.condition.text)
+
+
+def _moments(pattern: syntax.Pattern) -> dict[str, str]:
+    """A name for each set of leaves that must share an instant, by leaf."""
+    sets: list[set[str]] = []
+    for node, _ in nodes(pattern):
+        for pair in _meetings(node) if isinstance(node, syntax.Filter) else ():
+            touched = [each for each in sets if each & set(pair)]
+            sets = [each for each in sets if each not in touched]
+            sets.append(set(pair).union(*touched))
+    return {name: f"T{number}" for number, names in enumerate(sets, 1) for name in names}

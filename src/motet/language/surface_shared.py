@@ -162,10 +162,10 @@ class SurfaceWriter:
             self._refuse_other_names(back)
         return text
 
-    def leaf(self, leaf: Leaf) -> str:
-        """The class of a leaf."""
+    def leaf(self, leaf: Leaf, *, has_times: bool = False) -> str:
+        """The class of a leaf; ``has_times`` says that the surface limits its time."""
         event = self._subscription.event(leaf.name)
-        if event.class_iri is None or event.body is not None or event.times is not None:
+        if event.class_iri is None or event.body is not None or (event.times is not None and not has_times):
             raise self.refusal(f"EVENT {event.name} is more than a class", "Use motet or turtle.")
         return self._iris.write(event.class_iri)
 
@@ -188,7 +188,7 @@ class SurfaceWriter:
     def _refuse_clauses(self, subscription: Subscription) -> None:
         if subscription.context is not self._context:
             raise self.refusal(f"its context is always {self._context.value}", "Use motet or turtle.")
-        if subscription.delivery != Select():
+        if subscription.delivery != Select() and not any(event.times for event in subscription.events):
             raise self.refusal("it delivers every variable (SELECT *)", "Use motet or turtle.")
         if subscription.since is not None:
             raise self.refusal("it has no SINCE", "Use motet or turtle.")
@@ -204,6 +204,10 @@ class SurfaceWriter:
                 )
         if back.pattern != self._subscription.pattern:
             raise self.refusal(f"it would be read as `{pattern_text(back.pattern)}`", "Use motet or turtle.")
+        if set(back.events) != set(self._subscription.events):
+            raise self.refusal("it has other times of events (DURING)", "Use motet or turtle.")
+        if back.delivery != self._subscription.delivery:
+            raise self.refusal("where it limits times, it delivers the events (SELECT)", "Use motet or turtle.")
 
 
 _MAX_DIGITS = 40  # digits; more cannot be a duration or a count
