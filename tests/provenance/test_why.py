@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -14,7 +15,7 @@ from motet.model.times import END_OF_TIME
 from motet.provenance.text import TextStyle, duration_text, why_json, why_lines
 from motet.provenance.traced_log import TracedLog
 from motet.provenance.why import why
-from motet.reference import RetractRecord, SubscribeRecord, TickRecord
+from motet.reference import Record, RetractRecord, SubscribeRecord, TickRecord
 
 STYLE = TextStyle({"ex": EX})
 ONTOLOGY = [(iri(EX + "Optical"), iri(RDFS + "subClassOf"), iri(EX + "Smoke"))]
@@ -83,6 +84,32 @@ def test_members_gaps_and_absence() -> None:
         "      counted from 10:00:00, the end of the previous occurrence",
         "      no a after 10:00:00 until 10:02:00",
     ]
+
+
+def test_a_no_from_the_beginning_says_where_that_is() -> None:
+    """The beginning is SINCE, the frontier that the subscribe record stores, or the least end of what it sees."""
+    quiet = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT a : ex:Heat WHEN NO a FOR 2 min SIGNAL")[0]
+    since = replace(quiet, since=minute_event(0, "Smoke", 1).end)
+    smoke, tick = minute_event(2, "Smoke", 1), TickRecord(3, END_OF_TIME)
+    before = TickRecord(0, smoke.end)
+    logs: dict[str, list[Record]] = {
+        "SINCE": [SubscribeRecord(1, since), smoke, tick],
+        "the beginning of the subscription: the frontier when it was registered": [
+            before,
+            SubscribeRecord(1, quiet),
+            smoke,
+            tick,
+        ],
+        "the beginning of the subscription: the least end of the events it sees": [
+            SubscribeRecord(1, quiet),
+            smoke,
+            tick,
+        ],
+    }
+    for origin, records in logs.items():
+        log = TracedLog.from_records(records)
+        [notification] = notifications(log, "s")
+        assert text(log, notification)[2].strip() == f"counted from 10:01:00, {origin}"
 
 
 def test_a_derived_event_has_its_upstream_tree() -> None:

@@ -216,7 +216,7 @@ def test_invisible_events() -> None:
     """Late, too early, retracted and after the end have obstacles of their own."""
     event_, begin, later = event(2, "Smoke", 0, level=5), subscribed("smoke"), event(3, "Heat", 5)
     assert nearest_text([begin, later, event_], 2, lateness=MINUTE) == (
-        "late: it ends at 10:00:00, the frontier was at 10:04:00 when it was published"
+        "late: it ends at 10:00:00, the frontier before its commit was at 10:04:00"
     )
     assert nearest_text([event_, begin], 2) == "published (10:00:00) before the subscription began, which has no SINCE"
     since = subscribed("smoke", since='SINCE "2026-11-15T10:01:00Z"')

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from motet.language.scope import nodes
-from motet.language.syntax import Construct, GroupPattern, No, Subscription
+from motet.language.scope import has_no
+from motet.language.syntax import Construct, GroupPattern, Subscription
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
@@ -105,14 +105,12 @@ def _with_beginning(case: Case) -> Iterator[Record]:
     accepted = {event.id: event for event in reversed(case.events)}
     beginning = min((event.end for event in accepted.values()), default=None)
     for record in case.records:
-        if isinstance(record, SubscribeRecord) and record.subscription.since is None and _has_no(record.subscription):
-            yield replace(record, subscription=replace(record.subscription, since=beginning))
+        if isinstance(record, SubscribeRecord) and has_no(record.subscription.pattern):
+            subscription = record.subscription
+            since = beginning if subscription.since is None else subscription.since
+            yield replace(record, subscription=replace(subscription, since=since))
         else:
             yield record
-
-
-def _has_no(subscription: Subscription) -> bool:
-    return any(isinstance(node, No) for node, _ in nodes(subscription.pattern))
 
 
 def scope_iri(scope: str) -> str:

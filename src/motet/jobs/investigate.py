@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import pyarrow as pa
@@ -26,7 +27,16 @@ from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.intervals import Interval
 from motet.model.notifications import Notification
-from motet.model.records import CONTROL_KINDS, BackgroundChange, Retraction, Subscribe, Tick, Unsubscribe
+from motet.model.records import (
+    CONTROL_KINDS,
+    EVENT,
+    BackgroundChange,
+    Retraction,
+    SettingsChange,
+    Subscribe,
+    Tick,
+    Unsubscribe,
+)
 from motet.model.times import END_OF_TIME, START_OF_TIME
 from motet.provenance.text import TextStyle
 from motet.provenance.traced_log import TracedLog, time_radius
@@ -89,7 +99,11 @@ def from_files(
         ids = set(required).union(*map(matching, batches))
     events = list(_selected_records(batches, len(subscribes), ids))
     end = reference.TickRecord(len(subscribes) + count, END_OF_TIME)
-    log = TracedLog.from_records([*subscribes, *events, end], ontology=job.background, entailment=job.entailment)
+    least_end = min((end for batch in batches for end in micros(batch.column("end")) if end is not None), default=None)
+    written = reference.write_log([*subscribes, *events, end], None)
+    log = TracedLog.from_written(
+        written, ontology=job.background, entailment=job.entailment, least_end=lambda _: least_end
+    )
     return WhyInput(log, TextStyle(dict(prefixes)), count, len(events), "those that match a leaf")
 
 
@@ -143,7 +157,8 @@ def from_lake(
     changes = [record.offset for record in stored if isinstance(record, BackgroundChange)]
     selection = _select(snapshot, examined, interval, required, (state.background, changes, state.entailment))
     written = _written([*controls, *selection.events], snapshot.frontier)
-    log = TracedLog.from_written(written, entailment=entailment)
+    least_end = partial(_least_end, snapshot, visible_records)
+    log = TracedLog.from_written(written, entailment=entailment, least_end=least_end)
     return selection.why_input(snapshot, log, TextStyle(dict(prefixes)))
 
 
@@ -161,8 +176,21 @@ def from_replay(replay: Replay, name: str, interval: Interval, style: TextStyle,
     knowledge = (view.background, [change.offset for change in changes], entailment_of(view.background))
     selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, view.visible)
     written = _written([*subscribes, *changes, *selection.events], controls.frontier)
-    log = TracedLog.from_written(written, ontology=view.background)
+    least_end = partial(_least_end, replay.snapshot, view.visible)
+    log = TracedLog.from_written(written, ontology=view.background, least_end=least_end)
     return selection.why_input(replay.snapshot, log, style)
+
+
+def visible_records(records: pa.RecordBatch) -> pa.RecordBatch:
+    """The events among some records that are not late."""
+    is_visible = pc.and_(pc.equal(records.column("kind"), EVENT), pc.invert(records.column("late")))
+    return records.filter(is_visible)
+
+
+def _least_end(snapshot: Snapshot, visible: Callable[[pa.RecordBatch], pa.RecordBatch], offset: int) -> int | None:
+    """The least end of the visible events of a snapshot after an offset; None without any."""
+    ends = (micros(visible(records).column("end")) for records in snapshot.records(max(offset + 1, 0)))
+    return min((end for batch in ends for end in batch if end is not None), default=None)
 
 
 def _with_upstream(subscriptions: Iterable[Subscription], name: str) -> list[Subscription]:
@@ -235,6 +263,9 @@ def _controls(rows: Iterable[RecordRow], name: str) -> Iterator[reference.Record
                 yield reference.RetractRecord(record.offset, record.event_id, frontier=before)
             case BackgroundChange():
                 yield _background_record(record, before)
+            case SettingsChange(settings):
+                values = settings.lateness, settings.ahead, settings.entailment
+                yield reference.SettingsRecord(record.offset, *values, frontier=before)
 
 
 def _background_record(record: BackgroundChange, frontier: int | None) -> reference.BackgroundRecord:

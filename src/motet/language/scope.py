@@ -46,6 +46,11 @@ def nodes(root: syntax.Pattern) -> Iterator[tuple[syntax.Pattern, int]]:
         stack.extend((child, depth + 1) for child in reversed(children(node)))
 
 
+def has_no(root: syntax.Pattern) -> bool:
+    """Whether a pattern has a NO, whose first start point is the beginning of the subscription."""
+    return any(isinstance(node, syntax.No) for node, _ in nodes(root))
+
+
 def leaves(root: syntax.Pattern) -> Iterator[syntax.Leaf]:
     """
     >>> [leaf.name for leaf in leaves(syntax.Or(syntax.Leaf("a"), syntax.Times(syntax.Leaf("b"), 2)))]

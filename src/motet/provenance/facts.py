@@ -105,10 +105,12 @@ class Gap:
 
 @dataclass(frozen=True)
 class Begins:
-    """The start point of a NO: SINCE, or the end of an occurrence of its operand."""
+    """The start point of a NO. ``origin`` is since; occurrence, if one of its operand ends there; frontier, if it is
+    that of the subscribe record; first end, if it is the least end of the events the subscription sees.
+    """
 
     point: int
-    since: bool
+    origin: str
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,8 @@ Fact = (
 def to_json(fact: Fact) -> dict[str, object]:
     """The kind of a fact and its fields; the kind is the name of its class.
 
-    >>> to_json(Begins(0, since=True))
-    {'kind': 'begins', 'point': '1970-01-01T00:00:00.000000Z', 'since': True}
+    >>> to_json(Begins(0, "since"))
+    {'kind': 'begins', 'point': '1970-01-01T00:00:00.000000Z', 'origin': 'since'}
     """
     members: dict[str, object] = {"kind": type(fact).__name__.lower()}
     for field in fields(fact):

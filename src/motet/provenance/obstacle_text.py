@@ -64,8 +64,8 @@ def obstacle_text(obstacle: LocatedObstacle, event: str, style: TextStyle) -> st
 def _invisible(obstacle: obstacles.Obstacle, style: TextStyle) -> str:
     match obstacle:
         case obstacles.Late(end, frontier):
-            at_publication = style.instant(frontier)
-            return f"late: it ends at {style.instant(end)}, the frontier was at {at_publication} when it was published"
+            before = style.instant(frontier)
+            return f"late: it ends at {style.instant(end)}, the frontier before its commit was at {before}"
         case obstacles.TooEarly(start, None):
             return f"published ({style.instant(start)}) before the subscription began, which has no SINCE"
         case obstacles.TooEarly(start, since) if since is not None:

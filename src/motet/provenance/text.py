@@ -154,6 +154,14 @@ def fact_text(fact: facts.Fact, style: TextStyle, event: str = "") -> str:  # no
     return _counting_text(fact, style)
 
 
+_ORIGINS = {
+    "since": "SINCE",
+    "occurrence": "the end of the previous occurrence",
+    "frontier": "the beginning of the subscription: the frontier when it was registered",
+    "first end": "the beginning of the subscription: the least end of the events it sees",
+}
+
+
 def _counting_text(fact: facts.Fact, style: TextStyle) -> str:
     match fact:
         case facts.Counted(members, key):
@@ -162,10 +170,8 @@ def _counting_text(fact: facts.Fact, style: TextStyle) -> str:
         case facts.Gap(previous, following, allowed):
             gap = duration_text(following - previous)
             return f"{gap} from {style.instant(previous)} to the next, at most {duration_text(allowed)} allowed"
-        case facts.Begins(point, since):
-            return f"counted from {style.instant(point)}, " + (
-                "SINCE" if since else "the end of the previous occurrence"
-            )
+        case facts.Begins(point, origin):
+            return f"counted from {style.instant(point)}, {_ORIGINS[origin]}"
         case facts.Lacks(pattern):
             return f"the event has no {style.text(pattern)}"
         case facts.Anything():

@@ -7,12 +7,12 @@ instant the frontier must pass for that, so that occurrences that are not final 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from motet.language import syntax
-from motet.language.scope import ITERATION, PAIRING, Bounded, bounds
+from motet.language.scope import ITERATION, PAIRING, Bounded, bounds, has_no
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
@@ -47,7 +47,9 @@ IMMEDIATELY = START_OF_TIME  # the frontier required by an occurrence that depen
 
 @dataclass(frozen=True)
 class TracedLog(Log):
-    """A log with the results of every sub-pattern of its subscriptions."""
+    """A log, or a part of one, with the results of every sub-pattern of its subscriptions."""
+
+    whole_least_end: Callable[[int], int | None] | None = None  # of a part: `least_end` in the whole log, by offset
 
     @classmethod
     def from_records(
@@ -63,11 +65,19 @@ class TracedLog(Log):
 
     @classmethod
     def from_written(
-        cls, written: WrittenLog, *, ontology: Iterable[Triple] = (), entailment: str | None = None
+        cls,
+        written: WrittenLog,
+        *,
+        ontology: Iterable[Triple] = (),
+        entailment: str | None = None,
+        least_end: Callable[[int], int | None] | None = None,
     ) -> TracedLog:
-        """A log, or a part of one, whose records have their frontiers."""
+        """A log, or a part of one, whose records have their frontiers.
+
+        For a part, ``least_end`` returns the least end of all visible events after an offset.
+        """
         requested = Entailment(entailment) if entailment else None
-        return cls(written.records, written.frontier, frozenset(ontology), requested)
+        return cls(written.records, written.frontier, frozenset(ontology), requested, whole_least_end=least_end)
 
     @classmethod
     def from_events(
@@ -84,6 +94,12 @@ class TracedLog(Log):
         return cls.from_records(
             [*records, TickRecord(len(records), END_OF_TIME)], ontology=ontology, entailment=entailment
         )
+
+    def least_end(self, registration: Registration) -> int | None:
+        """The least end of all events that a subscription with NO sees; the others have no use for it."""
+        if self.whole_least_end is None or not has_no(registration.subscription.pattern):
+            return super().least_end(registration)
+        return self.whole_least_end(registration.offset)
 
     def evaluator(self, registration: Registration, context: syntax.Context | None = None) -> TracedEvaluator:
         """The evaluator of a subscription, in its own context or another one."""

@@ -223,10 +223,19 @@ class _Derivations:
                 negated = right if expansion.operands[0][0] is left else left
                 yield replace(self._absent(negated, "hull", o.start, o.end, o.bindings), length=window)
             case syntax.No(operand):
-                yield Begins(o.start, since=o.start == self.registration.subscription.since)
+                yield Begins(o.start, self._origin(pattern, scope, o.start))
                 yield self._absent(operand, "after", o.start, o.end, ())
             case syntax.Times(_, _, gap) | syntax.Run(_, gap):
                 yield from _member_facts(expansion.members, gap, scope.bound)
+
+    def _origin(self, pattern: syntax.No, scope: Scope, point: int) -> str:
+        """What makes an instant a start point of a NO."""
+        (operand,) = self.evaluator.operands(pattern, scope)
+        if point == self.registration.subscription.since:
+            return "since"
+        if any(o.end == point for o in self.evaluator.occurrences(*operand)):
+            return "occurrence"
+        return "first end" if self.registration.frontier is None else "frontier"
 
     def _pair_facts(
         self, pattern: syntax.Pairing, scope: Scope, result: PatternResult, expansion: Expansion

@@ -127,8 +127,11 @@ class Log:
             return None
         if registration.frontier is not None:
             return registration.frontier
-        visible = self._published_events(after=registration.offset)
-        return min((record.end for record in visible), default=None)
+        return self.least_end(registration)
+
+    def least_end(self, registration: Registration) -> int | None:
+        """The least end of the published events after a subscribe record; None without any."""
+        return min((record.end for record in self._published_events(registration.offset)), default=None)
 
     def _is_older_than_settings(self, registration: Registration) -> bool:
         """“Subscriptions older than the upgrade to this rule keep the old start points.” An upgraded log has its first

@@ -163,10 +163,11 @@ class Detector:
             return
         least = int(ends.min())
         for node_id in self._without_beginning:
-            operator = self.operator_nodes[node_id].operator
-            assert isinstance(operator, NoOperator)
-            operator.see_end(least)
-            self._timers.put(node_id, least)
+            operator_node = self.operator_nodes[node_id]
+            assert isinstance(operator_node.operator, NoOperator)
+            operator_node.operator.see_end(least)
+            operator_node.next_timer = min(operator_node.next_timer, least)
+            self._timers.put(node_id, operator_node.next_timer)
 
     def _due_nodes(self, frontier: Frontier) -> Iterator[int]:
         """The nodes whose timer the frontier has passed."""

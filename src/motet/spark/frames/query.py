@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 
 from motet.engine.runtime.routing import leaf_routes
 from motet.language.parse import parse
-from motet.language.scope import nodes, visible_variables
-from motet.language.syntax import Construct, Event, Events, No, Select, Subscription
+from motet.language.scope import has_no, visible_variables
+from motet.language.syntax import Construct, Event, Events, Select, Subscription
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.graph import RouteKind
 from motet.plan.leaves import normalise
@@ -69,7 +69,7 @@ class FrameQuery:
     @property
     def has_no(self) -> bool:
         """Whether a pattern has a NO, whose first start point is the beginning of the query."""
-        return any(isinstance(node, No) for each in self.subscriptions for node, _ in nodes(each.pattern))
+        return any(has_no(subscription.pattern) for subscription in self.subscriptions)
 
 
 def column_iri(name: str) -> str:
