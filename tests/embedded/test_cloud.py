@@ -273,3 +273,27 @@ def test_a_conflict_or_an_event_ahead_refuses_the_whole_call(tmp_path: Path) -> 
         with pytest.raises(DecodeError, match="<urn:e:3>"):
             cloud.publish(reading(2, 20) + reading(3, 20, "2999-01-01T00:00:00Z"))
         assert cloud.lake.snapshot().next_offset == before
+
+
+SILENCE = "SUBSCRIPTION silence EVENT beat : <urn:Beat> WHEN NO beat FOR 10 s SIGNAL"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_empty", "is_said"),
+    [
+        (SILENCE, True, True),
+        (SILENCE, False, False),
+        (SILENCE.replace("silence", 'silence SINCE "2026-11-15T10:00:00Z"', 1), True, False),
+        (HOT, True, False),
+    ],
+)
+def test_nothing_is_absent_yet(
+    tmp_path: Path, text: str, is_empty: bool, is_said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a log without event or tick nothing is absent yet, and `subscribe` says so."""
+    with motet.open(tmp_path) as cloud:
+        if not is_empty:
+            cloud.tick("2026-11-15T10:00:00Z")
+        cloud.subscribe(text, print)
+        cloud.subscribe(text, repr)
+    assert caplog.text.count("so nothing is absent yet") == is_said

@@ -42,11 +42,12 @@ from motet.lake import EventInput, Lake, Receipt, Snapshot
 from motet.lake.progress import cursor_name
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.language.syntax import Subscription
+from motet.language.scope import nodes
+from motet.language.syntax import No, Subscription
 from motet.model.batches import NOTIFICATIONS, Triple, notification_batch
 from motet.model.control import ControlState
 from motet.model.errors import MotetError, UsageError
-from motet.model.records import Subscribe, Tick, Unsubscribe
+from motet.model.records import EVENT, Subscribe, Tick, Unsubscribe
 from motet.model.times import Instant, to_micros
 
 __all__ = ["Cloud", "Listener", "ProcessAvailable"]
@@ -162,6 +163,8 @@ class Cloud:
         """Add a receipt to the statistics; the first event that does not count, of each kind, is logged."""
         self._counts["published"] += receipt.accepted
         self._counts["stamped"] += receipt.stamped
+        if receipt.accepted == len(receipt.ids) and not (receipt.late or receipt.dropped or receipt.derived):
+            return
         for name, text in _NOT_COUNTED.items():
             if count := getattr(receipt, name):
                 if not self._counts[name]:
@@ -343,6 +346,9 @@ class Cloud:
             if first is None:
                 return None
             starts |= zip(new, count(first))
+            _warn_of_empty_log(
+                [requested for requested in subscriptions if requested.name in new], self.lake.snapshot()
+            )
         return starts
 
     def _refuse_changes(self, subscriptions: Sequence[Subscription]) -> Mapping[str, Subscribe]:
@@ -531,3 +537,16 @@ def _to_table(notifications: Sequence[NotificationBatch], first: int, stop: int)
     table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
     offsets = table["offset"]
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))
+
+
+def _warn_of_empty_log(subscriptions: Sequence[Subscription], snapshot: Snapshot) -> None:
+    """Say that nothing is absent yet, if subscriptions with NO are registered on a log without event or tick."""
+    if snapshot.frontier is None and not snapshot.count(EVENT):
+        for subscription in subscriptions:
+            has_absence = any(isinstance(node, No) for node, _ in nodes(subscription.pattern))
+            if has_absence and subscription.since is None:
+                log.warning(
+                    "subscription %r: the log has no event and no tick, so nothing is absent yet; its NO begins with "
+                    "the first event",
+                    subscription.name,
+                )

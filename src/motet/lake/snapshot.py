@@ -85,7 +85,9 @@ class Snapshot(NamedTuple):
 
         At an offset inside a commit it is the frontier before that commit.
         """
-        batches = () if offset >= self.next_offset else self.records(offset, offset + 1, ["offset", "frontier"])
+        if offset >= self.next_offset:
+            return self.frontier
+        batches = self.records(offset, offset + 1, ["offset", "frontier"])
         return next((first_frontier(batch) for batch in batches if len(batch)), self.frontier)
 
     def log_records(self, first: int = 0, stop: int | None = None) -> Iterator[tuple[pa.RecordBatch, int | None]]:
@@ -225,6 +227,8 @@ class FileList(Sequence[DataFile]):
         if isinstance(index, slice):
             start, stop, step = index.indices(self._size)
             return tuple(self._shared.files[start : max(start, stop) : step])
+        if index == -1 and self._size:  # nearly all calls
+            return self._shared.files[self._size - 1]
         return self._shared.files[range(self._size)[index]]
 
     def __len__(self) -> int:
