@@ -324,27 +324,26 @@ def place_small(
     """As `place`, for the events of a small batch in an order."""
     limit, stamp = late_below(before), stamped_time(before, clock)
     records: list[RecordRow] = []
-    late = stamped = 0
-    least_start = least_end = newest_end = None
-    greatest_end = START_OF_TIME
+    starts: list[int] = []
+    ends: list[int] = []
+    counting: list[int] = []  # ends of events that are not late
+    moving: list[int] = []  # and that state a time
     for offset, index in enumerate(order, first):
         start, end = batch.starts[index], batch.ends[index]
         is_stamped = start is None or end is None
         if start is None or end is None:
             start = end = stamp
-            stamped += 1
         is_late = end < limit
-        if is_late:
-            late += 1
-        else:
-            least_end = end if least_end is None or end < least_end else least_end
+        if not is_late:
+            counting.append(end)
             if not is_stamped:
-                newest_end = end if newest_end is None or end > newest_end else newest_end
-        least_start = start if least_start is None or start < least_start else least_start
-        greatest_end = max(greatest_end, end)
+                moving.append(end)
+        starts.append(start)
+        ends.append(end)
         row = (offset, EVENT, batch.ids[index], start, end, before, is_late, None)
         records.append(RecordRow(*row, batch.triples[index], is_stamped, batch.digests[index]))
-    frontier = next_frontier(before, newest_end, (), clock, settings)
-    count, kinds = len(records), {EVENT: len(records)}
-    file = DataFile("", first, first + count, count, 0, kinds, late, least_start, greatest_end, stamped)
-    return PlacedRecords(records, frontier, file, None if least_end is None else clock - least_end)
+    frontier = next_frontier(before, max(moving) if moving else None, (), clock, settings)
+    count, late = len(records), len(ends) - len(counting)
+    stamped = batch.ends.count(None) if count == len(batch.ends) else sum(row.stamped for row in records)
+    file = DataFile("", first, first + count, count, 0, {EVENT: count}, late, min(starts), max(ends), stamped)
+    return PlacedRecords(records, frontier, file, clock - min(counting) if counting else None)

@@ -375,7 +375,7 @@ def _append_commit(store: Store, newest: Snapshot, placed: PlacedRecords, clock:
     records, frontier, file, delay = placed
     body = _inline(records)
     if body is not None:
-        file = file._replace(name=commit_name(newest.version + 1), size=len(body))
+        file = DataFile._make((commit_name(newest.version + 1), *file[1:4], len(body), *file[5:]))
     else:
         name = new_name("segments", newest.next_offset, newest.version + 1)
         size = write_rows(store, name, RECORDS, [pa.Table.from_batches(record_batches(records), RECORDS)])
@@ -442,9 +442,9 @@ def _receipts(
     if not decisions:  # there are no events
         return [Receipt(request.ids, 0, 0, 0, 0, (), None, None) for request in requests]
     if len(decisions) == 1 and placed is not None:
-        (accepted, repeated, rejected, _), file = decisions[0], placed.file
-        counts = (len(accepted), repeated, file.stamped, file.late, rejected)
-        return [Receipt(requests[0].ids, *counts, file.first, file.stop - 1)]
+        file, (_, repeated, rejected, _) = placed.file, decisions[0]
+        counts = (file.rows, repeated, file.stamped, file.late)
+        return [Receipt(requests[0].ids, *counts, rejected, file.first, file.stop - 1)]
     receipts: list[Receipt | DecodeError] = []
     begin = 0
     for request, (accepted, repeated, rejected, error) in zip(requests, decisions, strict=True):

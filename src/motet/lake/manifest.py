@@ -25,9 +25,7 @@ from motet.model.settings import Settings
 
 CHECKPOINT = "manifest/checkpoint.json"
 CHECKPOINT_EVERY = 100
-# JSON as format strings: for the commit of one event a JSON encoder would take longer than all but the disk.
-_LINE = '{"clock":%s,"frontier":%s,"delay":%s,"notified_to":%d,%s"remove":%s,"removed_at":%s,"forget":%s,"add":[%s]}'
-_FILE = '{"name":"%s","first":%d,"stop":%d,"rows":%d,"size":%d,"kinds":{%s},"late":%d,"start":%s,"end":%s,"stamped":%d}'
+_NULL = "null"
 _FILE_FIELDS = frozenset(DataFile._fields)
 
 
@@ -51,12 +49,15 @@ class Commit(NamedTuple):
         return cls(clock, before.frontier, before.delay, before.notifications_end)
 
     def to_bytes(self) -> bytes:
-        settings = "" if self.settings is None else f'"settings":{self.settings.to_json()},'
-        files = ",".join([_file_json(file) for file in self.add])
-        line = _LINE % (
-            _integer_json(self.clock), _integer_json(self.frontier), _integer_json(self.delay), self.notifications_end,
-            settings, _names_json(self.remove), _integer_json(self.removed_at), _names_json(self.deleted), files,
-        )  # fmt: skip
+        # JSON as f-strings: for the commit of one event an encoder would take longer than all but the disk
+        clock, frontier, delay, notifications_end, settings, add, remove, removed_at, deleted, _ = self
+        changed = "" if settings is None else f'"settings":{settings.to_json()},'
+        line = (
+            f'{{"clock":{_NULL if clock is None else clock},"frontier":{_NULL if frontier is None else frontier},'
+            f'"delay":{_NULL if delay is None else delay},"notified_to":{notifications_end},{changed}'
+            f'"remove":{_names_json(remove)},"removed_at":{_NULL if removed_at is None else removed_at},'
+            f'"forget":{_names_json(deleted)},"add":[{",".join(map(_file_json, add))}]}}'
+        )
         return b"\n".join((line.encode(), self.records)) if self.records else line.encode()
 
     @classmethod
@@ -251,17 +252,17 @@ def _to_checkpoint(snapshot: Snapshot) -> bytes:
 def _file_json(file: DataFile) -> str:
     name, first, stop, rows, size, kinds, late, start, end, stamped = file
     counts = ",".join([f'"{kind}":{count}' for kind, count in kinds.items()])
-    return _FILE % (name, first, stop, rows, size, counts, late, _integer_json(start), _integer_json(end), stamped)
+    return (
+        f'{{"name":"{name}","first":{first},"stop":{stop},"rows":{rows},"size":{size},"kinds":{{{counts}}},'
+        f'"late":{late},"start":{_NULL if start is None else start},"end":{_NULL if end is None else end},'
+        f'"stamped":{stamped}}}'
+    )
 
 
 def _file_from_json(file: dict[str, Any]) -> DataFile:
     return DataFile(
         **file if file.keys() <= _FILE_FIELDS else {name: file[name] for name in file.keys() & _FILE_FIELDS}
     )
-
-
-def _integer_json(value: int | None) -> int | str:
-    return "null" if value is None else value
 
 
 def _names_json(names: Sequence[str]) -> str:

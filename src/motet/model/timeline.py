@@ -63,11 +63,14 @@ def next_frontier(
     >>> next_frontier(None, newest_end=90, ticks=[], clock=50, settings=Settings(lateness=10))
     40
     """
-    instants = [*ticks] if frontier is None else [frontier, *ticks]
-    if newest_end is not None and settings.lateness is not None:
-        capped = newest_end if settings.ahead is None else min(newest_end, clock)
-        instants.append(max(capped - settings.lateness, START_OF_TIME))
-    return max(instants, default=None)
+    after = NO_FRONTIER if frontier is None else frontier
+    lateness = settings.lateness
+    if newest_end is not None and lateness is not None:
+        capped = clock if newest_end > clock and settings.ahead is not None else newest_end
+        after = max(after, capped - lateness, START_OF_TIME)
+    for instant in ticks:
+        after = max(after, instant)
+    return None if after == NO_FRONTIER else after
 
 
 # Reading: the frontier after committed records.
