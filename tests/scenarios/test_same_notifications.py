@@ -86,14 +86,10 @@ def ingest(lake: Lake, paths: Sequence[str]) -> None:
     assert sum(result.late for result in results) == 0
 
 
-def tick(lake: Lake) -> None:
-    """Everything that is there is decided."""
-    lake.tick(END_OF_TIME, force=True)
-
-
 def detected_lines(lake: Lake) -> list[str]:
-    """The notifications that the embedded engine stores."""
-    with Cloud(Lake.open(lake.store.root, clock=lambda: NOW, durable=False)) as cloud:
+    """The notifications that the embedded engine stores, after a tick as by `motet tick`."""
+    with Cloud(lake) as cloud:
+        cloud.tick()
         cloud.flush()
     return stored_lines(lake)
 
@@ -120,7 +116,6 @@ def test_every_way_gives_the_same_notifications(number: int, tmp_path: Path) -> 
     ingested = new_lake(tmp_path / "ingested", case)
     paths = write_files(tmp_path / "files", permuted(case, 1), 3)
     ingest(ingested, paths)
-    tick(ingested)
     assert detected_lines(ingested) == expected
     assert replayed_lines(ingested, case) == expected
 
@@ -128,7 +123,6 @@ def test_every_way_gives_the_same_notifications(number: int, tmp_path: Path) -> 
     with Cloud(published) as cloud:
         receipt = cloud.publish("".join(permuted(case, 2)))
         assert (receipt.accepted, receipt.late) == (len(case.events), 0)
-    tick(published)
     assert detected_lines(published) == expected
     assert replayed_lines(published, case) == expected
 
@@ -144,7 +138,7 @@ def test_spark_gives_the_same_notifications(tmp_path: Path) -> None:
     for number, (lake, case) in enumerate(zip(lakes, cases, strict=True)):
         paths = write_files(tmp_path / f"files {number}", permuted(case, 3), 3)
         ingest(lake, paths)
-        tick(lake)
+        lake.tick(END_OF_TIME, force=True)
     query = start_query(session(), [lake.store.root for lake in lakes], tmp_path / "checkpoint", buckets=2, once=True)
     query.awaitTermination()
     for number, (lake, case) in enumerate(zip(lakes, cases, strict=True)):

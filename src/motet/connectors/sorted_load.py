@@ -211,6 +211,9 @@ class StagedEvents:
         order = np.lexsort((rows, files, ends))
         weights = np.concatenate([file.weights for file in self._files])[order]
         commit = np.floor((np.cumsum(weights) - weights) / BLOCKS_PER_COMMIT)
+        is_untimed = ends[order] == _NO_END
+        if weights[is_untimed].sum() <= BLOCKS_PER_COMMIT:  # a commit of stamped events alone would make the log live
+            commit[is_untimed] = commit[~is_untimed].max(initial=0)
         order = order[np.flatnonzero(np.diff(commit, prepend=-1))]
         yield from map(
             _Bound._make, zip(ends[order].tolist(), files[order].tolist(), rows[order].tolist(), strict=True)
