@@ -1,4 +1,4 @@
-"""Examines the package on the path: the first case on which its processor does not compute what it should.
+"""Examines the package on the path: the first case on which its processor, or a lake, does not compute what it should.
 
 Started by ``run.py`` in a process of its own for each mutant; speaks JSON.
 """
@@ -18,10 +18,12 @@ import motet
 from motet.fuzz.case import Case
 from motet.fuzz.cases import nth_case
 from motet.fuzz.compare import actual_lines, map_in_processes
+from motet.fuzz.engines import LakeEngine
 from motet.fuzz.files import read_case
 from motet.fuzz.oracle import expected_result
 from motet.fuzz.processor_engines import CUT_PROBABILITIES, ProcessorEngine
 from motet.fuzz.subscriptions import EngineCapabilities
+from motet.reference import SettingsRecord
 
 SEED = 5
 INVALID = ("ImportError", "NameError", "SyntaxError", "TypingError", "LoweringError", "AttributeError")
@@ -55,11 +57,18 @@ def exam(cases: Path, count: int, jobs: int) -> list[Question]:
     return [*chain.from_iterable(map(written, sorted(cases.iterdir()))), *map_in_processes(drawn, range(count), jobs)]
 
 
+def engine_for(question: Question) -> ProcessorEngine:
+    """A lake for logs with settings or clocks, which its writers decide about; otherwise only the processor."""
+    records = question.case.records
+    has_writers = any(isinstance(record, SettingsRecord) or record.clock is not None for record in records)
+    return (LakeEngine if has_writers else ProcessorEngine)(cut_probabilities=question.odds)
+
+
 def failures(questions: list[Question]) -> Iterator[dict[str, object]]:
     """The questions that are answered wrongly, as they are found."""
     started = time.perf_counter()
     for number, question in enumerate(questions, 1):
-        [actual] = actual_lines(ProcessorEngine(cut_probabilities=question.odds), [question.case])
+        [actual] = actual_lines(engine_for(question), [question.case])
         if actual != question.expected:
             raised = actual[0] if actual and not actual[0].startswith("{") else ""
             yield {

@@ -1,4 +1,4 @@
-"""Seeded mutants of the engine: small mistakes of the kind one makes, each of which the exam must catch.
+"""Seeded mutants of the engine and of the lake's writer: mistakes of the kind one makes, which the exam must catch.
 
 To add one, name a file below ``src/motet``, a text that occurs in it exactly once, what to write instead, and what that
 breaks. A mutant whose text is gone fails the tests: take the text it has become, or another mutant in its place.
@@ -37,6 +37,10 @@ _PROCESSOR = "engine/runtime/processor.py"
 _SEARCH_KERNELS = "engine/match/search_kernels.py"
 _DAG = "plan/builder.py"
 _LAGS = "plan/finality.py"
+_STARTS = "plan/graph.py"
+_ACCEPT = "lake/accept.py"
+_TIMELINE = "model/timeline.py"
+_SNAPSHOT = "lake/snapshot.py"
 
 MUTANTS = (
     # Relations between intervals
@@ -306,5 +310,69 @@ MUTANTS = (
         "or value - slack > high:",
         "or value - slack >= high:",
         "a value at an upper end never matches",
+    ),
+    # The writer of a lake: frontier, lateness, identity
+    Mutant(
+        _ACCEPT,
+        "row = (offset, EVENT, batch.ids[index], start, end, before, is_late, None)",
+        "row = (offset, EVENT, batch.ids[index], start, end, newest_end if records else before, is_late, None)",
+        "the frontier moves inside a commit",
+    ),
+    Mutant(
+        _ACCEPT,
+        "        is_late = end < limit\n",
+        "        is_late = end < max(limit, newest_end or limit)\n",
+        "events of one commit make each other late",
+    ),
+    Mutant(_ACCEPT, "            if not is_stamped:\n", "            if True:\n", "stamped events move the frontier"),
+    Mutant(
+        _ACCEPT,
+        "        elif known is not None:\n            rejected.append(_conflict(index, ids[index]))\n",
+        "        elif known is not None and existing.get(index) is None:\n"
+        "            rejected.append(_conflict(index, ids[index]))\n",
+        "an event in conflict with the log is accepted",
+    ),
+    Mutant(
+        _ACCEPT,
+        "        if end is not None and end > latest:\n            return None\n",
+        "        if end is not None and end > END_OF_TIME:\n            return None\n",
+        "events too far ahead are accepted",
+    ),
+    Mutant(
+        _TIMELINE,
+        "capped = clock if newest_end > clock and settings.ahead is not None else newest_end",
+        "capped = newest_end",
+        "the clock does not cap the frontier",
+    ),
+    Mutant(
+        _TIMELINE,
+        "return clock if frontier is None else max(clock, frontier)",
+        "return clock",
+        "an event is stamped before the frontier",
+    ),
+    Mutant(
+        _SNAPSHOT,
+        "return self.delay is not None and lateness is not None and self.delay <= lateness",
+        "return self.delay is not None and lateness is not None",
+        "a heartbeat moves the frontier of a log that is not live",
+    ),
+    # The beginning of a subscription
+    Mutant(
+        _STARTS,
+        "return self.frontier if self.since is None and not self.is_old else self.since",
+        "return self.since",
+        "NO does not begin at the frontier of the subscribe record",
+    ),
+    Mutant(
+        _STARTS,
+        "return self.since is None and self.frontier is None and not self.is_old",
+        "return False",
+        "NO does not begin at the first event",
+    ),
+    Mutant(
+        _STARTS,
+        "return self.since is None and self.frontier is None and not self.is_old",
+        "return self.since is None and self.frontier is None",
+        "NO of an upgraded lake begins at the first event",
     ),
 )

@@ -38,6 +38,7 @@ from motet.model.timeline import FrontierTimeline, LogRecords, first_frontier
 BEFORE_CASE = -1  # the offset of records that a log has before those of its case: settings and ontology
 #: Probabilities that a batch ends after a record; one is chosen for each case.
 CUT_PROBABILITIES = (0.03, 0.1, 0.1, 0.3, 1.0)
+RESTORE_PROBABILITY = 0.5  # that the state is written and read after a batch; a processor that goes on has timers, too
 
 
 EarlierRecords = Callable[[int], Iterable[LogRecords]]  # the records before an offset
@@ -106,7 +107,8 @@ class ProcessorEngine:
         for batch, frontier in random_batches(log, len(log.records), random, self.cut_probabilities):
             rows = notification_rows(processor.advance(batch, frontier))
             emissions += [(log.case_offsets[offset], notification) for notification, offset in rows]
-            processor = self.restore(processor, earlier_records)
+            if random.random() < RESTORE_PROBABILITY:
+                processor = self.restore(processor, earlier_records)
         return emission_lines(emissions, offsets=self.has_offsets)
 
 
@@ -218,9 +220,12 @@ class BucketsEngine:
             for bucket, processor in enumerate(processors):
                 is_routed = np.isin(timeline.offsets, routed[routed[:, 0] == bucket, 1]) | timeline.is_boundary
                 notifications.append(processor.advance(batch.filter(pa.array(is_routed)), timeline))
-                snapshot = StateSnapshot.from_bytes(processor.dump())
-                earlier = partial(earlier_records, bucket)
-                processors[bucket] = Processor.restore(snapshot, earlier_records=earlier, layout=layout, bucket=bucket)
+                if random.random() < RESTORE_PROBABILITY:
+                    snapshot = StateSnapshot.from_bytes(processor.dump())
+                    earlier = partial(earlier_records, bucket)
+                    processors[bucket] = Processor.restore(
+                        snapshot, earlier_records=earlier, layout=layout, bucket=bucket
+                    )
         rows = (row for batch in notifications for row in notification_rows(batch))
         emissions = [(log.case_offsets[offset], notification) for notification, offset in rows]
         return emission_lines(emissions, offsets=True)
