@@ -104,6 +104,7 @@ def test_a_broken_document_is_one_rejection(content_type: str, text: str, word: 
         "<> <urn:p> <urn:o> {| <urn:a> <urn:b> |} .",
         '<> <urn:p> "x"@en--ltr .',
         "<> <urn:p> " + "<<( <urn:a> <urn:b> " * 50_000,
+        "<> # a comment\r<urn:p> " + "<<( <urn:a> <urn:b> " * 50_000,
     ],
 )
 def test_rdf_12_is_unsupported(text: str) -> None:

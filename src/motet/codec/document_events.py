@@ -258,7 +258,8 @@ class _Finder:
             else:
                 self._by_graph[quad.graph].append(quad)
         self._reached: set[str] = set()  # subjects of the default graph
-        self._unreadable = {defect.subject for defect in document.defects if defect.subject is not None}
+        self._unreadable = {defect.subject: defect.problem for defect in reversed(document.defects) if defect.subject}
+        self._anonymous = {node for node in nodes if node == self._this or node.startswith("_:")}
 
     def run(self) -> FoundEvents:
         _refuse_relative(self._document, self._options, allowed=self._allowed())
@@ -305,12 +306,9 @@ class _Finder:
                         stack.append(quad.object)
 
     def _unreadable_problem(self, subject: str) -> Problem:
-        defect = next(defect for defect in self._document.defects if defect.subject == subject)
-        return Problem(
-            f"a statement about {subject}, which belongs to it, cannot be read: {defect.problem.reason}",
-            defect.problem.advice,
-            defect.problem.line,
-        )
+        problem = self._unreadable[subject]
+        reason = f"a statement about {subject}, which belongs to it, cannot be read: {problem.reason}"
+        return Problem(reason, problem.advice, problem.line)
 
     def _assign_rest(self, members: list[_Members]) -> list[_Members]:
         """The events, after a decision about the triples that belong to none."""
@@ -347,22 +345,20 @@ class _Finder:
     def _reject_defects(self, members: list[_Members]) -> None:
         """Give each defect to the event it is a part of, or reject it alone."""
         by_node = {event.node: event for event in members}
+        objects = {quad.object for quad in self._document.quads} if self._unreadable else set()
         for problem, graph, subject in self._document.defects:
             node = graph or subject
             if node is not None and node in by_node:
                 by_node[node].problems.insert(0, problem)
-            elif node is not None and terms.is_iri(node) and (graph or not self._is_reached(node)):
+            elif node is not None and terms.is_iri(node) and (graph or node not in objects):
                 self._rejected.append(replace(problem, event=terms.iri_value(node)))
             else:
                 self._rejected.append(problem)
 
-    def _is_reached(self, subject: str) -> bool:
-        return any(quad.object == subject for quad in self._document.quads)
-
     def _named(self, members: list[_Members]) -> FoundEvents:
         """The events with their IRIs; of several with one IRI the first."""
         iris = self._iris(members)
-        names = {node: terms.iri(iri) for node, iri in iris.items()}
+        names = {node: terms.iri(iris[node]) for node in self._anonymous if node in iris}
         rename = _Renaming(names, self._document.base, iris.get(self._this) if self._only_this else None)
         events: dict[str, tuple[_Members, DocumentEvent]] = {}
         repeated = 0
@@ -371,7 +367,9 @@ class _Finder:
             if event.problems or iri is None:
                 self._rejected += [self._problem(event, iri)] if event.problems else []
                 continue
-            triples = dict.fromkeys(rename.triple(quad[1:4]) for quad in event.quads)
+            triples = dict.fromkeys(
+                (rename.triple(q[1:4]) for q in event.quads) if names else (q[1:4] for q in event.quads)
+            )
             named = DocumentEvent(iri, list(triples), event.line)
             if iri not in events:
                 events[iri] = event, named
@@ -391,11 +389,11 @@ class _Finder:
     def _iris(self, members: list[_Members]) -> dict[str, str]:
         """The IRI of each event by its node; without those whose content cannot be labelled, which are rejected."""
         options, batch = self._options, self._options.batch
-        anonymous = [node for node in self._nodes if node == self._this or node.startswith("_:")]
+        anonymous = self._anonymous
         hidden = any(d.graph is None and not (d.subject and terms.is_iri(d.subject)) for d in self._document.defects)
         iris = {node: terms.iri_value(node) for node in self._nodes if node not in anonymous}
         if options.input_id is not None and len(anonymous) == 1 and not hidden:
-            return iris | {anonymous[0]: options.input_id}
+            return iris | dict.fromkeys(anonymous, options.input_id)
         counts: Counter[bytes] = Counter() if batch is None else batch.counts
         input_id = options.input_id if batch is None else batch.id
         for event in members:

@@ -8,8 +8,10 @@ with the next piece.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from secrets import token_hex
 from typing import IO, cast
 
@@ -19,7 +21,7 @@ from motet.codec.document_events import Defect, ParsedDocument, Quad
 from motet.codec.formats import Format
 from motet.codec.input_guards import TRIPLE_TERMS, TRIPLE_TERMS_ADVICE, has_triple_terms, refuse_unsafe
 from motet.codec.options import DecodeOptions
-from motet.codec.pieces import Piece, Pieces, has_open_string, split
+from motet.codec.pieces import Piece, Pieces, has_open_string, probe, split
 from motet.codec.rejections import Problem, truncate
 from motet.model.errors import DecodeError, MotetError
 
@@ -35,6 +37,9 @@ _STATEMENTS = (Format.TURTLE, Format.TRIG)
 _POSITION = re.compile(r"Parser error (?:at|between) .*?: ")
 _DIRECTION = "RDF 1.2 language tags with a direction are not supported"
 _MAX_REPEATED_BYTES = 256 << 20  # of directives, which are parsed again after each bad piece
+_MAX_DEFECTS = 10_000
+_QUOTED_PIECES = 1_000  # of the rest of a document that is not read, in its error
+_ADVICE = "correct it and publish the document again; accepted events are not added twice"
 
 
 def parse_document(
@@ -50,11 +55,10 @@ def parse_document(
     try:
         if syntax not in _STATEMENTS:
             refuse_unsafe(data, syntax, options.limits)
-        pieces = split(data, syntax)
     except MotetError as error:
         document.defects.append(Defect(Problem(error.message, error.advice, content=_text(data))))
         return document
-    _Parsing(pieces, syntax, document).run()
+    _Parsing(data, syntax, document).run()
     if damage is not None:
         _report_damage(document, damage)
     elif not document.quads and not document.defects:
@@ -84,87 +88,104 @@ def _text(data: bytes) -> str:
 class _Parsing:
     """Parses the pieces of one document."""
 
-    def __init__(self, pieces: Pieces, syntax: Format, document: ParsedDocument) -> None:
+    def __init__(self, data: bytes, syntax: Format, document: ParsedDocument) -> None:
+        pieces = split(data, syntax)
+        self._may_have_triple_terms = syntax in _STATEMENTS and (b"<<" in data or b"{|" in data)
         self._syntax = syntax
         self._document = document
         self._split = pieces
-        self._pieces: list[Piece] = []
+        self._pieces = iter(pieces.pieces)
+        self._unread: deque[Piece] = deque()  # pieces after a bad one that were read with it
+        self._opening = bytearray(pieces.opening)  # with the directives so far
         self._repeated_bytes = 0
-        for piece in pieces.pieces:
-            if (problem := self._problem(piece)) is None:
-                self._pieces.append(piece)
-            else:
-                self._add_defect(piece, problem, b"")
+        self._terms: dict[str, str] = {}  # equal terms are one string
 
     def run(self) -> None:
-        first, opening = 0, self._split.opening
-        while first < len(self._pieces):
-            if self._repeated_bytes > _MAX_REPEATED_BYTES:
-                self._refuse_rest(first)
-                return
-            bad = self._parse(first, opening)
-            stop = len(self._pieces) if bad is None else bad
-            opening += b"".join(piece.text for piece in self._pieces[first:stop] if piece.is_directive)
-            self._repeated_bytes += len(opening)
-            first = stop + 1
+        while (piece := self._next_piece()) is not None:
+            self._unread.appendleft(piece)
+            if self._repeated_bytes > _MAX_REPEATED_BYTES or len(self._document.defects) > _MAX_DEFECTS:
+                problem = Problem("too many errors; the rest of the document was not read", "correct it", piece.line)
+                self._refuse_rest(problem)
+            else:
+                self._parse()
+
+    def _next_piece(self) -> Piece | None:
+        """The next piece that can be given to the parser."""
+        if self._unread:
+            return self._unread.popleft()
+        for piece in self._pieces:
+            if (problem := self._problem(piece)) is None:
+                return piece
+            self._add_defect(piece, problem)
+        return None
 
     def _problem(self, piece: Piece) -> Problem | None:
         """The problem of a piece that must not reach the parser: nested triple terms would overflow its stack."""
-        if piece.problem is None and self._syntax in _STATEMENTS and has_triple_terms(piece.text):
+        if piece.problem is None and self._may_have_triple_terms and has_triple_terms(piece.text):
             return Problem(TRIPLE_TERMS, TRIPLE_TERMS_ADVICE, piece.line, piece.column)
         return piece.problem
 
-    def _parse(self, first: int, opening: bytes) -> int | None:
-        """Parse the pieces from the first on; returns the index of the first bad one."""
-        feed = _Feed(self._split._replace(pieces=self._pieces, opening=opening), first)
-        quads, start, current = self._document.quads, len(self._document.quads), first - 1
-        error: SyntaxError | MemoryError | None = None
+    def _parse(self) -> None:
+        """Parse pieces up to the first bad one."""
+        feed = _Feed(self._next_piece, self._split._replace(opening=bytes(self._opening)))
+        quads, start = self._document.quads, len(self._document.quads)
+        parser = ox.parse(cast(IO[bytes], feed), format=PARSERS[self._syntax], base_iri=self._document.base)
         try:
-            for quad in ox.parse(cast(IO[bytes], feed), format=PARSERS[self._syntax], base_iri=self._document.base):
-                if feed.current != current:
-                    self._check_objects(current + 1, feed.current)
-                    current, start = feed.current, len(quads)
-                self._add(quad, self._pieces[max(current, first)].line)
-        except (SyntaxError, MemoryError) as raised:  # MemoryError: a token is longer than the parser's buffer
-            error = raised
-        if error is None:
-            self._check_objects(current + 1, len(self._pieces))
-            return None
-        bad = self._bad_piece(max(current, first), min(max(feed.current, first), len(self._pieces) - 1))
-        if current == bad:
-            del quads[start:]
-        self._check_objects(current + 1, bad)
-        problem = self._syntax_problem(error, self._pieces[bad], feed, is_last=bad >= feed.current)
-        directives = b"".join(piece.text for piece in self._pieces[first:bad] if piece.is_directive)
-        self._add_defect(self._pieces[bad], problem, opening + directives)
-        return bad
+            for quad in parser:
+                if len(feed.pieces) > 1:
+                    self._accept(feed.pieces[:-1], has_quads=start < len(quads))
+                    del feed.pieces[:-1]
+                    start = len(quads)
+                self._add(quad, feed.pieces[-1].line if feed.pieces else 1)
+        except (SyntaxError, MemoryError) as error:  # MemoryError: a token is longer than the parser's buffer
+            if not feed.pieces:
+                self._refuse_rest(self._syntax_problem(error, Piece(b"", 1), feed))
+                return
+            bad = self._bad_piece(feed.pieces)
+            if bad == 0:
+                del quads[start:]
+            self._accept(feed.pieces[:bad], has_quads=start < len(quads))
+            self._repeated_bytes += len(self._opening)
+            self._unread.extendleft(reversed(feed.pieces[bad + 1 :]))
+            if bad + 1 < len(feed.pieces):
+                problem = Problem(f"not {self._syntax.name}: a string is not closed", line=feed.pieces[bad].line)
+            else:
+                problem = self._syntax_problem(error, feed.pieces[bad], feed)
+            self._add_defect(feed.pieces[bad], problem)
+        else:
+            self._accept(feed.pieces, has_quads=start < len(quads))
 
-    def _bad_piece(self, first: int, last: int) -> int:
-        """The piece to which an error belongs, if the parser has found it in the last of some pieces."""
+    def _bad_piece(self, pieces: Sequence[Piece]) -> int:
+        """The index of the piece to which an error belongs, if the parser has found it in the last one."""
+        last = len(pieces) - 1
         if self._syntax in _STATEMENTS:
-            return next((index for index in range(first, last) if has_open_string(self._pieces[index].text)), last)
+            return next((index for index in range(last) if has_open_string(pieces[index].text)), last)
         return last
 
-    def _check_objects(self, first: int, stop: int) -> None:
-        """Reject objects of JSON-LD without triples: the parser drops what it cannot express, without an error."""
-        if self._syntax is not Format.JSON_LD or len(self._split.pieces) == 1:
-            return
-        for piece in self._pieces[first:stop]:
-            advice = "check its @id, the prefixes and the @context"
-            self._add_defect(piece, Problem("the object holds no triples", advice, piece.line, piece.column), b"")
+    def _accept(self, pieces: Sequence[Piece], *, has_quads: bool) -> None:
+        """Keep the directives among pieces; reject objects of JSON-LD without triples.
+
+        The parser drops what it cannot express in triples, without an error. Only the first piece can have quads.
+        """
+        for index, piece in enumerate(pieces):
+            if piece.is_directive:
+                self._opening += piece.text
+            elif self._syntax is Format.JSON_LD and self._split.separator and (index or not has_quads):
+                advice = "check its @id, the prefixes and the @context"
+                self._add_defect(piece, Problem("the object holds no triples", advice, piece.line, piece.column))
 
     def _add(self, quad: ox.Quad, line: int) -> None:
-        graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else str(quad.graph_name)
-        row = Quad(graph, str(quad.subject), str(quad.predicate), str(quad.object), line)
-        if getattr(quad.object, "direction", None) is None:
+        graph_name, shared = quad.graph_name, self._terms.setdefault
+        graph = None if isinstance(graph_name, ox.DefaultGraph) else shared(text := str(graph_name), text)
+        subject, predicate = shared(text := str(quad.subject), text), shared(text := str(quad.predicate), text)
+        row = Quad(graph, subject, predicate, str(value := quad.object), line)
+        if not isinstance(value, ox.Literal) or value.direction is None:
             self._document.quads.append(row)
             return
         problem = Problem(_DIRECTION, "leave the direction out", line, content=" ".join(row[1:4]))
         self._document.defects.append(Defect(problem, graph, None if graph else row.subject))
 
-    def _syntax_problem(self, error: SyntaxError | MemoryError, piece: Piece, feed: _Feed, *, is_last: bool) -> Problem:
-        if not is_last:
-            return Problem(f"not {self._syntax.name}: a string is not closed", line=piece.line)
+    def _syntax_problem(self, error: SyntaxError | MemoryError, piece: Piece, feed: _Feed) -> Problem:
         if not isinstance(error, SyntaxError):
             return Problem(str(error), line=piece.line)
         reason = f"not {self._syntax.name.replace('_', ' ')}: {_POSITION.sub('', error.msg, count=1)}"
@@ -174,62 +195,65 @@ class _Parsing:
         column = error.offset if lines_after and self._syntax in _STATEMENTS else None
         return Problem(reason, line=piece.line + lines_after, column=column)
 
-    def _add_defect(self, piece: Piece, problem: Problem, directives: bytes) -> None:
-        graph, subject = self._probe(piece, directives)
-        advice = problem.advice or "correct it and publish the document again; accepted events are not added twice"
-        problem = replace(problem, advice=advice, content=_text(piece.text))
+    def _add_defect(self, piece: Piece, problem: Problem) -> None:
+        graph, subject = self._probe(piece)
+        problem = replace(problem, advice=problem.advice or _ADVICE, content=_text(piece.text))
         self._document.defects.append(Defect(problem, graph, subject))
 
-    def _probe(self, piece: Piece, directives: bytes) -> tuple[str | None, str | None]:
+    def _probe(self, piece: Piece) -> tuple[str | None, str | None]:
         """The graph of a bad piece, or its subject in the default graph, if they can be recovered."""
-        if piece.probe is None:
+        text = None if piece.is_directive else probe(piece.text, self._syntax)
+        if text is None:
             return None, None
-        text = directives + piece.probe
-        self._repeated_bytes += len(text)
+        opening = bytes(self._opening) if self._syntax in _STATEMENTS else b""
+        self._repeated_bytes += len(opening)
         try:
-            *_, quad = ox.parse(text, format=PARSERS[self._syntax], base_iri=self._document.base)
+            *_, quad = ox.parse(opening + text, format=PARSERS[self._syntax], base_iri=self._document.base)
         except (SyntaxError, ValueError, MemoryError):
             return None, None
         if isinstance(quad.graph_name, ox.DefaultGraph):
             return None, str(quad.subject)
         return str(quad.graph_name), None
 
-    def _refuse_rest(self, first: int) -> None:
-        piece = self._pieces[first]
-        rest = b"".join(piece.text for piece in self._pieces[first:])
-        problem = Problem("too many errors; the rest of the document was not read", "correct the document", piece.line)
-        self._document.defects.append(Defect(replace(problem, content=_text(rest))))
+    def _refuse_rest(self, problem: Problem) -> None:
+        """Reject all pieces that are left as one."""
+        rest = b"".join(piece.text for piece in chain(self._unread, islice(self._pieces, _QUOTED_PIECES)))
+        self._unread.clear()
+        self._pieces = iter(())
+        problem = replace(problem, advice=problem.advice or _ADVICE, content=_text(rest))
+        self._document.defects.append(Defect(problem))
 
 
 class _Feed:
-    """A binary file whose reads never cross the end of a piece; ``current`` is the index of the last piece read."""
+    """A binary file of pieces, whose reads never cross the end of a piece; its user removes finished pieces."""
 
-    def __init__(self, pieces: Pieces, first: int) -> None:
-        self._split = pieces
-        self._pieces: Sequence[Piece] = pieces.pieces
-        self._first = first
-        self._unread = memoryview(pieces.opening)
+    def __init__(self, next_piece: Callable[[], Piece | None], split_: Pieces) -> None:
+        self._next_piece = next_piece
+        self._split = split_
+        self._text = memoryview(split_.opening)
         self._is_closed = False
+        self._is_first = True
         self._lines = 0  # in what was read
-        self.current = first - 1
-        self.lines_before = 0  # the current piece, in what was read
+        self.lines_before = 0  # the last piece, in what was read
+        self.pieces: list[Piece] = []  # that were read
 
     def read(self, size: int = -1) -> bytes:
-        while not self._unread:
+        while not self._text:
             if self._is_closed:
                 return b""
-            self._next()
-        size = len(self._unread) if size < 0 else size
-        text, self._unread = bytes(self._unread[:size]), self._unread[size:]
+            self._advance()
+        size = len(self._text) if size < 0 else size
+        text, self._text = bytes(self._text[:size]), self._text[size:]
         self._lines += text.count(b"\n")
         return text
 
-    def _next(self) -> None:
-        if self.current + 1 < len(self._pieces):
-            self.current += 1
-            self.lines_before = self._lines
-            separator = self._split.separator if self.current > self._first else b""
-            self._unread = memoryview(separator + self._pieces[self.current].text)
-        else:
+    def _advance(self) -> None:
+        piece = self._next_piece()
+        if piece is None:
             self._is_closed = True
-            self._unread = memoryview(self._split.closing)
+            self._text = memoryview(self._split.closing)
+            return
+        self.pieces.append(piece)
+        self.lines_before = self._lines
+        self._text = memoryview(piece.text if self._is_first else self._split.separator + piece.text)
+        self._is_first = False

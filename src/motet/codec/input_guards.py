@@ -23,7 +23,7 @@ _TURTLE_TOKEN = re.compile(
     rb"|'''(?:[^'\\]|\\.|'(?!''))*+'''"
     rb'|"(?:[^"\\\n]|\\.)*+"'
     rb"|'(?:[^'\\\n]|\\.)*+'"
-    rb"|<[^<>\s]*+>|#[^\n]*+",
+    rb"|<[^<>\s]*+>|#[^\r\n]*+",
     re.DOTALL,
 )
 TRIPLE_TERMS = "RDF 1.2 triple terms are not supported"

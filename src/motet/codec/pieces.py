@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -17,6 +17,7 @@ from xml.parsers import expat
 from motet.codec.formats import Format
 from motet.codec.input_guards import remote_contexts
 from motet.codec.rejections import Problem
+from motet.model.terms import RDF
 
 _CLOSED_STRING = (
     rb'"""(?:[^"\\]|\\.|"(?!""))*+"""'
@@ -49,20 +50,19 @@ _LAST_NAME = re.compile(rb"(?:GRAPH[ \t\r\n]++)?(?:<[^<>\s]*>|[^\s<>\"'\[\](){},
 
 
 class Piece(NamedTuple):
-    """A part of a document; ``probe`` is a text that has one triple about its subject, or in its graph."""
+    """A part of a document."""
 
     text: bytes
     line: int
     column: int = 1
     is_directive: bool = False
-    probe: bytes | None = None
     problem: Problem | None = None  # it is not parsed at all
 
 
 class Pieces(NamedTuple):
     """The pieces of a document, and what is parsed before the first and after the last of them."""
 
-    pieces: list[Piece]
+    pieces: Iterable[Piece]
     opening: bytes = b""
     separator: bytes = b""
     closing: bytes = b""
@@ -78,7 +78,23 @@ def split(data: bytes, syntax: Format) -> Pieces:
         return _split_json(data)
     if syntax is Format.RDF_XML:
         return _split_xml(data)
-    return Pieces(list(_statements(data, has_graphs=syntax is Format.TRIG)))
+    return Pieces(_statements(data, has_graphs=syntax is Format.TRIG))
+
+
+def probe(piece: bytes, syntax: Format) -> bytes | None:
+    """A text with one triple about the subject of a piece, or in its graph, if these can be found.
+
+    >>> probe(b"<urn:s> <urn:p> oops .", Format.TURTLE)
+    b'<urn:s> <urn:x> <urn:x> .'
+    """
+    if syntax is Format.JSON_LD:
+        return _json_probe(_json_value(piece.decode("utf-8", "replace"), 0))
+    if syntax is Format.RDF_XML:
+        return None
+    if syntax is Format.TRIG and (graph := _GRAPH.match(piece)) is not None:
+        return graph[1] + b" {<urn:x> <urn:x> <urn:x>}"
+    subject = _SUBJECT.match(piece)
+    return None if subject is None or subject[0].startswith(b"[") else subject[0] + b" <urn:x> <urn:x> ."
 
 
 class _Lines:
@@ -109,7 +125,7 @@ def _statements(text: bytes, *, has_graphs: bool) -> Iterator[Piece]:
         line, column = lines.at(start)
         problem = Problem("not TRIG: the graph has no }", None, line, column) if kind is _Kind.UNCLOSED else None
         is_directive = kind is _Kind.DIRECTIVE
-        yield Piece(statement, line, column, is_directive, _probe(statement, has_graphs), problem)
+        yield Piece(statement, line, column, is_directive, problem)
         start = end
 
 
@@ -162,13 +178,6 @@ def has_open_string(statement: bytes) -> bool:
     """
     rest = _TOKEN.sub(b"", statement)
     return b'"' in rest or b"'" in rest
-
-
-def _probe(statement: bytes, has_graphs: bool) -> bytes | None:
-    if has_graphs and (graph := _GRAPH.match(statement)) is not None:
-        return graph[1] + b" {<urn:x> <urn:x> <urn:x>}"
-    subject = _SUBJECT.match(statement)
-    return None if subject is None or subject[0].startswith(b"[") else subject[0] + b" <urn:x> <urn:x> ."
 
 
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
@@ -280,7 +289,7 @@ def _json_piece(text: bytes, line: int, column: int, value: Any) -> Piece:
     if remote := list(dict.fromkeys(remote_contexts(value))):
         reason = f"the JSON-LD context <{'>, <'.join(remote[:5])}> is remote; contexts are not fetched"
         problem = Problem(reason, "write the context into the document", line, column)
-    return Piece(text, line, column, probe=_json_probe(value), problem=problem)
+    return Piece(text, line, column, problem=problem)
 
 
 def _json_probe(value: Any) -> bytes | None:
@@ -299,9 +308,9 @@ def _split_xml(data: bytes) -> Pieces:
     root = ""
     parser = expat.ParserCreate()
 
-    def opened(name: str, _attributes: object) -> None:
+    def opened(name: str, attributes: Mapping[str, str]) -> None:
         nonlocal depth, root
-        if depth == 0:
+        if depth == 0 and _is_rdf(name, attributes):
             root = name
         elif depth == 1:
             children.append(Piece(b"", parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
@@ -319,7 +328,7 @@ def _split_xml(data: bytes) -> Pieces:
         parser.Parse(data, True)
     except expat.ExpatError as raised:
         error = raised
-    if root.rpartition(":")[2] != "RDF" or not starts or data[starts[0] : starts[0] + 1] != b"<":
+    if not root or not starts or data[starts[0] : starts[0] + 1] != b"<":
         return Pieces([Piece(data, 1)])  # one node, or an encoding other than UTF-8
     opening, closing = data[: starts[0]], data[end:] if error is None else f"</{root}>".encode()
     if error is not None and depth == 1:  # all children are complete, and the error is after them
@@ -332,3 +341,9 @@ def _split_xml(data: bytes) -> Pieces:
         problem = Problem(f"not XML: {error}", None, error.lineno, error.offset + 1)
         pieces[-1] = pieces[-1]._replace(problem=problem)
     return Pieces(pieces, opening, b"", closing)
+
+
+def _is_rdf(name: str, attributes: Mapping[str, str]) -> bool:
+    """Whether a root element is rdf:RDF, which has its namespace as an attribute."""
+    prefix, _, local = name.rpartition(":")
+    return local == "RDF" and attributes.get(f"xmlns:{prefix}" if prefix else "xmlns") == RDF
