@@ -34,7 +34,7 @@ test: lint  ## lint, then all tests, with the same random examples every time
 	@PYTHONHASHSEED=0 $(BIN)/pytest -n auto --dist loadfile
 
 explore: $(READY)  ## the property tests with new random examples, more of them
-	@MOTET_EXPLORE=1 MOTET_TEXTS=2000 MOTET_TREES=2000 MOTET_MUTATIONS=3000 $(BIN)/pytest -n auto --dist loadfile -m hypothesis
+	@MOTET_EXPLORE=1 MOTET_TEXTS=2000 MOTET_TREES=2000 MOTET_MUTATIONS=3000 MOTET_QUERIES=5000 $(BIN)/pytest -n auto --dist loadfile -m hypothesis
 
 kills: $(READY)  ## the SIGKILL test of the lake, with 2 000 kills and a new seed
 	@MOTET_KILLS=2000 MOTET_KILLS_SEED=$$($(PYTHON) -c 'import random; print(random.randrange(2**32))') $(BIN)/pytest tests/lake/test_kills.py

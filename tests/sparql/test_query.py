@@ -203,7 +203,7 @@ def test_refusals(text: str, message: str, position: int) -> None:
 
 def test_an_update_is_refused_with_the_way_to_do_it() -> None:
     """The advice names publishing, retracting and the background."""
-    with pytest.raises(SubscriptionError, match="publish an event") as caught:
+    with pytest.raises(SubscriptionError, match="publish events") as caught:
         read_query("DELETE WHERE { ?s ?p ?o }")
     assert all(word in str(caught.value) for word in ("motet ingest", "retract", "background"))
 

@@ -20,7 +20,8 @@ from motet.model.extras import require_extra
 
 COMMANDS = (
     "demo", "run", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
-    "ingest", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz", "doctor",
+    "query", "ingest", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz",
+    "doctor",
 )  # fmt: skip
 WITHOUT_PANDAS = (
     "ingest",

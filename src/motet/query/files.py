@@ -20,14 +20,14 @@ MAX_FILE_BYTES = 1 << 30  # of one file after decompression; the dataset is in m
 
 FileGraphs = dict[str | None, list[Triple]]  # None is the default graph
 
-_PLACE = re.compile(r"line (\d+)(?: column|:) ?(\d+)")
+_LINE = re.compile(r"\bline (\d+)")
 
 
 def read_dataset(paths: Iterable[str], *, now: str, random_bits: Callable[[], int]) -> Dataset:
     """The union of the graphs of some files."""
     graphs: FileGraphs = {}
     for index, path in enumerate(paths):
-        for name, triples in read_graphs(path, f"f{index}").items():
+        for name, triples in read_graphs(path, f"f{index}b").items():
             graphs.setdefault(name, []).extend(triples)
     default = graphs.pop(None, [])
     named = {name: triples for name, triples in graphs.items() if name is not None}
@@ -64,7 +64,7 @@ def parse_graphs(data: bytes, syntax: Format, source: str, blank_prefix: str, *,
             graph = None if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else name(quad.graph_name)
             graphs.setdefault(graph, []).append((name(quad.subject), str(quad.predicate), name(quad.object)))
     except SyntaxError as problem:
-        place = _PLACE.search(str(problem))
+        place = _LINE.search(str(problem))
         line = int(place[1]) if place else None
         raise DecodeError(f"not valid {syntax.value}: {problem}", source=source, line=line) from problem
     return graphs

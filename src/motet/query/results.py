@@ -57,7 +57,7 @@ def read_answer(text: str, syntax: str) -> SolutionSequence | bool:
         raise UsageError(f"results cannot be read from {syntax!r}", advice=f"take one of {', '.join(_READERS)}")
     try:
         return _READERS[syntax](text)
-    except (ValueError, KeyError, TypeError, AttributeError, ElementTree.ParseError) as problem:
+    except (ValueError, LookupError, TypeError, AttributeError, ElementTree.ParseError) as problem:
         raise UsageError(f"this is not a SPARQL result in {syntax}: {problem}") from problem
 
 

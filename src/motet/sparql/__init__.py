@@ -1,1 +1,1 @@
-"""SPARQL: tokens, grammar, algebra, parser, printer, functions and the evaluator of group graph patterns. No I/O."""
+"""SPARQL: tokens, parser, algebra, printer, functions and the evaluator of patterns and whole queries. No I/O."""

@@ -22,7 +22,7 @@ def check_size(rows: list[Row]) -> None:
     """Refuse to go on when a pattern has too many solutions at once."""
     if len(rows) > MAX_ROWS:
         raise LimitError(
-            f"a pattern has more than {MAX_ROWS} intermediate solutions on one event",
+            f"a pattern has more than {MAX_ROWS} intermediate solutions",
             advice="join its triples by shared variables",
         )
 

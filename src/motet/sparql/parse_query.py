@@ -19,8 +19,8 @@ from motet.sparql.tokens import Document, Token
 
 _UPDATES = frozenset(["INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH"])
 _UPDATE_ADVICE = (
-    "publish an event to add data (motet ingest), retract an event to remove it (motet retract), or load another "
-    "background (motet ontology); a query only reads"
+    "a query only reads: publish events to add data (motet ingest, cloud.publish), retract an event to remove it "
+    "(lake.retract), or change the background (cloud.background)"
 )
 
 
