@@ -33,6 +33,12 @@ def test_fields_and_trees_show_control_characters(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "event  a\\x1b[2Jb\nmany   x, \\x9b\n?x is \\x1b[2J\n"
 
 
+def test_warnings_show_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    """A message keeps its lines, and nothing else that a terminal would obey."""
+    output.warn("line\n  a\x1b[2Jb\x07")
+    assert capsys.readouterr().err == "line\n  a\\x1b[2Jb\\x07\n"
+
+
 def test_inspect_shows_the_ids_of_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`motet inspect --records` shows urn:x:6, not an emoji."""
     (tmp_path / "e.nq").write_text(

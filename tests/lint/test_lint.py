@@ -9,6 +9,8 @@ from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD
 from motet.model.times import END_OF_TIME
 from motet.ontology.load import Ontology
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
+from motet.sparql import expressions
+from motet.sparql.parse_cache import parse_expression
 
 PREFIX = "PREFIX ex: <http://example.org/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 EVENTS = "EVENT a : ex:A EVENT b : ex:B EVENT c : ex:C"
@@ -420,13 +422,8 @@ def test_members_agree_on_a_delivered_variable() -> None:
     for levels, expected in (((4, 5, 6), 0), ((4, 4, 4), 1)):
         records: list[Record] = [SubscribeRecord(0, subscription)]
         for number, level in enumerate(levels, 1):
-            name = f"urn:e:{number}"
-            triples = {
-                (f"<{name}>", RDF_TYPE, EX.format("A")),
-                (f"<{name}>", EX.format("room"), EX.format("attic")),
-                (f"<{name}>", EX.format("level"), f'"{level}"^^<{XSD}integer>'),
-            }
-            records.append(EventRecord(number, name, number, number, frozenset(triples)))
+            term = f'"{level}"^^<{XSD}integer>'
+            records.append(event_record(number, "A", room=EX.format("attic"), level=term))
         records.append(TickRecord(len(records), END_OF_TIME))
         assert len(evaluate(records, ontology=frozenset(), lateness=None)) == expected
 
@@ -445,6 +442,36 @@ def test_members_agree_on_a_delivered_variable() -> None:
 def test_recent_keeps_one_for_all(text: str, expected: list[Severity]) -> None:
     """Without a shared variable, recent keeps one occurrence of each side, of all rooms together."""
     assert [one.severity for one in diagnostics(text) if one.rule == "latest-of-all"] == expected
+
+
+def event_record(number: int, class_: str, **values: str) -> EventRecord:
+    """An event with properties, at its offset in microseconds."""
+    name = f"<urn:e:{number}>"
+    properties = {(name, EX.format(key), term) for key, term in values.items()}
+    triples = frozenset({(name, RDF_TYPE, EX.format(class_))} | properties)
+    return EventRecord(number, f"urn:e:{number}", number, number, triples)
+
+
+def test_recent_does_keep_one_for_all() -> None:
+    """What the rule says is so: of two alarms in two rooms, the later one replaces the other."""
+    text = "EVENT a : ex:A {{ ?a ex:room ?r }} EVENT b : ex:B {{ ?b ex:room ?{} }} WHEN a BEFORE b WITHIN 1 h"
+    for variable, expected in (("q", {("urn:e:2", "urn:e:3")}), ("r", {("urn:e:1", "urn:e:3")})):
+        (subscription,) = parse(f"{PREFIX}SUBSCRIPTION s {text.format(variable)}")
+        rooms = enumerate((("A", "one"), ("A", "two"), ("B", "one")), 1)
+        events = [event_record(number, class_, room=EX.format(room)) for number, (class_, room) in rooms]
+        records: list[Record] = [SubscribeRecord(0, subscription), *events, TickRecord(4, END_OF_TIME)]
+        found = evaluate(records, ontology=frozenset(), lateness=None)
+        assert {notification.events for notification in found} == expected
+
+
+@pytest.mark.parametrize("constant", ['"1000"', '"2026-01-01T00:00:00Z"', '"urn:x"'])
+@pytest.mark.parametrize("sign", ["=", "<", "<=", ">", ">="])
+def test_a_string_is_never_compared_with_another_value(constant: str, sign: str) -> None:
+    """What string-comparison says is so: no number, time or IRI equals, precedes or follows a string."""
+    terms = [f'"{value}"^^<{XSD}{kind}>' for value in ("1000", "12000") for kind in ("integer", "decimal", "double")]
+    terms += [f'"2026-01-01T00:00:00{zone}"^^<{XSD}dateTime>' for zone in ("", "Z")]
+    holds = expressions.test(parse_expression(f"?x {sign} {constant}"))
+    assert not any(holds({"x": term}) for term in [*terms, "<urn:x>", f'"2026-01-01"^^<{XSD}date>'])
 
 
 def test_cycles_of_construct() -> None:

@@ -74,7 +74,8 @@ def print_tree(lines: Iterable[tuple[str, str, str]], note: str = "") -> None:
 
 
 def warn(message: str) -> None:
-    print(message, file=sys.stderr)
+    """Print a message on standard error; control characters of the data it names are escaped."""
+    print("\n".join(map(_printable, message.split("\n"))), file=sys.stderr)
 
 
 class Rejections:
