@@ -6,13 +6,14 @@ For events with IRIs of their own that are not ahead, subscribed before, after `
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from motet.connectors import sorted_load
 from motet.connectors.ingestion import ingest_files
 from motet.embedded.cloud import Cloud
 from motet.fuzz.case import BEGIN, SECOND, Case
@@ -82,7 +83,7 @@ def new_lake(path: Path, case: Case) -> Lake:
 
 def ingest(lake: Lake, paths: Sequence[str]) -> None:
     """As `motet ingest FILE…`."""
-    results = list(ingest_files(lake, paths, refuse, on_read=lambda size: None, on_sorted=lambda events: None))
+    results = list(ingest_files(lake, paths, refuse))
     assert sum(result.late for result in results) == 0
 
 
@@ -125,6 +126,25 @@ def test_every_way_gives_the_same_notifications(number: int, tmp_path: Path) -> 
         assert (receipt.accepted, receipt.late) == (len(case.events), 0)
     assert detected_lines(published) == expected
     assert replayed_lines(published, case) == expected
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_an_interrupted_load_gives_the_same_notifications(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is committed stays, and loading again completes it, in several commits each."""
+    monkeypatch.setattr(sorted_load, "COMMIT_EVENTS", 3)
+    monkeypatch.setattr(sorted_load, "BLOCKS_PER_COMMIT", 3)
+    case = random_case(number)
+    lake = new_lake(tmp_path / "lake", case)
+    paths = write_files(tmp_path / "files", permuted(case, 4), 5)
+    commits = ingest_files(lake, paths, refuse)
+    assert [next(commits).accepted for _ in range(2)] == [3, 3]
+    assert isinstance(commits, Generator)
+    commits.close()
+    ingest(lake, paths)
+    expected = run_lines(case, write_files(tmp_path / "run", [nquads(event) for event in case.events], 1))
+    assert detected_lines(lake) == expected
 
 
 def test_spark_gives_the_same_notifications(tmp_path: Path) -> None:

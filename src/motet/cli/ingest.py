@@ -107,10 +107,9 @@ class _Totals:
 
     @property
     def counts(self) -> dict[str, object]:
-        """The counts by name; those of things left out only if there are any."""
-        counts: dict[str, object] = {self._inputs: self.result.inputs}
-        counts |= {name: getattr(self.result, name) for name in ("accepted", "repeated", "stamped", "late")}
-        return counts | ({"left_out": self.result.left_out} if self.result.left_out else {})
+        """The counts by name, except of rejected events."""
+        names = ("accepted", "repeated", "stamped", "late", "left_out")
+        return {self._inputs: self.result.inputs} | {name: getattr(self.result, name) for name in names}
 
     @property
     def decided(self) -> int:
