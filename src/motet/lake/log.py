@@ -59,7 +59,7 @@ UNLIMITED: Final = None
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
 INLINE_ROWS = 4_096  # a larger batch is not inline, whatever its size in bytes: it need not be measured
 FOLDERS = {
-    "manifest", "segments", "ids", "notifications", "consumers", "states", "sources", "dead-letter", "tmp",
+    "manifest", "segments", "ids", "notifications", "consumers", "states", "sources", "dead-letter", "pipeline", "tmp",
     "commit.lock",
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from tests.builders import SECOND, event_row, record_batch
@@ -91,7 +91,7 @@ def test_a_contradicted_or_impossible_occurrence_does_not_wait() -> None:
 def test_windows_behind_the_end_of_time_wait_for_it() -> None:
     """A tick at the end of time passes every instant."""
     processor = after_events("a UNLESS b WITHIN 5 s", "recent", f"a{END_OF_TIME // SECOND - 2}")
-    assert processor.waiting() == END_OF_TIME
+    assert processor.waiting() == processor.waiting(END_OF_TIME) == END_OF_TIME
     assert told(processor, END_OF_TIME) == [1]
 
 
@@ -128,5 +128,7 @@ def test_random_logs_have_nothing_left_at_the_greatest_waited_for_instant() -> N
         assert told(processor, *instants[-1:], END_OF_TIME)[-1] == 0
         for instant in instants[:3]:
             assert told(processor, instant - 1, instant)[1] > 0
+        for before_it, instant in pairwise([None, *instants]):
+            assert (processor.waiting(instant), processor.waiting(instant - 1)) == (instant, before_it)
         waited += len(instants)
     assert waited > 100

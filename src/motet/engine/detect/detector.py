@@ -184,6 +184,11 @@ class Detector:
             if frontier.current <= operator_node.next_timer:
                 self._run(operator_node, {}, frontier)
 
+    @property
+    def earliest_timer(self) -> int:
+        """An instant that the frontier must pass before a node runs without input."""
+        return self._timers.earliest
+
     def probe(self, frontier: Frontier, on_occurrences: Callable[[int, Occurrences], NodeOccurrences]) -> None:
         """As `advance` without new occurrences, for all nodes; the state is afterwards as before."""
         saved = [(node, node.tables(), node.next_timer) for node in self.operator_nodes.values()]

@@ -27,6 +27,11 @@ class TimerQueue:
             self._earliest[node_id] = instant
             heappush(self._entries, (instant, node_id))
 
+    @property
+    def earliest(self) -> int:
+        """An instant that no timer is before; NO_TIMER without any."""
+        return self._entries[0][0] if self._entries else NO_TIMER
+
     def pop_due(self, frontier: int) -> list[int]:
         """Remove the timers that the frontier has passed and return their nodes."""
         due = []

@@ -374,6 +374,9 @@ class Processor:
         """The greatest least frontier at which something pending becomes final, of those at or before ``bound``; None
         if there is none. At the greatest without a bound everything that is there is final.
         """
+        self._apply_changes()
+        if bound is not None and min(self._state.detector.earliest_timer, END_OF_TIME - 1) >= bound:
+            return None  # the usual case, without computing all instants
         instants = self.waiting_instants()
         count = len(instants) if bound is None else int(instants.searchsorted(bound, side="right"))
         return int(instants[count - 1]) if count else None
