@@ -33,10 +33,10 @@ BLOCKS_PER_COMMIT = 256  # a merge reads at most a block of each staged file mor
 COMPARED_EVENTS = 1 << 20  # whose IRIs are compared at once
 DROPPED_EVENTS = 1_024  # that are looked up in the log at once
 
-LOADED = EVENTS.append(pa.field("source", pa.string()))  # the name of the input that an event is from
-RETURNED = LOADED.append(pa.field("digest", pa.binary(32)))  # of a staged event: the lake need not compute it again
-STAGED = RETURNED.append(pa.field("row", pa.int64())).append(pa.field("key", pa.binary(16)))
-_COMPARED = [STAGED.get_field_index(name) for name in ("row", "key", "digest")]
+LOAD_EVENTS = EVENTS.append(pa.field("source", pa.string()))  # the name of the input that an event is from
+DIGESTED_EVENTS = LOAD_EVENTS.append(pa.field("digest", pa.binary(32)))  # which the lake need not compute again
+STAGED_EVENTS = DIGESTED_EVENTS.append(pa.field("row", pa.int64())).append(pa.field("key", pa.binary(16)))
+_COMPARED_FIELDS = [STAGED_EVENTS.get_field_index(name) for name in ("row", "key", "digest")]
 _NO_END = np.iinfo(np.int64).max  # the end of an event that is stamped at its commit: after all others
 
 IsInLog = Callable[[list[str]], Sequence[bool]]  # whether a log holds events with these IRIs
@@ -57,13 +57,13 @@ class EventBuffer:
 
     def add(self, events: pa.RecordBatch, source: str | None = None) -> None:
         sources = pa.repeat(pa.scalar(source, pa.string()), events.num_rows)
-        self._batches.append(pa.RecordBatch.from_arrays([*events.columns, sources], schema=LOADED))
+        self._batches.append(pa.RecordBatch.from_arrays([*events.columns, sources], schema=LOAD_EVENTS))
         self._events += events.num_rows
         self._bytes += events.nbytes
 
     def take(self) -> pa.Table:
         """The events since the last call."""
-        table = pa.Table.from_batches(self._batches, LOADED)
+        table = pa.Table.from_batches(self._batches, LOAD_EVENTS)
         self._batches, self._events, self._bytes = [], 0, 0
         return table
 
@@ -95,8 +95,8 @@ class SortedLoad:
     def drop_repetitions(self, is_in_log: IsInLog, on_conflicts: OnConflicts) -> int:
         """Leave out events whose IRI an earlier event of the load has; returns the number of equal ones.
 
-        Events with other content than the first are passed to ``on_conflicts``, in tables of RETURNED. Only for a load
-        of several commits: in one commit the lake decides.
+        Events with other content than the first are passed to ``on_conflicts``, in tables of DIGESTED_EVENTS. A load of
+        one commit is left as it is: there the lake decides.
         """
         if not self._staged.is_empty:
             self._stage()
@@ -120,12 +120,12 @@ class SortedLoad:
 
 
 def write_staged(store: Store, events: pa.Table) -> str:
-    """Write events of LOADED, at least one, to a sorted scratch file; returns its name."""
+    """Write events of LOAD_EVENTS, at least one, to a sorted scratch file; returns its name."""
     ids = events["id"].to_pylist()
     keys = pa.array([blake2b(iri.encode(), digest_size=16).digest() for iri in ids], pa.binary(16))
     rows = pa.array(np.arange(len(ids)))
     columns = [*events.columns, pa.array(content_digests(events), pa.binary(32)), rows, keys]
-    table = pa.table(columns, schema=STAGED)
+    table = pa.table(columns, schema=STAGED_EVENTS)
     (batch,) = table.take(pc.sort_indices(table, [("end", "ascending")])).combine_chunks().to_batches()  # nulls last
     starts, weights = _blocks(batch)
     bounds = np.append(starts, batch.num_rows)
@@ -134,7 +134,7 @@ def write_staged(store: Store, events: pa.Table) -> str:
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with (
         Store(store.root, durable=False).create(name) as sink,
-        pa.ipc.new_file(sink, STAGED.with_metadata(metadata), options=options) as writer,
+        pa.ipc.new_file(sink, STAGED_EVENTS.with_metadata(metadata), options=options) as writer,
     ):
         for first, stop in pairwise(bounds.tolist()):
             writer.write_batch(batch.slice(first, stop - first))
@@ -180,14 +180,14 @@ class StagedEvents:
         self._files = []
 
     def tables(self) -> Iterator[pa.Table]:
-        """The events of each commit, as tables of RETURNED; sorted stably by end, all together are sorted."""
+        """The events of each commit, as tables of DIGESTED_EVENTS; sorted stably by end, all together are sorted."""
         for starts, stops in pairwise(self._positions(bound) for bound in self._bounds()):
             batches = [
                 batch
                 for file, start, stop in zip(self._files, starts, stops, strict=True)
-                for batch in file.retained(start, stop)
+                for batch in file.retained_rows(start, stop)
             ]
-            table = pa.Table.from_batches(batches, RETURNED)
+            table = pa.Table.from_batches(batches, DIGESTED_EVENTS)
             if table.num_rows:
                 yield table
 
@@ -196,7 +196,7 @@ class StagedEvents:
         parts = -(-sum(file.rows for file in self._files) // COMPARED_EVENTS)
         count = 0
         for part in range(parts):
-            repeated = _repeated_events([file.compared(part, parts) for file in self._files])
+            repeated = _repeated_events([file.compared_columns(part, parts) for file in self._files])
             for index, file in enumerate(self._files):
                 of_file = np.flatnonzero(repeated.file == index)
                 positions, is_conflict = repeated.position[of_file], repeated.is_conflict[of_file]
@@ -234,7 +234,7 @@ class _StagedFile:
     def __init__(self, name: str, source: pa.MemoryMappedFile) -> None:
         self.name = name
         self._reader = pa.ipc.open_file(source)
-        compared_options = pa.ipc.IpcReadOptions(included_fields=_COMPARED)
+        compared_options = pa.ipc.IpcReadOptions(included_fields=_COMPARED_FIELDS)
         self._compared = pa.ipc.open_file(source, options=compared_options)
         metadata = self._reader.schema.metadata
         self._bounds = np.frombuffer(metadata[b"bounds"], np.int64)
@@ -251,23 +251,23 @@ class _StagedFile:
             return 0
         return int(self.starts[block]) + int(np.searchsorted(_ends(self._reader.get_batch(block)), end, side=side))
 
-    def retained(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a range that are not dropped, as batches of RETURNED."""
+    def retained_rows(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a range that are not dropped, as batches of DIGESTED_EVENTS."""
         for first, batch in self._blocks(start, stop):
             begin, end = max(start - first, 0), min(stop - first, batch.num_rows)
-            rows = batch.slice(begin, end - begin).select(RETURNED.names)
+            rows = batch.slice(begin, end - begin).select(DIGESTED_EVENTS.names)
             if self._is_retained is not None:
                 rows = rows.filter(pa.array(self._is_retained[first + begin : first + end]))
             yield rows.replace_schema_metadata(None)
 
     def take(self, positions: Int64s) -> pa.Table:
-        """The rows at increasing positions, as a table of RETURNED."""
+        """The rows at increasing positions, as a table of DIGESTED_EVENTS."""
         taken = []
         for block, (first, stop) in enumerate(pairwise(self._bounds.tolist())):
             chosen = positions[np.searchsorted(positions, first) : np.searchsorted(positions, stop)]
             if len(chosen):
-                taken.append(self._reader.get_batch(block).select(RETURNED.names).take(pa.array(chosen - first)))
-        return pa.Table.from_batches([batch.replace_schema_metadata(None) for batch in taken], RETURNED)
+                taken.append(self._reader.get_batch(block).select(DIGESTED_EVENTS.names).take(pa.array(chosen - first)))
+        return pa.Table.from_batches([batch.replace_schema_metadata(None) for batch in taken], DIGESTED_EVENTS)
 
     def drop(self, positions: Int64s) -> None:
         if len(positions):
@@ -275,7 +275,7 @@ class _StagedFile:
                 self._is_retained = np.ones(self.rows, np.bool_)
             self._is_retained[positions] = False
 
-    def compared(self, part: int, parts: int) -> _Compared:
+    def compared_columns(self, part: int, parts: int) -> _ComparedColumns:
         """Of the rows whose key is in that part of all keys: position, order in the input, key and digest."""
         found = []
         for block, first in enumerate(self.starts.tolist()):
@@ -285,7 +285,7 @@ class _StagedFile:
             chosen = np.flatnonzero(is_in_part)
             rows = batch.column("row").to_numpy()
             found.append((first + chosen, rows[chosen], keys[chosen], _words(batch.column("digest"), 4)[chosen]))
-        return _Compared(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+        return _ComparedColumns(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The blocks that overlap a range of rows, each with its first row."""
@@ -296,7 +296,7 @@ class _StagedFile:
                 yield int(self.starts[block]), self._reader.get_batch(block)
 
 
-class _Compared(NamedTuple):
+class _ComparedColumns(NamedTuple):
     """Columns of a staged file by which repetitions are found."""
 
     position: Int64s  # in the file
@@ -305,7 +305,7 @@ class _Compared(NamedTuple):
     digest: npt.NDArray[np.uint64]
 
 
-class _Repeated(NamedTuple):
+class _RepeatedEvents(NamedTuple):
     """Events whose IRI an earlier event of the load has."""
 
     file: Int64s
@@ -313,7 +313,7 @@ class _Repeated(NamedTuple):
     is_conflict: npt.NDArray[np.bool_]  # its content differs from that of the first
 
 
-def _repeated_events(files: Sequence[_Compared]) -> _Repeated:
+def _repeated_events(files: Sequence[_ComparedColumns]) -> _RepeatedEvents:
     file = np.repeat(np.arange(len(files)), [len(part.row) for part in files])
     position, row, key, digest = (np.concatenate(columns) for columns in zip(*files, strict=True))
     order = np.lexsort((row, file, key[:, 1], key[:, 0]))
@@ -323,7 +323,7 @@ def _repeated_events(files: Sequence[_Compared]) -> _Repeated:
     first_of_group = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     repeated = np.flatnonzero(~is_first)
     is_conflict = (digest[repeated] != digest[first_of_group[repeated]]).any(axis=1)
-    return _Repeated(file[order][repeated], position[order][repeated], is_conflict)
+    return _RepeatedEvents(file[order][repeated], position[order][repeated], is_conflict)
 
 
 def _drop_from_file(
