@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from time import perf_counter
+
 import pytest
 
-from motet.model.errors import LimitError, SubscriptionError, UsageError
+from motet.model.errors import LimitError, MotetError, SubscriptionError, UsageError
 from motet.model.terms import XSD, literal
+from motet.sparql import functions, operators, parse_expressions
 from motet.sparql.dataset import Dataset
 from motet.sparql.graph import Graph
 from motet.sparql.parse import read_query
@@ -187,6 +191,7 @@ def test_escapes_of_code_points_are_read_everywhere() -> None:
         ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "INSERT is an update, and updates are not supported", 0),
         ("LOAD <http://example.org/>", "LOAD is an update, and updates are not supported", 0),
         ("SELECT * { ?s ex:p ?o }", "'ex' is not a declared prefix", 14),
+        ("SELECT * { ?s <http://[a> ?o }", "<http://[a> is not a valid IRI", 14),
         ("SELECT * { ?s <p> ?o }", "<p> is relative and there is no BASE", 14),
         ("SELECT * { ?s ?p ?o } LIMIT -1", "not valid SPARQL: -1 is no number of solutions", 28),
         ("SELECT { ?s ?p ?o }", "not valid SPARQL: '{' cannot stand here", 7),
@@ -231,6 +236,26 @@ def test_limits(text: str) -> None:
     """Length, depth and number of operators are limited; the interpreter's stack is not at risk."""
     with pytest.raises(LimitError):
         read_query(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["a.", "a-", "<a", "'a' ", '"""a ', "[]", "(", "-", "\\u0041", "ex:.", "_:a.", "1.e", "# \n"]
+)
+def test_the_time_is_linear_in_the_text(part: str) -> None:
+    """However often something is repeated: no part of the text is read again and again."""
+    started = perf_counter()
+    with suppress(MotetError):
+        read_query("SELECT * { " + part * 20_000 + " }")
+    assert perf_counter() - started < 10  # a quadratic reader takes minutes
+
+
+def test_every_function_has_a_number_of_arguments_and_a_meaning() -> None:
+    """The parser and the evaluator know the same functions, casts and aggregates."""
+    assert parse_expressions.FUNCTIONS.keys() == functions.FUNCTIONS.keys()
+    assert parse_expressions.CHANGING.keys() == functions.CHANGING.keys()
+    assert operators.CASTS.keys() == parse_expressions.CASTS
+    for name in parse_expressions.AGGREGATES:
+        assert len(rows(f"SELECT ({name}(1) AS ?x) {{ }}")) == 1
 
 
 def test_what_the_limits_allow_is_evaluated() -> None:

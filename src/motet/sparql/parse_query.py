@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from motet.sparql import algebra
 from motet.sparql.parse_patterns import PatternParser
-from motet.sparql.prologue import Prologue
+from motet.sparql.prologue import Prologue, is_valid_iri
 from motet.sparql.rewrite import join
 from motet.sparql.scope import in_scope, mentioned, renamed, variables_in_order
 from motet.sparql.token_reader import IRI_KINDS
@@ -49,7 +49,13 @@ class _Projection:
 class QueryParser(PatternParser):
     def __init__(self, document: Document, tokens: Sequence[Token], base: str | None = None) -> None:
         self._prologue = Prologue(document, base)
-        super().__init__(document, tokens, self._prologue.expand, is_leaf=False)
+        super().__init__(document, tokens, self._expanded, is_leaf=False)
+
+    def _expanded(self, token: Token) -> str:
+        iri = self._prologue.expand(token)
+        if not is_valid_iri(iri):
+            raise self.refuse(f"<{iri}> is not a valid IRI", token)
+        return iri
 
     @property
     def base(self) -> str | None:

@@ -20,7 +20,7 @@ _FIRST = _BASE + "_"
 _INNER = "\u00b7\u0300-\u036f\u203f-\u2040"
 _CHARS = _FIRST + "0-9" + _INNER + r"\-"
 _PLX = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
-_PREFIX = rf"[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?"
+_PREFIX = rf"[{_BASE}][{_CHARS}.]{{0,127}}+(?<!\.)"  # limited, or a text of many words takes quadratic time
 _LOCAL = rf"(?:[{_FIRST}0-9:]|{_PLX})(?:(?:[{_CHARS}.:]|{_PLX})*(?:[{_CHARS}:]|{_PLX}))?"
 _ESCAPE = r"\\(?:[tbnrf\"'\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
 _UNICODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
