@@ -6,13 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
 from motet.codec.decode import decode_file
-from motet.codec.events import COUNTS, OnRejected, UniqueEvents
+from motet.codec.events import COUNTS, Decoded, OnRejected, UniqueEvents
 from motet.codec.options import DecodeOptions, Rest
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.warm_up import ensure_compiled
@@ -90,20 +90,42 @@ class EventFiles:
     def __init__(self, job: BatchJob, on_rejected: OnRejected) -> None:
         self._job = job
         self._on_rejected = on_rejected
-        self._unique = UniqueEvents()
+        self._ids: set[str] = set()
+        self._unique: UniqueEvents | None = None  # from the first event on whose IRI was read before
         self.counts = Counter[str]()
         self.unknown_names = UnknownNames(job.subscriptions, job.background)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for number, (path, batch) in enumerate(self._batches()):
+            decoded = self._first_events(batch, path, number)
+            self.counts["events"] += decoded.events.num_rows
+            self.counts["rejected"] += len(decoded.rejected)
+            self.counts.update({name: getattr(decoded, name) for name in COUNTS})
+            self._on_rejected(decoded.rejected)
+            self.unknown_names.observe(decoded.events)
+            yield stamp(decoded.events, self._job.arrival)
+
+    def _batches(self) -> Iterator[tuple[str, Decoded]]:
         for path in self._job.events:
             for batch in decode_file(path, base=self._job.base, rest=self._job.rest):
-                decoded = self._unique.filter(batch, path)
-                self.counts["events"] += decoded.events.num_rows
-                self.counts["rejected"] += len(decoded.rejected)
-                self.counts.update({name: getattr(decoded, name) for name in COUNTS})
-                self._on_rejected(decoded.rejected)
-                self.unknown_names.observe(decoded.events)
-                yield stamp(decoded.events, self._job.arrival)
+                yield path, batch
+
+    def _first_events(self, batch: Decoded, path: str, number: int) -> Decoded:
+        """The events of a batch with new IRIs.
+
+        Digests of contents take as long as decoding and are needed only if an IRI is read again. Then the digests of
+        the batches before this one are computed by decoding them again.
+        """
+        if self._unique is None:
+            ids = batch.events.column("id").to_pylist()
+            count = len(self._ids)
+            self._ids.update(ids)
+            if len(self._ids) == count + len(ids):
+                return batch
+            self._unique, self._ids = UniqueEvents(), set()
+            for earlier_path, earlier in islice(self._batches(), number):
+                self._unique.filter(earlier, earlier_path)
+        return self._unique.filter(batch, path)
 
     def summary(self, notifications: int) -> RunSummary:
         counts = {name: self.counts[name] for name in ("events", "rejected", *COUNTS)}
