@@ -163,7 +163,7 @@ def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: py
         cloud.publish(nquads().replace("urn:e:1", "urn:e:9"))
     assert main(["why-not", "--subscription", "single", "--lake", path, "--event", "urn:e:9"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == (
-        "└─ late: it ends at 10:00:00, the frontier was at 11:00:00 when it was published"
+        "└─ late: it ends at 10:00:00, the frontier before its commit was at 11:00:00"
     )
     assert main(["why", notification.id, "--lake", path]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "retracted since: urn:e:1"

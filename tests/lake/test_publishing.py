@@ -240,6 +240,12 @@ def test_settings_are_changed_by_records(tmp_path: Path, lake: Lake) -> None:
     assert Lake.open(tmp_path / "lake").snapshot().settings.lateness == 2 * SECOND
 
 
+def test_a_writer_sees_the_settings_of_other_processes(tmp_path: Path, lake: Lake) -> None:
+    """An event is not rejected by settings that another process has changed meanwhile."""
+    Lake.open(tmp_path / "lake", clock=lake.clock).change_settings(ahead=None)
+    assert lake.append([event("far", TEN + 9 * DAY)]).accepted == 1
+
+
 def test_entailment_is_set_before_the_first_subscription(lake: Lake) -> None:
     """ "`entailment` can be set only before the first subscription"."""
     lake.change_settings(entailment="owl-rl")

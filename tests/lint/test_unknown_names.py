@@ -6,8 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import motet
 from motet.cli.main import main
+from motet.cli.stream import _warn_of_unknown_names
 from motet.codec.decode import decode_file
+from motet.lake import Lake
 from motet.language.parse import parse
 from motet.lint.unknown_names import UnknownNames
 from motet.model.terms import RDF_TYPE, RDFS, XSD
@@ -53,6 +56,16 @@ def test_known_names_are_not_found() -> None:
     assert [one.name for one in names.found()] == ["<urn:C>", "<urn:p>"]
     names.observe_names(classes=["<urn:C>"], properties=["<urn:p>"])
     assert names.found() == ()
+
+
+def test_records_of_a_lake_are_observed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`motet stream` names them when it starts; control records have no triples."""
+    with motet.open(tmp_path / "lake") as cloud:
+        cloud.subscribe(SUBSCRIPTIONS, lambda _: None)
+        cloud.publish(EVENTS)
+    _warn_of_unknown_names(Lake.open(tmp_path / "lake", create=False))
+    warned = capsys.readouterr().err.splitlines()
+    assert [line.split(">, which")[0].split("/")[-1] for line in warned] == ["Fire", "Smoek", "floor", "lvl"]
 
 
 def test_run_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

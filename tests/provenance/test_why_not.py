@@ -279,7 +279,7 @@ def test_notified_means_notified() -> None:
         told = {(one.subscription, name): one.id for one in found for name in one.events}
         log = TracedLog.from_records(case.records, ontology=ontology, lateness=lateness)
         for subscription in case.subscriptions:
-            for one in {record.id for record in case.events}:
+            for one in {record.id for record in log.records if isinstance(record, EventRecord)}:
                 answer = why_not(log, subscription.name, one)
                 nearest = answer.nearest.obstacle
                 kinds.add(obstacles.kind(nearest))

@@ -6,11 +6,18 @@ import argparse
 import json
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from motet.cli import arguments, output
 from motet.cli.progress_view import progress_view
 from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from motet.lake import Lake
+
+CHECKED_SUBSCRIPTIONS = 1_000  # the newest active ones, whose names are looked for in the newest records
+CHECKED_RECORDS = 50_000
 
 HELP = "compute a lake's notifications on Spark while events are appended"
 EXAMPLES = """\
@@ -64,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
             output.warn(f"metrics: http://{args.metrics_host}:{port}/metrics")
         roots = [str(lake.store.root.absolute()) for lake in lakes]
         metadata = open_checkpoint(checkpoint, roots, args.buckets, resolve_master(args.master))
+        for lake in lakes:
+            _warn_of_unknown_names(lake)
         output.warn("starting Spark ...")
         spark = stack.enter_context(pipeline_session(args.master, metadata.buckets, config))
         stop_requested = stack.enter_context(graceful_shutdown())
@@ -77,3 +86,20 @@ def run(args: argparse.Namespace) -> int:
     fields = pipeline.totals | {"checkpoint": str(checkpoint)}
     print(json.dumps(fields, sort_keys=True)) if args.json else output.print_fields(fields)
     return 0
+
+
+def _warn_of_unknown_names(lake: Lake) -> None:
+    """Name the classes and properties of a lake's subscriptions that neither its background nor an event has."""
+    from motet.language.parse import parse
+    from motet.lint.unknown_names import UnknownNames
+    from motet.model.control import ControlState
+
+    snapshot = lake.snapshot()
+    state = ControlState().apply_all(snapshot.control_records())
+    newest = list(state.subscriptions.values())[-CHECKED_SUBSCRIPTIONS:]
+    names = UnknownNames([each for record in newest for each in parse(record.text)], state.background)
+    first = max(0, snapshot.next_offset - CHECKED_RECORDS)
+    for records in snapshot.records(first, columns=["triples"]) if names.is_open else ():
+        names.observe(records)
+    for unknown in names.found():
+        output.warn(f"warning: {unknown}")

@@ -34,7 +34,7 @@ from motet.lake.accept import (
 )
 from motet.lake.ids import NEW, EventIds, IdHashes, hash_ids, stored_digests
 from motet.lake.maintenance import TARGET_BYTES, TARGET_ROWS, CompactionResult
-from motet.lake.manifest import Clock, Commit, Manifest, commit_name, system_clock
+from motet.lake.manifest import Clock, Commit, CommitConflict, Manifest, commit_name, system_clock
 from motet.lake.progress import read_states, write_state
 from motet.lake.segments import INLINE_BYTES, inline_batch, inline_rows, new_name, write_rows
 from motet.lake.snapshot import DataFile, Snapshot
@@ -156,6 +156,8 @@ class Lake:
             nonlocal decisions, placed
             clock = self.clock()
             decisions = self._decide(requests, ids, hashes, newest, clock)
+            if any(decision.rejected for decision in decisions) and self.snapshot().version > newest.version:
+                raise CommitConflict  # other settings may hold by now
             placed = _place_requests(requests, decisions, newest, clock)
             return _append_commit(self.store, newest, placed, clock) if placed else None
 

@@ -60,8 +60,13 @@ class UnknownNames:
         self._seen: dict[str, set[str]] = {"class": set(), "property": set()}
         self._observed = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there are names that are not known yet."""
+        return bool(self._users)
+
     def observe(self, events: pa.RecordBatch) -> None:
-        """Note the names of a batch of EVENTS."""
+        """Note the names of a batch of EVENTS or RECORDS; only its column ``triples`` is read."""
         if not self._users or not len(events):
             return
         triples = events.column("triples").flatten()

@@ -245,7 +245,9 @@ def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, contr
         group_rows = spark.createDataFrame(with_no, "group int").crossJoin(accepted.agg(f.min("end").alias("end")))
         constants = {"bucket": f.lit(0), "offset": f.lit(-1)}
         present = {"group": f.col("group"), "end": f.col("end"), **constants}
-        columns = (present.get(column.name, f.lit(None)).cast(column.dataType) for column in rows.schema)
+        columns = (
+            present.get(column.name, f.lit(None)).cast(column.dataType).alias(column.name) for column in rows.schema
+        )
         rows = group_rows.select(*columns).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     sorted_rows = rows.repartition(tasks, "group", "bucket").sortWithinPartitions("group", "bucket", "offset")
