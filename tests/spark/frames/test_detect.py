@@ -39,6 +39,8 @@ SUBSCRIPTION anywhere EVENT a {{ ?a :level 3 }} EVENT b {{ ?b :level 4 }} WHEN a
 SUBSCRIPTION onwards EVENT a {{ ?a :room ?x ; :next ?y }} EVENT b {{ ?b :room ?y ; :next ?z }}
   WHEN a OVERLAPS b WITHIN 60 s CONTEXT unrestricted SELECT ?x ?y ?z ?a ?b
 SUBSCRIPTION alone EVENT a {{ ?a :level ?l FILTER(?l > 3) }} WHEN a
+SUBSCRIPTION quiet EVENT a {SMOKE} WHEN NO a FOR 10 s
+SUBSCRIPTION never EVENT a {{ ?a :kind "flood" }} WHEN NO a FOR 10 s
 """
 
 Row = dict[str, Any]
@@ -136,7 +138,9 @@ def matches(found: DataFrame) -> set[Match]:
 
 
 def test_subscriptions_over_columns_find_what_the_reference_finds(spark: SparkSession) -> None:
-    """Pairs, absence, iterations, intervals, unbound variables; by one key, by two, and without one."""
+    """Pairs, absence, iterations, intervals, unbound variables; by one key, by two, and without one. “In `detect` [the
+    beginning] is the least time of the rows”.
+    """
     rows = day(70)
     wanted = expected(rows, PATTERNS)
     assert {name for name, *_ in wanted} == {one.name for one in parse("PREFIX : <column:> " + PATTERNS)}
@@ -239,6 +243,34 @@ def test_an_invalid_query_is_refused(spark: SparkSession, pattern: str, asked: d
     df = frame(spark, day(1)).withColumn("list", f.array("room")).withColumn("a", f.col("n"))
     with pytest.raises(UsageError, match=said):
         detect(df, pattern, **{"start": "begin", **asked})
+
+
+def test_absence_without_any_row_of_its_kind(spark: SparkSession) -> None:
+    """NO begins at the least time of all rows, also if none of them has a role; or at ``since``."""
+    rows, pattern = day(10), "NO flood FOR 10 s"
+    asked: dict[str, Any] = {"events": {"flood": "kind = 'flood'"}, "start": "begin", "end": "finish", "id": "n"}
+    [row] = detect(frame(spark, rows), pattern, **asked).collect()
+    least = min(row["finish"] or row["begin"] for row in rows)
+    assert (row["start"].replace(tzinfo=UTC), row["events"]) == (least, [])
+    [row] = detect(frame(spark, rows), pattern, since=NOON - timedelta(days=1), **asked).collect()
+    assert row["end"].replace(tzinfo=UTC) == NOON - timedelta(days=1, seconds=-10)
+
+
+def test_absence_on_a_stream_needs_a_beginning(spark: SparkSession, tmp_path: Path) -> None:
+    """“on a stream NO is refused without `since`”; with it an absence is told before the first row of its kind."""
+    (tmp_path / "in").mkdir()
+    text = "\n".join(json.dumps(row, default=datetime.isoformat) for row in day(40))
+    (tmp_path / "in" / "0.json").write_text(text)
+    (tmp_path / "in" / "1.json").write_text(text)
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    asked: dict[str, Any] = {"events": {"flood": "kind = 'flood'"}, "start": "begin", "id": "n", "lateness": "1 second"}
+    with pytest.raises(UsageError, match="NO on a stream has no beginning"):
+        detect(stream, "NO flood FOR 10 s", **asked)
+    found = detect(stream, "NO flood FOR 10 s", since="2026-11-15T12:00:05Z", **asked)
+    writing = found.writeStream.format("memory").queryName("absent").option("checkpointLocation", str(tmp_path / "c"))
+    writing.trigger(availableNow=True).start().awaitTermination()
+    [row] = spark.table("absent").collect()
+    assert row["start"].replace(tzinfo=UTC) == NOON + timedelta(seconds=5)
 
 
 def test_a_stream_needs_a_lateness_or_a_watermark(spark: SparkSession) -> None:

@@ -70,7 +70,7 @@ def detect(  # noqa: PLR0913  (independent options)
     spec = TaskSpec(query, tuple(datatype(types[name]) or "" for name in query.columns), beginning)
     watermark_delay = _lateness(df, end or start, lateness) if df.isStreaming else None
     rows = routed_rows(df, query, event_columns, conditions, count, watermark_delay)
-    if query.has_no and not df.isStreaming and beginning is None:
+    if query.has_no and not df.isStreaming:
         rows = with_least_time(rows, df, event_columns)
     matches = detect_stream(rows, spec, count) if df.isStreaming else detect_batch(rows, spec, count)
     return _result(matches, query, types, id)

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from motet.engine.runtime.routing import leaf_routes
 from motet.language.parse import parse
 from motet.language.scope import has_no, visible_variables
-from motet.language.syntax import Construct, Event, Events, Select, Subscription
+from motet.language.syntax import Construct, Event, Events, Select, Signal, Subscription
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.graph import RouteKind
 from motet.plan.leaves import normalise
@@ -120,7 +120,8 @@ def parse_pattern(pattern: str, events: Collection[str], by: Sequence[str], colu
     (subscription,) = _parse(head + pattern, pattern, lambda position: position - len(head))
     non_null = frozenset(name for names in event_columns.values() for name in names)
     projected = _projected(subscription, by, events)
-    return _query((replace(subscription, delivery=Select(projected)),), non_null=non_null - set(by))
+    delivery = Select(projected) if projected else Signal()
+    return _query((replace(subscription, delivery=delivery),), non_null=non_null - set(by))
 
 
 def _leaf(event: str, by: Sequence[str], columns: Sequence[str]) -> str:

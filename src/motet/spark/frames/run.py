@@ -24,6 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from motet.engine.runtime.processor import Processor
 from motet.language.printer import to_text
+from motet.language.scope import has_no
 from motet.model.batches import RECORDS, TRIPLE, event_records, micros, tick_record
 from motet.model.batches import TIME as TIME_TYPE
 from motet.model.errors import EngineError
@@ -66,10 +67,14 @@ class TaskSpec:
         columns = map(" ".join, zip(self.query.columns, self.datatypes, strict=True))
         return "\n".join([*map(to_text, self.query.subscriptions), *columns, str(self.beginning or "")])
 
-    def processor(self, beginning: int | None = None) -> Processor:
-        """A processor in its initial state; ``beginning`` is the least time of the rows."""
+    def processor(self, bucket: int, beginning: int | None = None) -> Processor:
+        """A processor in its initial state; ``beginning`` is the least time of the rows.
+
+        Patterns with NO are in the first bucket only: an absence in another one would say nothing.
+        """
         processor = Processor()
-        processor.activate(self.query.subscriptions, beginning if self.beginning is None else self.beginning)
+        subscriptions = [each for each in self.query.subscriptions if not bucket or not has_no(each.pattern)]
+        processor.activate(subscriptions, beginning if self.beginning is None else self.beginning)
         return processor
 
     def records(self, rows: pa.RecordBatch, offset: int) -> pa.RecordBatch:
@@ -150,9 +155,9 @@ class BatchDetect:
 
     def __call__(self, batches: Batches) -> Batches:
         slices = (slice_ for rows in batches for slice_ in _bucket_slices(rows))
-        for _, bucket_slices in groupby(slices, key=lambda slice_: slice_.column(BUCKET)[0].as_py()):
+        for bucket, bucket_slices in groupby(slices, key=lambda slice_: slice_.column(BUCKET)[0].as_py()):
             beginning, first = _least_time(next(bucket_slices))
-            processor, offset = self.spec.processor(beginning), 0
+            processor, offset = self.spec.processor(bucket, beginning), 0
             for slice_ in filter(len, chain([first], bucket_slices)):
                 records = self.spec.records(slice_, offset)
                 last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
@@ -233,7 +238,7 @@ class StreamDetect(StatefulProcessor):
         """The bucket's processor at the stored state; each stored state has a unique mark."""
         header = self._store.header()
         if not header.base_bytes:
-            processor = self._spec.processor()
+            processor = self._spec.processor(bucket)
             return CachedProcessor(header, processor, processor.snapshot())
         if header.mark.split()[0] != self._query_hash:
             raise EngineError(
