@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 
 from motet.model.errors import LimitError, MotetError, SubscriptionError, UsageError
-from motet.model.terms import XSD, literal
+from motet.model.terms import XSD, literal, literal_parts
 from motet.sparql import functions, operators, parse_expressions
 from motet.sparql.dataset import Dataset
 from motet.sparql.graph import Graph
@@ -76,6 +76,21 @@ def test_distinct_compares_terms_and_aggregates_compute_values() -> None:
     assert values("SELECT (AVG(?l) AS ?x) { ?s <urn:level> ?l FILTER(ISNUMERIC(?l)) } HAVING (COUNT(*) = 3)")[0] == (
         decimal("1.666666666666666666")
     )
+
+
+def test_distinct_keeps_the_first_of_each() -> None:
+    """The order of ORDER BY remains, also when it is by something that is not projected."""
+    query = "SELECT DISTINCT ?x { VALUES (?x ?y) { ('a' 1) ('b' 2) ('a' 3) } } ORDER BY ?y"
+    assert values(query) == ['"a"', '"b"']
+
+
+def test_groups_are_ordered_by_aggregates_that_are_not_projected() -> None:
+    """ORDER BY and HAVING have aggregates of their own; EXISTS has variables of its own."""
+    data = "VALUES (?x ?y) { ('a' 1) ('b' 2) ('b' 3) }"
+    assert values(f"SELECT ?x {{ {data} }} GROUP BY ?x ORDER BY DESC(COUNT(*))") == ['"b"', '"a"']
+    assert values(f"SELECT ?x {{ {data} }} GROUP BY ?x HAVING (MAX(?y) = 1)") == ['"a"']
+    exists = "SELECT ?s (EXISTS { ?s <urn:in> ?z } AS ?x) { ?s <urn:level> ?l } GROUP BY ?s ORDER BY ?s LIMIT 2"
+    assert [literal_parts(value or "")[0] for value in values(exists)] == ["true", "false"]
 
 
 def test_an_error_in_an_aggregate_leaves_it_unbound() -> None:

@@ -108,3 +108,35 @@ def test_answers_are_those_of_rdflib(seed: int) -> None:
     actual = ours(query, graphs)
     del actual[()], expected[()]
     assert actual == expected, query
+
+
+def typed(name: str, *texts: str) -> list[str]:
+    return [f'"{text}"^^<http://www.w3.org/2001/XMLSchema#{name}>' for text in texts]
+
+
+NUMBERS = [
+    *typed("integer", "-1", "0", "1", "2", "10"),
+    *typed("decimal", "0.5", "1", "-1.25"),
+    *typed("double", "0.5", "-INF", "INF", "100000"),
+]
+ORDERED = (  # each is a set of literals that SPARQL orders
+    NUMBERS,
+    ['""', '"a"', '"B"', '"b"', '"é"', '"aa"'],
+    typed("dateTime", "2026-01-01T00:00:00Z", "2025-12-31T23:30:00-01:00", "1999-01-01T00:00:00Z"),
+    typed("boolean", "true", "false"),
+)
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(data=st.data(), descending=st.booleans(), offset=st.integers(0, 3), limit=st.integers(0, 6))
+def test_the_order_is_that_of_pyoxigraph(data: st.DataObject, descending: bool, offset: int, limit: int) -> None:
+    """Unbound, IRIs, then literals that SPARQL orders; equal ones as they were."""
+    terms = [*data.draw(st.sampled_from(ORDERED)), "<urn:a>", "<urn:B>", "UNDEF"]
+    rows = " ".join(f"({term} {n})" for n, term in enumerate(data.draw(st.lists(st.sampled_from(terms), max_size=8))))
+    order = "DESC(?x)" if descending else "?x"
+    query = f"SELECT ?x {{ VALUES (?x ?n) {{ {rows} }} }} ORDER BY {order} ?n OFFSET {offset} LIMIT {limit}"
+    found = answer(read_query(query), Dataset([]))
+    expected = pyoxigraph.Store().query(query)
+    assert isinstance(found, SolutionSequence)
+    assert isinstance(expected, pyoxigraph.QuerySolutions)
+    assert [row.get("x", "None") for row in found.rows] == [str(row["x"]) for row in expected], query

@@ -366,7 +366,11 @@ def _project(operand: Solve, variables: tuple[str, ...]) -> Solve:
 
 
 def _without_duplicates(rows: list[Row]) -> list[Row]:
-    return list({frozenset(_visible(row).items()): row for row in reversed(rows)}.values())[::-1]
+    """Each solution once, where it first occurs."""
+    distinct: dict[frozenset[tuple[str, str]], Row] = {}
+    for row in rows:
+        distinct.setdefault(frozenset(_visible(row).items()), row)
+    return list(distinct.values())
 
 
 def _visible(row: Row) -> Row:

@@ -13,7 +13,7 @@ from motet.sparql import algebra
 from motet.sparql.parse_patterns import PatternParser
 from motet.sparql.prologue import Prologue, is_valid_iri
 from motet.sparql.rewrite import join
-from motet.sparql.scope import in_scope, mentioned, renamed, variables_in_order
+from motet.sparql.scope import in_scope, operands, renamed, variables_in_order
 from motet.sparql.token_reader import IRI_KINDS
 from motet.sparql.tokens import Document, Token
 
@@ -333,7 +333,7 @@ class QueryParser(PatternParser):
     def _check_columns(self, columns: list[tuple[Token, algebra.Expr | None]], keys: tuple[str, ...]) -> None:
         known = set(keys)
         for token, expression in columns:
-            used = {token.text[1:]} if expression is None else mentioned(expression)
+            used = {token.text[1:]} if expression is None else _used(expression)
             for name in sorted(used - known):
                 if not algebra.is_hidden(name):
                     advice = f"add ?{name} to GROUP BY, or take an aggregate of it, such as SAMPLE(?{name})"
@@ -346,7 +346,7 @@ class QueryParser(PatternParser):
         """In HAVING and ORDER BY, a variable that is no key stands for a sample of its values."""
         computed = {token.text[1:] for token, expression in columns if expression is not None}
         for condition in modifiers.having:
-            for name in sorted(mentioned(condition) & (computed - set(keys))):
+            for name in sorted(_used(condition) & (computed - set(keys))):
                 raise self.refuse(
                     f"HAVING comes before SELECT computes ?{name}", advice="write the expression itself after HAVING"
                 )
@@ -367,6 +367,15 @@ def _visible(pattern: algebra.Algebra) -> list[str]:
     """The variables of ``*``, as they occur."""
     scope = in_scope(pattern)
     return [name for name in variables_in_order(pattern) if name in scope and not algebra.is_hidden(name)]
+
+
+def _used(expression: algebra.Expr) -> frozenset[str]:
+    """The variables whose value an expression needs; those inside EXISTS may be its own."""
+    if isinstance(expression, algebra.Exists):
+        return frozenset()
+    if isinstance(expression, algebra.Variable | algebra.Bound):
+        return frozenset({expression.name})
+    return frozenset().union(*map(_used, operands(expression)))
 
 
 def _ordered(pattern: algebra.Algebra, modifiers: _Modifiers) -> algebra.Algebra:
