@@ -14,9 +14,10 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
+from tests.query.engines import ENGINES, Engine
 from tests.w3c.compare import difference, expected_answer
 from tests.w3c.manifest import Case, cases
 
@@ -26,11 +27,6 @@ from motet.sparql.algebra import OrderBy, Project, Query, SelectQuery, Slice
 from motet.sparql.dataset import Dataset
 from motet.sparql.graph import Triple
 from motet.sparql.parse import read_query
-from motet.sparql.query import Answer, answer
-
-# An engine answers a query on a dataset. Those that cannot do something say so by a MotetError.
-Engine = Callable[[Query, Dataset], Answer]
-ENGINES: dict[str, Engine] = {"memory": answer}
 
 
 def run_case(case: Case, engine: Engine) -> str | None:
