@@ -7,6 +7,10 @@ records of both forms, a notification table, cursors and state snapshots.
 from __future__ import annotations
 
 import json
+import shutil
+import signal
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -124,6 +128,35 @@ def test_a_kill_after_the_commit_leaves_the_new_lake(
     assert json.loads((old / "lake.json").read_text())["format"] == 2
     lake = Lake.open(old)
     assert (lake.snapshot().settings, lake.snapshot().count("settings"), lake.check()) == (KEPT, 1, [])
+
+
+@pytest.mark.parametrize("call", ["write", "link", "unlink", "replace"])
+def test_killed_at_any_step_it_is_of_one_format_or_the_other(old: Path, call: str) -> None:
+    """Killed with SIGKILL before each call that changes the disk: old and upgradable, or new and sound."""
+    crashing = Path(__file__).parents[1] / "connectors" / "crashing.py"
+    for count in range(1, 30):
+        place = old.with_name(f"{call}-{count}")
+        shutil.copytree(old, place)
+        command = [
+            sys.executable,
+            str(crashing),
+            f"motet.lake.store:os.{call}",
+            str(count),
+            "upgrade",
+            "--lake",
+            str(place),
+        ]
+        killed = subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+        try:
+            lake = Lake.open(place)
+        except LakeError as error:
+            assert "motet upgrade" in str(error)
+            assert upgrade(place) == KEPT
+            lake = Lake.open(place)
+        assert (lake.snapshot().settings, lake.snapshot().count("settings"), lake.check()) == (KEPT, 1, [])
+        if not killed:
+            break
+    assert count > 1, "the call occurs"
 
 
 def test_what_cannot_be_upgraded(tmp_path: Path) -> None:
