@@ -534,6 +534,8 @@ def test_lines_of_rejected_events() -> None:
     never = '"never"^^xsd:dateTime'
     assert trig(f"<urn:e:1> {{\n :s :p 1 }}\n<urn:e:2> {{ <urn:e:2> sosa:resultTime {never} }}").rejected[0].line == 4
     assert turtle(f"\n<urn:e:2>\n sosa:resultTime {never} .").rejected[0].line == 3
+    nested = '{"urn:p":\n{"@id": "urn:a",\n"urn:q":\n{"@id": "urn:e", "' + RESULT + '": {"@value": "x"}}}}'
+    assert [error.line for error in decode(nested, JSON_LD).rejected] == [4]
     ld = '[\n{"urn:p": 1},\n{"@id": "urn:e", "' + RESULT + '": {"@value": "never", "@type": "' + XSD + 'dateTime"}}]'
     assert decode(ld, JSON_LD).rejected[0].line == 3
 

@@ -21,7 +21,7 @@ from motet.codec.document_events import Defect, ParsedDocument, Quad
 from motet.codec.formats import Format
 from motet.codec.input_guards import TRIPLE_TERMS, TRIPLE_TERMS_ADVICE, has_triple_terms, refuse_unsafe
 from motet.codec.options import DecodeOptions
-from motet.codec.pieces import Piece, Pieces, has_open_string, probe, split
+from motet.codec.pieces import Piece, Pieces, has_open_string, json_id_lines, probe, split
 from motet.codec.rejections import Problem, truncate
 from motet.model.errors import DecodeError, MotetError
 
@@ -99,6 +99,7 @@ class _Parsing:
         self._opening = bytearray(pieces.opening)  # with the directives so far
         self._repeated_bytes = 0
         self._terms: dict[str, str] = {}  # equal terms are one string
+        self._id_lines: tuple[Piece, dict[str, int]] | None = None  # of the current piece of JSON-LD
 
     def run(self) -> None:
         while (piece := self._next_piece()) is not None:
@@ -136,7 +137,7 @@ class _Parsing:
                     self._accept(feed.pieces[:-1], has_quads=start < len(quads))
                     del feed.pieces[:-1]
                     start = len(quads)
-                self._add(quad, feed.pieces[-1].line if feed.pieces else 1)
+                self._add(quad, feed.pieces[-1] if feed.pieces else Piece(b"", 1))
         except (SyntaxError, MemoryError) as error:  # MemoryError: a token is longer than the parser's buffer
             if not feed.pieces:
                 self._refuse_rest(self._syntax_problem(error, Piece(b"", 1), feed))
@@ -174,16 +175,23 @@ class _Parsing:
                 advice = "check its @id, the prefixes and the @context"
                 self._add_defect(piece, Problem("the object holds no triples", advice, piece.line, piece.column))
 
-    def _add(self, quad: ox.Quad, line: int) -> None:
+    def _add(self, quad: ox.Quad, piece: Piece) -> None:
         graph_name, shared = quad.graph_name, self._terms.setdefault
         graph = None if isinstance(graph_name, ox.DefaultGraph) else shared(text := str(graph_name), text)
         subject, predicate = shared(text := str(quad.subject), text), shared(text := str(quad.predicate), text)
+        line = piece.line if self._syntax is not Format.JSON_LD else self._json_line(piece, graph or subject)
         row = Quad(graph, subject, predicate, str(value := quad.object), line)
         if not isinstance(value, ox.Literal) or value.direction is None:
             self._document.quads.append(row)
             return
         problem = Problem(_DIRECTION, "leave the direction out", line, content=" ".join(row[1:4]))
         self._document.defects.append(Defect(problem, graph, None if graph else row.subject))
+
+    def _json_line(self, piece: Piece, node: str) -> int:
+        """The line of a node's ``@id`` in a piece of JSON-LD, or of the piece."""
+        if self._id_lines is None or self._id_lines[0] is not piece:
+            self._id_lines = piece, json_id_lines(piece)
+        return self._id_lines[1].get(node[1:-1], piece.line)
 
     def _syntax_problem(self, error: SyntaxError | MemoryError, piece: Piece, feed: _Feed) -> Problem:
         if not isinstance(error, SyntaxError):

@@ -180,6 +180,22 @@ def has_open_string(statement: bytes) -> bool:
     return b'"' in rest or b"'" in rest
 
 
+_JSON_ID = re.compile(rb'"@id"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\]*+)"')
+
+
+def json_id_lines(piece: Piece) -> dict[str, int]:
+    """The line of the first ``@id`` of each IRI in a piece of JSON-LD; of abbreviated IRIs under their abbreviations.
+
+    >>> json_id_lines(Piece(b'{"urn:p":\\n{"@id": "urn:a"}}', line=5))
+    {'urn:a': 6}
+    """
+    lines, found = _Lines(piece.text), dict[str, int]()
+    for match in _JSON_ID.finditer(piece.text):
+        line, _ = lines.at(match.start(1))
+        found.setdefault(match[1].decode("utf-8", "replace"), piece.line + line - 1)
+    return found
+
+
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _MAX_COPIED_BYTES = 16 << 20  # of the context, which every item of a @graph is given
@@ -212,8 +228,8 @@ def _graph_items(text: str, members: Mapping[str, tuple[int, int]]) -> list[Piec
         value = _json_value(piece.text.decode(), 0)
         if not isinstance(value, dict) or len(items) * len(context_text) > _MAX_COPIED_BYTES:
             return None
-        own = piece.text[1:].lstrip()
-        merged = b'{"@context":' + context_text.encode() + (b"" if own == b"}" else b",") + own
+        own = piece.text[1:]  # with its lines
+        merged = b'{"@context":' + json.dumps(context).encode() + (b"" if own.strip() == b"}" else b",") + own
         if "@context" in value:
             merged = json.dumps({**value, "@context": [*_as_list(context), *_as_list(value["@context"])]}).encode()
         items.append(_json_piece(merged, piece.line, piece.column, json.loads(merged)))
