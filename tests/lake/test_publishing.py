@@ -10,6 +10,7 @@ import pytest
 from tests.builders import TEN, ManualClock
 
 from motet.lake import AppendRequest, Lake
+from motet.lake.manifest import commit_name
 from motet.model.batches import EventRow, Triple
 from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.records import SettingsChange, Subscribe, Tick
@@ -238,6 +239,17 @@ def test_settings_are_changed_by_records(tmp_path: Path, lake: Lake) -> None:
     assert lake.snapshot().frontier == TEN - 2 * SECOND
     lake.compact()
     assert Lake.open(tmp_path / "lake").snapshot().settings.lateness == 2 * SECOND
+
+
+def test_the_manifest_has_the_settings_of_the_records(lake: Lake) -> None:
+    """Settings are appended by `change_settings` only; a check compares both."""
+    with pytest.raises(UsageError, match="change_settings"):
+        lake.append_controls([SettingsChange(Settings(lateness=0))])
+    lake.change_settings(lateness=0)
+    path = lake.store.path(commit_name(2))
+    path.write_bytes(path.read_bytes().replace(b'"lateness":0', b'"lateness":1', 1))
+    found = Lake.open(lake.store.root).check()
+    assert found == ["the manifest's settings are not those of the last settings record"]
 
 
 def test_a_writer_sees_the_settings_of_other_processes(tmp_path: Path, lake: Lake) -> None:

@@ -183,6 +183,8 @@ class Lake:
         otherwise nothing is appended and None is returned. A tick may be later than the clock and the setting `ahead`
         allow only with ``force``.
         """
+        if any(isinstance(record, SettingsChange) for record in records):
+            raise UsageError("settings are not changed by `append_controls`", advice="Call `change_settings`.")
         uncommitted = uncommitted_controls(records)
         ticks = [record.instant for record in records if isinstance(record, Tick)]
 

@@ -172,7 +172,11 @@ def _age(store: Store, name: str, now: int) -> int:
 
 def find_problems(snapshot: Snapshot) -> list[str]:
     """Contradictions between the files of a lake, as texts; empty for a sound lake."""
-    return [*_manifest_problems(snapshot), *_LogCheck(snapshot).problems(), *_table_problems(snapshot)]
+    check = _LogCheck(snapshot)
+    problems = [*_manifest_problems(snapshot), *check.problems(), *_table_problems(snapshot)]
+    if not problems and check.settings != snapshot.settings:
+        problems.append("the manifest's settings are not those of the last settings record")
+    return problems
 
 
 class _Append(NamedTuple):
