@@ -101,6 +101,13 @@ def test_groups_are_ordered_by_aggregates_that_are_not_projected() -> None:
     assert [literal_parts(value or "")[0] for value in values(exists)] == ["true", "false"]
 
 
+def test_count_of_solutions() -> None:
+    """COUNT(*) counts solutions, empty ones too; with DISTINCT it compares their visible variables."""
+    assert values("SELECT (COUNT(*) AS ?x) { VALUES ?v { UNDEF 1 1 } }") == [integer(3)]
+    assert values("SELECT (COUNT(DISTINCT *) AS ?x) { VALUES ?v { UNDEF 1 1 } }") == [integer(2)]
+    assert values("SELECT (COUNT(DISTINCT *) AS ?x) { ?r <urn:level> [] }") == [integer(4)]
+
+
 def test_an_error_in_an_aggregate_leaves_it_unbound() -> None:
     """SUM over a value that is no number is an error; COUNT only counts what has a value; SAMPLE needs one."""
     assert rows("SELECT (SUM(?l) AS ?s) (COUNT(ABS(?l)) AS ?n) (SAMPLE(ABS(?l)) AS ?x) { ?r <urn:level> ?l }") == [

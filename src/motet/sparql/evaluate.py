@@ -85,7 +85,7 @@ def _compile(pattern: Algebra) -> Solve:  # noqa: PLR0911, PLR0912  (one case fo
             left_solve, right_solve = _compile(left), _compile(right)
             return lambda graph, given: left_solve(graph, given) + right_solve(graph, given)
         case Minus(left, right):
-            return _minus(_compile(left), _compile(right))
+            return _minus(_compile(left), _compile(right), certainly_bound(left) & certainly_bound(right))
         case Filter(operand, condition):
             return _filter(_compile(operand), condition)
         case Extend(operand, variable, expression):
@@ -194,16 +194,25 @@ def _left_join(left: Solve, right: _Right, condition: Expr | None) -> Solve:
     return run
 
 
-def _minus(left: Solve, right: Solve) -> Solve:
+def _minus(left: Solve, right: Solve, certain: frozenset[str]) -> Solve:
+    """Right solutions are looked up by the variables that both sides bind in every solution."""
+
     def run(graph: Graph, given: Row) -> list[Row]:
         lefts = left(graph, given)
         if not lefts:
             return []
-        removed = [{name: term for name, term in row.items() if name not in given} for row in right(graph, given)]
+        keys = [name for name in certain if name not in given]
+        removed: dict[tuple[str, ...], list[Row]] = {}
+        for right_row in right(graph, given):
+            own = {name: term for name, term in right_row.items() if name not in given}
+            removed.setdefault(tuple(own[name] for name in keys), []).append(own)
         return [
             row
             for row in lefts
-            if not any(_shares(row, right_row) and _compatible(row, right_row) for right_row in removed)
+            if not any(
+                _shares(row, own) and _compatible(row, own)
+                for own in removed.get(tuple(row[name] for name in keys), ())
+            )
         ]
 
     return run
@@ -324,7 +333,9 @@ def _group(pattern: Group) -> Solve:
 
 
 def _column(node: Aggregate) -> Callable[[list[Row], Graph], list[str | None]]:
-    """What an aggregate is computed from, one value for each solution; of ``COUNT(*)`` the solutions themselves."""
+    """What an aggregate is computed from, one value for each solution; of ``COUNT(DISTINCT *)`` the solutions."""
+    if node.argument is None and not node.distinct:
+        return lambda rows, graph: [""] * len(rows)
     if node.argument is None:
         return lambda rows, graph: [repr(sorted(_visible(row).items())) for row in rows]
     compute = compile_expression(node.argument, _exist)
