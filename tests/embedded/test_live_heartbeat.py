@@ -38,6 +38,12 @@ def ticks(cloud: motet.Cloud) -> list[int]:
     return [record.instant for record in cloud.lake.snapshot().control_records(Tick) if isinstance(record, Tick)]
 
 
+@pytest.fixture(autouse=True)
+def _without_persister(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other thread has the lock of a cloud: a look that cannot have it appends no tick."""
+    monkeypatch.setattr("motet.embedded.cloud.PERSIST_SECONDS", 3600.0)
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock(NOW)

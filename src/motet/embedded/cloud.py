@@ -410,7 +410,7 @@ class Cloud:
                 self._advancing_thread = None
 
     def _step(self, snapshot: Snapshot) -> bool:
-        """Process the next records of a snapshot and deliver their notifications; False when none are left."""
+        """Process the next records of a snapshot and deliver their notifications; True if there may be more."""
         first = self._current_offset(snapshot)
         if self._dispatcher.is_behind:
             self._persist()
@@ -431,7 +431,8 @@ class Cloud:
         self._processed_to = stop
         self._remove_ended(snapshot, first, stop)
         self._schedule_persist()
-        return True
+        is_last = stop == snapshot.next_offset and snapshot is self.lake.cached_snapshot()
+        return not is_last or self._dispatcher.is_behind
 
     def _remove_ended(self, snapshot: Snapshot, first: int, stop: int) -> None:
         """Remove the listeners of subscriptions that another process has ended."""

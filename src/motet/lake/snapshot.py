@@ -224,11 +224,11 @@ class FileList(Sequence[DataFile]):
     def __getitem__(self, index: slice) -> tuple[DataFile, ...]: ...
 
     def __getitem__(self, index: int | slice) -> DataFile | tuple[DataFile, ...]:
+        if index == -1 and self._size:  # nearly all calls
+            return self._shared.files[self._size - 1]
         if isinstance(index, slice):
             start, stop, step = index.indices(self._size)
             return tuple(self._shared.files[start : max(start, stop) : step])
-        if index == -1 and self._size:  # nearly all calls
-            return self._shared.files[self._size - 1]
         return self._shared.files[range(self._size)[index]]
 
     def __len__(self) -> int:
