@@ -77,8 +77,10 @@ def expected_replay_lines(replay: ReplayCase) -> list[str]:
     for record in before:
         if isinstance(record, reference.BackgroundRecord):
             ontology = (ontology - record.removed) | record.added
+    set_before = [record.entailment for record in before if isinstance(record, reference.SettingsRecord)]
+    settings = reference.SettingsRecord(0, None, None, set_before[-1] if set_before else None)
     subscribes = [reference.SubscribeRecord(0, subscription) for subscription in replay.subscriptions]
-    visible = Case((), ontology).with_records([*subscribes, *_visible_records(replay, len(before))])
+    visible = Case((), ontology).with_records([settings, *subscribes, *_visible_records(replay, len(before))])
     return expected_result(visible).lines()
 
 
@@ -99,6 +101,8 @@ def _visible_records(replay: ReplayCase, begin: int) -> Iterator[reference.Recor
                 yield replace(record, commit=None, clock=None)
         elif isinstance(record, reference.BackgroundRecord) and record.offset >= begin:
             yield replace(record, commit=None, clock=None)
+        elif isinstance(record, reference.SettingsRecord) and record.offset >= begin:
+            yield reference.SettingsRecord(0, None, None, record.entailment)
     if written.frontier is not None:
         yield reference.TickRecord(0, _earliest(written.frontier, last))
 

@@ -172,10 +172,12 @@ def from_replay(replay: Replay, name: str, interval: Interval, style: TextStyle,
         reference.SubscribeRecord(offset, subscription)
         for offset, subscription in enumerate(subscriptions, -len(subscriptions))
     ]
-    changes = [_background_record(change.record, change.frontier) for change in controls.background_changes]
-    knowledge = (view.background, [change.offset for change in changes], entailment_of(view.background))
+    changes = [_change_record(change.record, change.frontier) for change in controls.changes]
+    entailment = entailment_of(view.background, view.entailment)
+    knowledge = (view.background, [change.offset for change in changes], entailment)
     selection = _select(replay.snapshot, subscriptions, interval, required, knowledge, view.visible)
-    written = _written([*subscribes, *changes, *selection.events], controls.frontier)
+    settings = reference.SettingsRecord(-len(subscriptions) - 1, None, None, view.entailment)
+    written = _written([settings, *subscribes, *changes, *selection.events], controls.frontier)
     least_end = partial(_least_end, replay.snapshot, view.visible)
     log = TracedLog.from_written(written, ontology=view.background, least_end=least_end)
     return selection.why_input(replay.snapshot, log, style)
@@ -261,14 +263,14 @@ def _controls(rows: Iterable[RecordRow], name: str) -> Iterator[reference.Record
                 yield reference.UnsubscribeRecord(record.offset, record.name, frontier=before)
             case Retraction():
                 yield reference.RetractRecord(record.offset, record.event_id, frontier=before)
-            case BackgroundChange():
-                yield _background_record(record, before)
-            case SettingsChange(settings):
-                values = settings.lateness, settings.ahead, settings.entailment
-                yield reference.SettingsRecord(record.offset, *values, frontier=before)
+            case BackgroundChange() | SettingsChange():
+                yield _change_record(record, before)
 
 
-def _background_record(record: BackgroundChange, frontier: int | None) -> reference.BackgroundRecord:
+def _change_record(record: BackgroundChange | SettingsChange, frontier: int | None) -> reference.Record:
+    if isinstance(record, SettingsChange):
+        values = record.settings.lateness, record.settings.ahead, record.settings.entailment
+        return reference.SettingsRecord(record.offset, *values, frontier=frontier)
     changed = record.triples, frozenset[Triple]()
     added, removed = reversed(changed) if record.is_removal else changed
     return reference.BackgroundRecord(record.offset, added, removed, frontier=frontier)

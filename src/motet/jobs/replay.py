@@ -30,7 +30,7 @@ from motet.model.batches import TIME, Triple, micros, notification_rows, record_
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
-from motet.model.records import BackgroundChange, control_records
+from motet.model.records import CONTROL_KINDS, BackgroundChange, SettingsChange, control_records
 from motet.model.timeline import InstantColumn
 from motet.model.times import END_OF_TIME, format_datetime
 from motet.plan.builder import build_plan
@@ -38,10 +38,10 @@ from motet.plan.derivation_edges import derivation_edges
 
 
 @dataclass(frozen=True)
-class ReplayedBackgroundChange:
-    """A background change of the log, with the frontier before it."""
+class ReplayedChange:
+    """A change of the background or of the settings in the log, with the frontier before it."""
 
-    record: BackgroundChange
+    record: BackgroundChange | SettingsChange
     frontier: int | None
 
     @property
@@ -57,9 +57,9 @@ class ReplayedBackgroundChange:
 
 @dataclass(frozen=True)
 class ReplayControls:
-    """What every processor of a replay gets beside the events: background changes and the last frontier."""
+    """What every processor of a replay gets beside the events: changes of how they are read, and the last frontier."""
 
-    background_changes: tuple[ReplayedBackgroundChange, ...] = ()
+    changes: tuple[ReplayedChange, ...] = ()
     frontier: int | None = END_OF_TIME
     stop: int = 1 << 60  # the offset of the last tick, after all events
 
@@ -67,7 +67,7 @@ class ReplayControls:
         """RECORDS of events in log order, with background changes and the last tick at their offsets, and the frontier
         after each batch: the greatest that is known there.
         """
-        pending = list(reversed(self.background_changes))
+        pending = list(reversed(self.changes))
         for batch in events:
             begin, offsets = 0, batch.column("offset").to_numpy()
             while pending and len(batch) and pending[-1].offset < offsets[-1]:
@@ -115,6 +115,7 @@ class ReplayView:
     since: int | None
     until: int | None
     background: frozenset[Triple]  # before the first event
+    entailment: str | None  # set before the first event; None: as the background requires
     controls: ReplayControls
     retractions: Mapping[str, int] = field(default_factory=dict)  # by event: the offset of its last retraction
     late_caps: FrontierCaps | None = None  # late events are visible, and frontiers at most these
@@ -136,8 +137,8 @@ class ReplayView:
         return _cap_frontiers(_in_time(events, self.late_caps), self.until)
 
     def split_by_background(self, events: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The events between two background changes, with the index of their background in `backgrounds`."""
-        changes = [change.offset for change in self.controls.background_changes]
+        """The events between two changes, with the index of their background in `backgrounds`."""
+        changes = [change.offset for change in self.controls.changes]
         cuts = events.column("offset").to_numpy().searchsorted(changes)
         bounds = [0, *cuts.tolist(), len(events)]
         for index, (begin, end) in enumerate(pairwise(bounds)):
@@ -145,11 +146,13 @@ class ReplayView:
                 yield index, events.slice(begin, end - begin)
 
     @cached_property
-    def backgrounds(self) -> Sequence[frozenset[Triple]]:
-        """The background graph before the first change, and after each."""
-        backgrounds = [self.background]
-        for change in self.controls.background_changes:
-            backgrounds.append(change.record.after(backgrounds[-1]))
+    def backgrounds(self) -> Sequence[tuple[frozenset[Triple], str | None]]:
+        """The background graph and the entailment that is set, before the first change and after each."""
+        state = ControlState(self.background, self.entailment)
+        backgrounds = [(state.background, state.requested_entailment)]
+        for change in self.controls.changes:
+            state.apply(change.record)
+            backgrounds.append((state.background, state.requested_entailment))
         return backgrounds
 
 
@@ -165,18 +168,20 @@ def replay_view(
     caps = frontier_caps(snapshot) if late else None
     first_event = _first_event_offset(snapshot)
     state = ControlState().apply_all(snapshot.control_records(stop=first_event))
-    background = state.background
-    changes: list[ReplayedBackgroundChange] = []
+    background, entailment = state.background, state.requested_entailment
+    changes: list[ReplayedChange] = []
     for batch in snapshot.controls(first_event):
         state.apply_all(control_records(batch))
-        is_change = pc.equal(batch.column("kind"), BackgroundChange.kind)
+        is_change = pc.is_in(batch.column("kind"), pa.array([BackgroundChange.kind, SettingsChange.kind]))
         for row in record_rows(batch.filter(is_change)):
             frontier = row.frontier
             if caps is not None and frontier is not None:
                 frontier = min(frontier, int(caps.at(np.array([row.offset]))[0]))
-            changes.append(ReplayedBackgroundChange(BackgroundChange.from_row(row), _capped_frontier(frontier, until)))
+            change = CONTROL_KINDS[row.kind].from_row(row)
+            assert isinstance(change, BackgroundChange | SettingsChange)
+            changes.append(ReplayedChange(change, _capped_frontier(frontier, until)))
     controls = ReplayControls(tuple(changes), _capped_frontier(snapshot.frontier, until), snapshot.next_offset)
-    return ReplayView(since, until, background, controls, state.retractions, caps)
+    return ReplayView(since, until, background, entailment, controls, state.retractions, caps)
 
 
 def _first_event_offset(snapshot: Snapshot) -> int:
@@ -301,7 +306,7 @@ def replay_notifications(
     """The notifications of a group, in log order."""
     ensure_compiled()
     view = group.view
-    processor = Processor(background=view.background)
+    processor = Processor(background=view.background, entailment=view.entailment)
     processor.activate(group.subscriptions)
 
     def events() -> Iterator[pa.RecordBatch]:
@@ -323,8 +328,8 @@ def _refuse_edges_between_groups(groups: Sequence[ReplayGroup]) -> None:
     if len(groups) < 2 or not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return
     group_of = {subscription.name: index for index, group in enumerate(groups) for subscription in group.subscriptions}
-    background = groups[0].view.background
-    reasoner = closed_background(background, entailment_of(background)).reasoner
+    view = groups[0].view
+    reasoner = closed_background(view.background, entailment_of(view.background, view.entailment)).reasoner
     for edge in derivation_edges(build_plan(subscriptions), reasoner):
         if group_of[edge.producer] != group_of[edge.consumer]:
             raise UsageError(

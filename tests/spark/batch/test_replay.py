@@ -37,7 +37,7 @@ from motet.spark.batch.verify import verify_spark
 def lines_of(replay: Replay, part: ReplayGroup) -> set[str]:
     """The notifications of tasks and groups together."""
     history = part.view
-    plan = plan_job(part.subscriptions, history.background, None)
+    plan = plan_job(part.subscriptions, history.background, history.entailment)
     matched = MatchVisible(pickle.dumps((EventRouter(plan), history)))(replay.snapshot.records())
     rows = [row for batch in matched for row in batch.to_pylist()]
     with_no = [index for index, group in enumerate(plan.groups) if group.has_no]
@@ -63,7 +63,7 @@ def test_random_replays_equal_the_reference(tmp_path: Path) -> None:
         [part] = replay.groups
         assert lines_of(replay, part) == set(expected_replay_lines(asked)), f"replay {number}"
         kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.view.background, None).groups)
-        changed += bool(part.view.controls.background_changes)
+        changed += bool(part.view.controls.changes)
     assert changed > 1 and kinds.keys() == set(RouteKind)
 
 

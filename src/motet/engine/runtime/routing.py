@@ -25,7 +25,7 @@ from motet.engine.runtime.active_subscription import parse_stored
 from motet.jit.compiled import Ints
 from motet.language.syntax import Construct, Subscription
 from motet.model.control import ControlState
-from motet.model.records import BackgroundChange, Subscribe, control_records
+from motet.model.records import BackgroundChange, SettingsChange, Subscribe, control_records
 from motet.plan.builder import PlanBuilder, build_plan
 from motet.plan.derivation_edges import linked_names
 from motet.plan.graph import Kind, Plan, PlanNode, Root, Route, RouteKind, Start
@@ -93,7 +93,7 @@ def derivation_linked(controls: pa.RecordBatch) -> frozenset[str]:
 
     The records begin with the log; other records than control records are skipped.
     """
-    records = list(control_records(controls, Subscribe, BackgroundChange))
+    records = list(control_records(controls, Subscribe, BackgroundChange, SettingsChange))
     subscriptions = [
         subscription
         for record in records

@@ -50,7 +50,7 @@ def _replay_group(spark: SparkSession, snapshot: Snapshot, group: ReplayGroup, s
     from motet.spark.tables import read_lake
 
     view = group.view
-    plan = plan_job(group.subscriptions, view.background, None)
+    plan = plan_job(group.subscriptions, view.background, view.entailment)
     match = MatchVisible(dumps((EventRouter(plan), view)))  # type: ignore[no-untyped-call]  # vendored, without types
     tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
@@ -77,7 +77,8 @@ class MatchVisible:
 def _router(pickled: bytes, background: int) -> EventRouter:
     """The router with the background of an index; cached, because a worker process runs many tasks."""
     router, view = _load(pickled)
-    return EventRouter(replace(router.plan, background=view.backgrounds[background])) if background else router
+    graph, entailment = view.backgrounds[background]
+    return EventRouter(replace(router.plan, background=graph, entailment=entailment)) if background else router
 
 
 @lru_cache(maxsize=2)

@@ -24,8 +24,8 @@ from motet.lake import Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
-from motet.model.control import ControlState, entailment_of
-from motet.model.records import BackgroundChange, Subscribe
+from motet.model.control import ControlState
+from motet.model.records import BackgroundChange, SettingsChange, Subscribe
 from motet.plan.builder import build_plan
 from motet.plan.derivation_edges import derivation_edges
 from motet.spark.batch.run import cached, engine_errors
@@ -126,10 +126,10 @@ class DistributedTable:
 
 def pack_subscriptions(snapshot: Snapshot, max_packs: int) -> list[SubscriptionPack]:
     """Divide the subscriptions of a log over tasks."""
-    registered, background = _registered(snapshot)
+    registered, background, entailment = _registered(snapshot)
     if not registered:
         return []
-    inseparable = _inseparable([subscription for _, subscription in registered], background)
+    inseparable = _inseparable([subscription for _, subscription in registered], background, entailment)
     packs: list[set[str]] = [set() for _ in range(min(max_packs, len(inseparable)))]
     for names in sorted(inseparable, key=len, reverse=True):
         min(packs, key=len).update(names)
@@ -137,25 +137,29 @@ def pack_subscriptions(snapshot: Snapshot, max_packs: int) -> list[SubscriptionP
     return [SubscriptionPack(frozenset(names), frozenset({*names, first})) for names in packs]
 
 
-def _registered(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple]]:
-    """All subscriptions that were ever registered in the log, and the background before the first."""
-    records = list(snapshot.control_records(Subscribe, BackgroundChange, stop=snapshot.notifications_end))
+def _registered(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], frozenset[Triple], str]:
+    """All subscriptions that were ever registered in the log, and the background and entailment before the first."""
+    kinds = (Subscribe, BackgroundChange, SettingsChange)
+    records = list(snapshot.control_records(*kinds, stop=snapshot.notifications_end))
     registered = [
         (record.name, parse_stored(record.text, f"subscription {record.name!r} in the log")[0])
         for record in records
         if isinstance(record, Subscribe)
     ]
-    return registered, ControlState().apply_all(records).fix_edge_background()
+    state = ControlState().apply_all(records)
+    return registered, state.fix_edge_background(), state.edge_entailment
 
 
-def _inseparable(subscriptions: Sequence[Subscription], background: frozenset[Triple]) -> list[set[str]]:
+def _inseparable(
+    subscriptions: Sequence[Subscription], background: frozenset[Triple], entailment: str
+) -> list[set[str]]:
     """Sets of names that one task must process: all that derive events with all they feed, and each other alone."""
     names = {subscription.name for subscription in subscriptions}
     upstream = [subscription for subscription in subscriptions if isinstance(subscription.delivery, Construct)]
     rest = [subscription for subscription in subscriptions if not isinstance(subscription.delivery, Construct)]
     linked = {subscription.name for subscription in upstream}
     by_index = [replace(subscription, name=str(index)) for index, subscription in enumerate(rest)]  # names may repeat
-    reasoner = closed_background(background, entailment_of(background)).reasoner
+    reasoner = closed_background(background, entailment).reasoner
     for producer in upstream:
         edges = derivation_edges(build_plan([replace(producer, name="producer"), *by_index]), reasoner)
         linked.update(rest[int(edge.consumer)].name for edge in edges)
