@@ -24,7 +24,7 @@ DOCUMENT = "<>"  # the node of the document itself
 
 
 @dataclass(frozen=True)
-class Document:
+class EventDocument:
     """A document, and the arguments with which it is read."""
 
     text: str
@@ -57,7 +57,7 @@ def minted_id(triples: Iterable[Triple], node: str, number: int = 0) -> str:
     return MINTED + sha256("\n".join(["", str(number), *lines]).encode()).hexdigest()
 
 
-def documents(events: Sequence[EventRecord], random: Random, *, arguments: bool = True) -> Iterator[Document]:
+def documents(events: Sequence[EventRecord], random: Random, *, arguments: bool = True) -> Iterator[EventDocument]:
     """Documents that together have these events, in this order; without ``arguments`` they need none."""
     group: list[EventRecord] = []
     for event in events:
@@ -69,7 +69,7 @@ def documents(events: Sequence[EventRecord], random: Random, *, arguments: bool 
         yield _document(group, random, arguments)
 
 
-def _document(events: Sequence[EventRecord], random: Random, arguments: bool) -> Document:
+def _document(events: Sequence[EventRecord], random: Random, arguments: bool) -> EventDocument:
     forms = [*_named_graphs(events), *_default_graphs(events)]
     if len(events) == 1:
         forms += _blank_graph(events[0])
@@ -77,16 +77,17 @@ def _document(events: Sequence[EventRecord], random: Random, arguments: bool) ->
     return random.choice(forms)
 
 
-def _named_graphs(events: Sequence[EventRecord]) -> Iterator[Document]:
+def _named_graphs(events: Sequence[EventRecord]) -> Iterator[EventDocument]:
     """Each event as a graph with its name."""
     quads = "".join(f"{s} {p} {o} {iri(event.id)} .\n" for event in events for s, p, o in sorted(event.triples))
-    yield Document(quads, "application/n-quads")
-    yield Document("".join(f"{iri(event.id)} {{\n{_text(event.triples)}}}\n" for event in events), "application/trig")
+    yield EventDocument(quads, "application/n-quads")
+    blocks = (f"{iri(event.id)} {{\n{_text(event.triples)}}}\n" for event in events)
+    yield EventDocument("".join(blocks), "application/trig")
     graphs = [{"@id": event.id, "@graph": list(_node_objects(event.triples))} for event in events]
-    yield Document(json.dumps(graphs), "application/ld+json")
+    yield EventDocument(json.dumps(graphs), "application/ld+json")
 
 
-def _default_graphs(events: Sequence[EventRecord]) -> Iterator[Document]:
+def _default_graphs(events: Sequence[EventRecord]) -> Iterator[EventDocument]:
     """The events in one default graph, those without an IRI of their own as blank nodes, or the only one as ``<>``."""
     minted = [event for event in events if event.id.startswith(MINTED)]
     for single in (DOCUMENT, "_:event") if len(minted) == 1 else ("_:event",):
@@ -99,15 +100,15 @@ def _default_graphs(events: Sequence[EventRecord]) -> Iterator[Document]:
             yield from _serialised(triples)
 
 
-def _blank_graph(event: EventRecord) -> Iterator[Document]:
+def _blank_graph(event: EventRecord) -> Iterator[EventDocument]:
     """An event without an IRI of its own as a graph named by a blank node."""
     if event.id.startswith(MINTED) and minted_id(event.triples, iri(event.id)) == event.id:
         triples = list(_with_node(event.triples, iri(event.id), "_:event"))
-        yield Document(f"_:event {{\n{_text(triples)}}}\n", "application/trig")
-        yield Document("".join(f"{s} {p} {o} _:event .\n" for s, p, o in triples), "application/n-quads")
+        yield EventDocument(f"_:event {{\n{_text(triples)}}}\n", "application/trig")
+        yield EventDocument("".join(f"{s} {p} {o} _:event .\n" for s, p, o in triples), "application/n-quads")
 
 
-def _with_arguments(event: EventRecord) -> Iterator[Document]:
+def _with_arguments(event: EventRecord) -> Iterator[EventDocument]:
     """A document that is one event by its argument ``id``, and one without an IRI whose input has an id."""
     for document in _serialised(sorted(event.triples)):
         yield replace(document, id=event.id)
@@ -162,11 +163,11 @@ def _is_blank(term: str) -> bool:
     return term.startswith("_:")
 
 
-def _serialised(triples: Sequence[Triple]) -> Iterator[Document]:
+def _serialised(triples: Sequence[Triple]) -> Iterator[EventDocument]:
     """A default graph in the formats that can have ``<>`` and blank nodes."""
-    yield Document(_text(triples), "text/turtle")
-    yield Document(_text(triples), "application/trig")
-    yield Document(json.dumps(list(_node_objects(triples))), "application/ld+json")
+    yield EventDocument(_text(triples), "text/turtle")
+    yield EventDocument(_text(triples), "application/trig")
+    yield EventDocument(json.dumps(list(_node_objects(triples))), "application/ld+json")
 
 
 def _text(triples: Iterable[Triple]) -> str:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from motet import reference
 from motet.codec.decode import decode_bytes
 from motet.fuzz.case import BEGIN, Case
-from motet.fuzz.documents import Document, documents
+from motet.fuzz.documents import EventDocument, documents
 from motet.fuzz.files import nquads
 from motet.fuzz.processor_engines import log_records
 from motet.lake import Lake, Receipt, Snapshot
@@ -132,10 +132,10 @@ def _write_format_1(case: Case, directory: Path) -> None:
     (directory / "lake.json").write_text(json.dumps({"format": 1, "lateness": case.lateness}))
 
 
-def decoded(events: Sequence[reference.EventRecord], random: Random | None = None) -> pa.Table:
+def decoded(events: Sequence[reference.EventRecord], random: Random | None = None) -> pa.Table | pa.RecordBatch:
     """The events of one commit, read from N-Quads, or with ``random`` from documents in any form and order."""
     inputs = (
-        [Document(nquads(event), "application/n-quads") for event in events]
+        [EventDocument(nquads(event), "application/n-quads") for event in events]
         if random is None
         else documents(_shuffled(events, random), random)
     )
@@ -146,7 +146,9 @@ def decoded(events: Sequence[reference.EventRecord], random: Random | None = Non
             if part.rejected:
                 raise part.rejected[0]
             batches.append(part.events)
-    return pa.Table.from_batches(batches, EVENTS)
+    table = pa.Table.from_batches(batches, EVENTS)
+    is_large = random is None or random.random() < 0.5  # a lake decides about a small batch in another way
+    return table if is_large else table.combine_chunks().to_batches()[0]
 
 
 def _shuffled(events: Sequence[reference.EventRecord], random: Random) -> list[reference.EventRecord]:
