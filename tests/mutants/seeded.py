@@ -315,13 +315,13 @@ MUTANTS = (
     Mutant(
         _ACCEPT,
         "row = (offset, EVENT, batch.ids[index], start, end, before, is_late, None)",
-        "row = (offset, EVENT, batch.ids[index], start, end, newest_end if records else before, is_late, None)",
+        "row = (offset, EVENT, batch.ids[index], start, end, max(moving, default=before), is_late, None)",
         "the frontier moves inside a commit",
     ),
     Mutant(
         _ACCEPT,
         "        is_late = end < limit\n",
-        "        is_late = end < max(limit, newest_end or limit)\n",
+        "        is_late = end < max([limit, *moving])\n",
         "events of one commit make each other late",
     ),
     Mutant(_ACCEPT, "            if not is_stamped:\n", "            if True:\n", "stamped events move the frontier"),
