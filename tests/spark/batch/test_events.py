@@ -83,8 +83,8 @@ def test_small_files_are_read_whole(spark: SparkSession, files: list[Path]) -> N
 
 
 def test_the_first_of_equal_events_is_accepted(rows: list[Row]) -> None:
-    """In a later split of the same file its quads belong to the first; in another file it is a duplicate."""
-    assert outcomes(rows, 7) == [("accepted", ['"first"']), ("returned", ['"back"']), ("duplicate", ['"second"'])]
+    """In a later split of the same file its quads belong to the first; in another file other content is a conflict."""
+    assert outcomes(rows, 7) == [("accepted", ['"first"']), ("returned", ['"back"']), ("conflict", ['"second"'])]
 
 
 def test_a_rejected_event_is_accepted_from_another_file(rows: list[Row]) -> None:
