@@ -14,7 +14,7 @@ from motet.model.batches import EventRow, notification_rows
 
 SECOND = 1_000_000
 EVENTS = 60
-RECORDS = 64  # with three subscriptions and a tick
+RECORDS = 65  # with the settings, three subscriptions and a tick
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 SUBSCRIPTIONS = """
 PREFIX ex: <http://example.org/>
