@@ -198,7 +198,10 @@ def tick_record(instant: int, offset: int) -> pa.RecordBatch:
 
 def notification_batch(emissions: Iterable[tuple[Notification, int]]) -> pa.RecordBatch:
     """Notifications with their emission offsets as a NOTIFICATIONS batch."""
-    rows = [(n.subscription, n.start, n.end, n.events, n.bindings, n.graphs, n.construct, at) for n, at in emissions]
+    rows = [
+        (n.subscription, n.start_micros, n.end_micros, n.events, n.bindings, n.graphs, n.construct, at)
+        for n, at in emissions
+    ]
     return pa.RecordBatch.from_struct_array(pa.array(rows, _NOTIFICATION))
 
 

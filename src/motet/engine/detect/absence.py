@@ -99,7 +99,7 @@ class _NegatedSide:
             negated_hashes[order],
             self._joined,
         )
-        final = np.where(windows.is_tested, env.frontier.passing_offsets(windows.high + lag), -1)
+        final = np.where(windows.is_tested, env.frontier.offsets_past(windows.high + lag), -1)
         offsets = np.maximum(table.columns[EMISSION_OFFSET], final)
         return table.with_column(EMISSION_OFFSET, offsets).take(holds)
 

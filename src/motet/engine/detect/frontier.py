@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.table_kernels import first_passing
+from motet.engine.detect.table_kernels import first_offsets_past
 from motet.jit.compiled import Ints
 from motet.model.timeline import END_FRONTIER
 
@@ -18,7 +18,7 @@ class Frontier:
     """The records of a batch that moved the frontier, and the frontier after each of them.
 
     >>> frontier = Frontier.from_records(np.array([3, 4, 7]), np.array([5, 5, 9]), 0)
-    >>> frontier.passing_offsets(np.array([4, 5])), frontier.current
+    >>> frontier.offsets_past(np.array([4, 5])), frontier.current
     (array([3, 7]), 9)
     """
 
@@ -43,13 +43,13 @@ class Frontier:
         passed: npt.NDArray[np.bool_] = instants < self.current
         return passed
 
-    def passing_offsets(self, instants: npt.NDArray[Any]) -> Ints:
+    def offsets_past(self, instants: npt.NDArray[Any]) -> Ints:
         """The offsets of the records that moved the frontier past these instants, all of which it has passed.
 
         For an instant that was passed before the batch this is the batch's first offset: a subscription record there
         can have shortened a lag.
         """
-        return first_passing(self.instants, self.offsets, self.previous, self.first_offset, instants)
+        return first_offsets_past(self.instants, self.offsets, self.previous, self.first_offset, instants)
 
 
 _INSTANTS = 1 << 60  # added to instants in the place of offsets, so that they are greater than every offset
@@ -61,7 +61,7 @@ class ProbeFrontier(Frontier):
     frontier at which it is final in the place of the emission offset.
 
     >>> frontier = ProbeFrontier.after(5)
-    >>> frontier.final_frontiers(frontier.passing_offsets(np.array([3, 7])))
+    >>> frontier.final_frontiers(frontier.offsets_past(np.array([3, 7])))
     array([5, 8])
     """
 
@@ -74,7 +74,7 @@ class ProbeFrontier(Frontier):
     def current(self) -> int:
         return END_FRONTIER
 
-    def passing_offsets(self, instants: npt.NDArray[Any]) -> Ints:
+    def offsets_past(self, instants: npt.NDArray[Any]) -> Ints:
         passing: Ints = np.maximum(instants + 1, self.previous) + _INSTANTS
         return passing
 

@@ -79,7 +79,7 @@ class TimesOperator:
         groups = np.arange(0, self._count * len(last_rows) + 1, self._count)
         rows = (last_rows[:, None] + np.arange(1 - self._count, 1)).ravel()
         merged = _merge_members(table, groups, rows)
-        final = env.frontier.passing_offsets(merged.columns[END] + env.lags[0])
+        final = env.frontier.offsets_past(merged.columns[END] + env.lags[0])
         return merged.with_column(EMISSION_OFFSET, np.maximum(merged.columns[EMISSION_OFFSET], final))
 
     def next_timer(self, env: OperatorEnv) -> int:
@@ -120,7 +120,7 @@ class RunOperator:
         deadline = self._deadlines(runs) + env.lags[0]
         is_final = env.frontier.has_passed(deadline)
         self._open, self._closed = runs.take(is_open & ~is_final), runs.take(~is_open & ~is_final)
-        final = env.frontier.passing_offsets(deadline[is_final])
+        final = env.frontier.offsets_past(deadline[is_final])
         result = runs.take(is_final)
         return result.with_column(EMISSION_OFFSET, np.maximum(result.columns[EMISSION_OFFSET], final))
 

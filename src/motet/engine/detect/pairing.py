@@ -174,7 +174,7 @@ class PairingOperator:
         merges = self._context == kernels.CUMULATIVE or self._node.with_members
         pairs = self._merge(batch, later, earlier) if merges else self._join(batch, later, earlier)
         if self._context != kernels.UNRESTRICTED:  # final with everything that completes before
-            final = env.frontier.passing_offsets(pairs.columns[END] + max(env.lags))
+            final = env.frontier.offsets_past(pairs.columns[END] + max(env.lags))
             np.maximum(pairs.columns[EMISSION_OFFSET], final, out=pairs.columns[EMISSION_OFFSET])
         return pairs
 

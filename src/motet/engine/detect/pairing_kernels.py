@@ -288,7 +288,7 @@ def _find_consuming_rows(
     key = rows.key[opening.first : opening.stop]
     starts, ends = rows.start[consuming.new : consuming.stop], rows.end[consuming.new : consuming.stop]
     keys, following = rows.key[consuming.new : consuming.stop], np.empty(len(ends), np.uint32)
-    none, last = np.uint32(len(ends)), np.uint32(len(ends) - 1)
+    none, last = np.uint32(len(ends)), np.uint32(max(len(ends) - 1, 0))
     bound = pair_test.bound if pair_test.bound >= 0 else _NO_BOUND
     relation_suffices = not (pair_test.has_condition or rows.may_share_events or rows.nullable.shape[1])
     x, has_ties = none, False

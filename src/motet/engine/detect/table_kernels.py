@@ -363,7 +363,7 @@ _STEP, _FAR, _ONE = np.uint64(8), np.uint64(64), np.uint64(1)
 
 
 @compiled
-def first_passing(frontiers: Ints, offsets: Ints, previous: int, otherwise: int, instants: Ints) -> Ints:
+def first_offsets_past(frontiers: Ints, offsets: Ints, previous: int, otherwise: int, instants: Ints) -> Ints:
     """For each instant the offset of the first record whose frontier is later; ``frontiers`` ascend.
 
     An instant before ``previous``, or one that no frontier has passed, gets the offset ``otherwise``. The instants

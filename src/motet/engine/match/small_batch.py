@@ -15,7 +15,7 @@ import numpy as np
 from motet.engine.match.encode import SLOW, EncodedEvents, fill_slow_values
 from motet.engine.match.encode_kernels import EncodingTables, encode_rows
 from motet.engine.match.index import IndexSegment
-from motet.engine.match.search_kernels import KIND
+from motet.engine.match.search_kernels import IS_OPEN, KIND
 from motet.engine.match.solutions import SolutionArrays, solution_arrays
 from motet.engine.match.string_column import StringColumn
 from motet.engine.match.verifier import instant
@@ -57,7 +57,7 @@ def solve_small(
         hits = segment.arrays.search(encoded)
         if not len(hits.table):
             continue
-        if len(hits.table) > MAX_HITS or not segment.is_index_decided or hits.is_open.any():
+        if len(hits.table) > MAX_HITS or not segment.is_index_decided or any(hits.table[:, IS_OPEN].tolist()):
             return None
         decided = solution_arrays(encoded, hits, segment.leaves.projections, segment.leaves.projection_ids, predicates)
         matches.append(SmallMatches(segment, decided, encoded.terms))

@@ -377,12 +377,16 @@ class Processor:
         self._apply_changes()
         if bound is not None and min(self._state.detector.earliest_timer, END_OF_TIME - 1) >= bound:
             return None  # the usual case, without computing all instants
-        instants = self.waiting_instants()
+        instants = self.pending_instants()
         count = len(instants) if bound is None else int(instants.searchsorted(bound, side="right"))
         return int(instants[count - 1]) if count else None
 
     def waiting_instants(self) -> Ints:
         """The least frontiers, after the current one, at which pending occurrences become notifications; sorted."""
+        return np.unique(self.pending_instants())
+
+    def pending_instants(self) -> Ints:
+        """For each notification that comes if no event follows, the least frontier at which it is final; sorted."""
         self._apply_changes()
         if self._waiting is None:
             self._waiting = self._probe() if self.is_stateful else np.empty(0, np.int64)
@@ -407,7 +411,7 @@ class Processor:
         self._state.detector.probe(frontier, emitter.emit_node)
         offsets = [np.asarray(batch.column("offset")) for batch in emitter.notifications()]
         instants = frontier.final_frontiers(np.concatenate([np.empty(0, np.int64), *offsets]))
-        return np.unique(np.minimum(instants, END_OF_TIME))
+        return np.sort(np.minimum(instants, END_OF_TIME))
 
     def dump(self) -> bytes:
         """The whole state as bytes; a processor that loads it continues exactly from here."""

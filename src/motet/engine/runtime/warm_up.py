@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from motet.codec.nquads_kernels import scan
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.routing import BucketLayout
-from motet.jit.compiled import is_cached
+from motet.jit.compiled import interpret_no_more
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
 from motet.model.batches import EventRow, event_batch, event_records
-
-log = logging.getLogger("motet")
 
 _PATTERNS = {
     "a": "a",
@@ -29,7 +29,8 @@ _LEVEL = '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 def warm_up() -> None:
-    """Process a small log with subscriptions that call every kernel."""
+    """Process a small log with subscriptions that call every kernel; after it this process interprets none."""
+    interpret_no_more()
     records = event_records(event_batch(map(_event, range(40))), 0)
     subscriptions = list(_subscriptions())
     processor = Processor()
@@ -39,6 +40,7 @@ def warm_up() -> None:
     router = Processor(layout=BucketLayout(2))
     router.activate(subscriptions)
     router.route(records)
+    scan(np.frombuffer(b"\n", np.uint8), first_line=1, max_line_bytes=1)
 
 
 def _event(second: int) -> EventRow:
@@ -51,10 +53,3 @@ def _subscriptions() -> Iterator[Subscription]:
     for index, (pattern, names) in enumerate(_PATTERNS.items()):
         (subscription,) = parse(f"SUBSCRIPTION s {' '.join(map(_EVENT.format, names))} WHEN {pattern} SELECT ?room")
         yield from (replace(subscription, name=f"{context.value}-{index}", context=context) for context in Context)
-
-
-def ensure_compiled() -> None:
-    """Compile the kernels, unless an earlier process has cached them or no cache directory is writable."""
-    if not is_cached("motet.engine"):
-        log.warning("compiling the kernels, once on this machine: about half a minute")
-        warm_up()
