@@ -30,7 +30,7 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("syntax", Format)
+@pytest.mark.parametrize("syntax", SAMPLES)
 def test_samples_are_valid(syntax: Format) -> None:
     """Each format's sample decodes without rejections (which the next test relies on)."""
     batches = list(decode_bytes(SAMPLES[syntax], syntax.value))
@@ -38,7 +38,7 @@ def test_samples_are_valid(syntax: Format) -> None:
     assert [error for decoded in batches for error in decoded.rejected] == []
 
 
-@pytest.mark.parametrize("syntax", Format)
+@pytest.mark.parametrize("syntax", SAMPLES)
 @given(data=st.data())
 @settings(deadline=None, max_examples=60)
 def test_damaged_input_never_raises(syntax: Format, data: st.DataObject) -> None:

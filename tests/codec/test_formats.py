@@ -17,6 +17,9 @@ from motet.model.errors import UsageError
         ("a.jsonld", Format.JSON_LD),
         ("a.owl", Format.RDF_XML),
         ("a.ce.json", Format.CLOUDEVENT),
+        ("a.csv.gz", Format.CSV),
+        ("a.jsonl", Format.NDJSON),
+        ("a.json", Format.JSON),
     ],
 )
 def test_suffix_selects_the_format(path: str, expected: Format) -> None:
@@ -26,14 +29,14 @@ def test_suffix_selects_the_format(path: str, expected: Format) -> None:
 
 def test_unknown_suffix_lists_known_ones() -> None:
     """An unknown suffix is a usage error that lists the known ones."""
-    with pytest.raises(UsageError, match=r"(?s)events\.csv.*\.nq.*\.trig.*\.ce\.json"):
-        format_of_path("events.csv")
+    with pytest.raises(UsageError, match=r"(?s)events\.doc.*\.nq.*\.trig.*\.ce\.json"):
+        format_of_path("events.doc")
 
 
 def test_unknown_content_type_lists_known_ones() -> None:
     """An unknown content type is a usage error that lists the known ones."""
-    with pytest.raises(UsageError, match=r"(?s)text/csv.*application/n-quads.*application/cloudevents-batch"):
-        format_of_content_type("text/csv")
+    with pytest.raises(UsageError, match=r"(?s)text/plain.*application/n-quads.*application/cloudevents-batch"):
+        format_of_content_type("text/plain")
 
 
 def test_only_utf8() -> None:

@@ -12,6 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.row_carriers import CSV, MAPPING, NDJSON, ROWS, events_of, ingested
 
 from motet.cli.main import main
 from motet.connectors.ingestion import IngestResult
@@ -118,6 +119,28 @@ def test_undecodable_messages_are_rejected(nats_url: str, with_jetstream: With, 
         ("BAD message 2", "\ufffd"),
     ]
     assert ingest(nats_url, "BAD", lake) == ([], [])
+
+
+def test_messages_with_rows(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """Messages with JSON, NDJSON and CSV are events by the mapping that files have; bad rows are rejected alone."""
+    messages: list[Sent] = [
+        (json.dumps(ROWS[0]).encode(), {"Content-Type": "application/json"}),
+        (NDJSON.encode(), {"Content-Type": "application/x-ndjson"}),
+        (CSV.encode() + b"\n4,Heat,noon,hall,1\n", None),
+        (b'{"n": 5}', {"Content-Type": "application/json"}),
+    ]
+    publish(with_jetstream, "ROWS", messages)
+    (tmp_path / "m.yaml").write_text(MAPPING)
+    rows_of_nats = ["--nats", nats_url, "--stream", "ROWS", "--content-type", "text/csv", "--once"]
+    lake = tmp_path / "lake"
+    assert main(["ingest", "--lake", str(lake), "--map", str(tmp_path / "m.yaml"), *rows_of_nats]) == 1
+    assert events_of(lake) == ingested(tmp_path)
+    letters = [json.loads(line) for line in (lake / "dead-letter" / "rejected.jsonl").read_text().splitlines()]
+    assert [(letter["source"], letter["line"]) for letter in letters] == [
+        ("ROWS message 3", 5),
+        ("ROWS message 4", None),
+    ]
+    assert "there is no column 'kind', 'time', 'room', 'celsius'" in letters[1]["reason"]
 
 
 def test_a_conflict_is_a_dead_letter(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ def _data_format(content_type: str | None, attributes: Mapping[str, str]) -> For
         raise MotetError(f"the CloudEvent {attributes['id']!r}: {error.message}", advice=advice) from None
     if syntax.is_cloudevents:
         raise MotetError(f"the CloudEvent {attributes['id']!r} contains CloudEvents", advice=advice)
+    if syntax.is_rows:
+        raise MotetError(f"the CloudEvent {attributes['id']!r} has data in {syntax.value}, not RDF", advice=advice)
     return syntax
 
 

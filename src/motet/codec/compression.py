@@ -1,7 +1,8 @@
-"""Reads a file or a request in chunks of bounded size and decompresses gzip and zstd."""
+"""Reads a file or a request in chunks of bounded size, decompresses gzip and zstd, and skips a byte order mark."""
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -19,6 +20,10 @@ def file_chunks(path: str, *, chunk_bytes: int = CHUNK_BYTES, on_read: OnRead | 
 
     ``on_read`` is called with the number of (compressed) bytes read since its last call.
     """
+    return without_byte_order_mark(_file_chunks(path, chunk_bytes, on_read))
+
+
+def _file_chunks(path: str, chunk_bytes: int, on_read: OnRead | None) -> Iterator[bytes]:
     raw, last_position = open_file(path), 0
     for chunk in _chunks(raw, path, chunk_bytes):
         if on_read is not None:
@@ -34,7 +39,23 @@ def bytes_chunks(data: bytes, name: str, *, chunk_bytes: int = CHUNK_BYTES) -> I
     >>> list(bytes_chunks(gzip.compress(b"abc"), "input"))
     [b'abc']
     """
-    return _chunks(pa.BufferReader(data), name, chunk_bytes)
+    return without_byte_order_mark(_chunks(pa.BufferReader(data), name, chunk_bytes))
+
+
+def without_byte_order_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Chunks of bytes without the byte order mark of UTF-8 that they may begin with.
+
+    >>> list(without_byte_order_mark(iter([b"\\xef", b"\\xbb\\xbfa", b"b"])))
+    [b'a', b'b']
+    """
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if not BOM_UTF8.startswith(head):
+            break
+    if head := head.removeprefix(BOM_UTF8):
+        yield head
+    yield from chunks
 
 
 def is_compressed(path: str) -> bool:

@@ -17,13 +17,14 @@ from motet.codec.cloudevents import decode_envelopes, envelope_from_headers, has
 from motet.codec.compression import OnRead, bytes_chunks, file_chunks, read_whole
 from motet.codec.document_events import ParsedDocument, decode_document
 from motet.codec.events import NO_EVENTS, Decoded, build_events, join_batches
-from motet.codec.formats import Format, format_of_content_type, format_of_path
+from motet.codec.formats import Format, find_format, format_of_content_type, unknown_format
 from motet.codec.grouping import group_all, run_starts
 from motet.codec.identity import BatchInput
 from motet.codec.input_guards import refuse_deep_json
 from motet.codec.nquads import NQuadsDecoder, decode_nquads, decode_small_nquads, parse_lines, parse_small
 from motet.codec.options import DecodeOptions, Limits, Rest
 from motet.codec.rejections import truncate
+from motet.codec.row_mapping import RowMapping
 from motet.model.batches import EVENTS, TIME, EventRow
 from motet.model.errors import DecodeError, MotetError
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
@@ -33,24 +34,28 @@ __all__ = ["BatchInput", "Decoded", "Limits", "Message", "decode_bytes", "decode
 _DEFAULT_OPTIONS = DecodeOptions("input")
 
 
-def decode_file(
+def decode_file(  # noqa: PLR0913  (independent options)
     path: str,
     *,
     content_type: str | None = None,
     id: str | None = None,  # noqa: A002  (the language page's name)
     base: str | None = None,
     rest: Rest = "refuse",
+    mapping: RowMapping | None = None,
     limits: Limits | None = None,
     time_properties: TimeProperties = TIME_PROPERTIES,
     on_read: OnRead | None = None,
 ) -> Iterator[Decoded]:
     """The events of a file, compressed or not; the suffix of its name selects the format if no content type is given.
 
-    With ``id`` the whole file is one event. ``base`` resolves relative IRIs, ``rest`` says what happens to triples that
-    belong to no event. ``on_read`` is called with the numbers of bytes read, for progress bars.
+    A file whose name stands for no format is rejected. With ``id`` the whole file is one event. ``base`` resolves
+    relative IRIs, ``rest`` says what happens to triples that belong to no event, ``mapping`` which events the rows of
+    CSV and JSON are. ``on_read`` is called with the numbers of bytes read, for progress bars.
     """
-    syntax = format_of_content_type(content_type) if content_type else format_of_path(path)
-    options = DecodeOptions(path, limits or Limits(), time_properties, id, base, rest)
+    syntax = format_of_content_type(content_type) if content_type else find_format(path)
+    if syntax is None:
+        return iter([Decoded(NO_EVENTS, [unknown_format(path)])])
+    options = DecodeOptions(path, limits or Limits(), time_properties, id, base, rest, mapping=mapping)
     return decode_stream(file_chunks(path, on_read=on_read), syntax, options)
 
 
@@ -109,6 +114,11 @@ def decode_stream(chunks: Iterator[bytes], syntax: Format, options: DecodeOption
     """The events of uncompressed bytes in a known format."""
     if syntax is Format.N_QUADS:
         yield from decode_nquads(chunks, options)
+        return
+    if syntax.is_rows:
+        from motet.codec.row_formats import decode_row_chunks
+
+        yield from decode_row_chunks(chunks, syntax, options)
         return
     try:
         data, damage = _read(chunks, options)
@@ -197,6 +207,7 @@ class _MessageOptions:
     base: str | None
     rest: Rest
     batch: BatchInput | None
+    mapping: RowMapping | None
 
     def of(self, message: Message) -> DecodeOptions:
         batch = self.batch if message.input_id is None else None
@@ -208,6 +219,7 @@ class _MessageOptions:
             rest=self.rest,
             input_id=message.input_id,
             batch=batch,
+            mapping=self.mapping,
         )
 
 
@@ -219,6 +231,7 @@ def decode_messages(
     base: str | None = None,
     rest: Rest = "refuse",
     batch: BatchInput | None = None,
+    mapping: RowMapping | None = None,
 ) -> Decoded:
     """The events of all messages, in order; not for input of unknown size.
 
@@ -233,7 +246,7 @@ def decode_messages(
     >>> decode_messages([sent]).events.column("id").to_pylist()
     ['urn:e:1']
     """
-    options = _MessageOptions(limits or Limits(), time_properties, base, rest, batch)
+    options = _MessageOptions(limits or Limits(), time_properties, base, rest, batch, mapping)
     batches = [decoded for run in _message_runs(messages) for decoded in _decode_run(run, options)]
     return join_batches(batches) if batches else Decoded(NO_EVENTS, [])
 
@@ -290,7 +303,8 @@ def _decode_single(message: Message, options: _MessageOptions) -> Decoded:
             ]
         )
     except MotetError as error:  # an unknown content type, an id that is no IRI
-        decoded = Decoded(NO_EVENTS, [DecodeError(error.message, source=message.name, advice=error.advice)])
+        reason = error.message.removeprefix(f"{message.name}: ")
+        decoded = Decoded(NO_EVENTS, [DecodeError(reason, source=message.name, advice=error.advice)])
     rejected = [_with_content(error, message) for error in decoded.rejected]
     return replace(
         decoded, events=_with_times(decoded.events, [message.time] * decoded.events.num_rows), rejected=rejected

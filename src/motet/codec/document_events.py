@@ -29,6 +29,11 @@ ATTRIBUTION_ADVICE = (
     "say which resource is the event: write <> for it, put it into a named graph, state its time, or publish the "
     "document with an id; rest=drop leaves such triples out, rest=share gives them to every event"
 )
+ONTOLOGY_ADVICE = (
+    "events are not read with the axioms of other events: add it to the background with --ontology FILE or "
+    "`motet background add`; with an id it is published as one event"
+)
+_ONTOLOGY = f"<{terms.OWL}Ontology>"
 _OTHER_THIS = "_:<>"  # stands for <> in the content of other events; no blank node has this label
 _QUOTED_TRIPLES = 5_000  # of a rejected event or default graph, in its error
 
@@ -106,6 +111,7 @@ def find_events(document: ParsedDocument, options: DecodeOptions, *, is_cloudeve
     try:
         if event is not None:
             return _single_event(document, event, nodes, options)
+        _refuse_ontology(document, options)
         return _Finder(document, options, nodes).run()
     except MotetError as error:  # the document as a whole is refused
         line = error.line if isinstance(error, _RelativeIriError) else None
@@ -123,6 +129,19 @@ def group_events(events: Sequence[DocumentEvent]) -> GroupedQuads:
     lines = pa.array(np.array([event.line for event in events], np.int64)[event])
     quads = pa.RecordBatch.from_arrays([graphs, *columns, lines], schema=QUADS)
     return GroupedQuads(quads, np.cumsum(lengths) - lengths, {}, [])
+
+
+def _refuse_ontology(document: ParsedDocument, options: DecodeOptions) -> None:
+    """Raise for a default graph that describes an ontology and states no time."""
+    default = [quad for quad in document.quads if quad.graph is None]
+    ontology = next((q.subject for q in default if (q.predicate, q.object) == (terms.RDF_TYPE, _ONTOLOGY)), None)
+    times = node_predicates(options.time_properties)
+    if ontology is not None and not any(quad.predicate in times for quad in default):
+        raise MotetError(
+            f"it is an ontology and not an event: {_as_written(ontology, document.base) if document.base else ontology}"
+            " is an owl:Ontology, and nothing states a time",
+            advice=ONTOLOGY_ADVICE,
+        )
 
 
 class _RelativeIriError(MotetError):

@@ -44,6 +44,8 @@ def encode(events: pa.RecordBatch, content_type: str | Format) -> bytes:
             f"{syntax.value} holds one event, not {events.num_rows}",
             advice="encode the events one by one, or use application/n-quads or application/cloudevents-batch+json",
         )
+    if syntax.is_rows:
+        raise UsageError(f"events are not written as {syntax.value}", advice="use a format of RDF")
     if syntax is Format.N_QUADS:
         return _nquads(events)
     if syntax.is_cloudevents:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import PurePath
 
-from motet.model.errors import UsageError
+from motet.model.errors import DecodeError, UsageError
 
 
 class Format(Enum):
@@ -19,6 +19,15 @@ class Format(Enum):
     RDF_XML = "application/rdf+xml"
     CLOUDEVENT = "application/cloudevents+json"
     CLOUDEVENTS_BATCH = "application/cloudevents-batch+json"
+    CSV = "text/csv"
+    TSV = "text/tab-separated-values"
+    NDJSON = "application/x-ndjson"
+    JSON = "application/json"
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether it is a format of rows, which are events by a mapping."""
+        return self in (Format.CSV, Format.TSV, Format.NDJSON, Format.JSON)
 
     @property
     def is_cloudevents(self) -> bool:
@@ -35,6 +44,11 @@ SUFFIXES = {
     ".owl": Format.RDF_XML,
     ".ce.json": Format.CLOUDEVENT,
     ".cloudevents.json": Format.CLOUDEVENT,
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".ndjson": Format.NDJSON,
+    ".jsonl": Format.NDJSON,
+    ".json": Format.JSON,
 }
 COMPRESSION_SUFFIXES = (".gz", ".zst")
 
@@ -45,17 +59,25 @@ def format_of_path(path: str) -> Format:
     >>> format_of_path("day/events.nq.gz")
     <Format.N_QUADS: 'application/n-quads'>
     """
+    syntax = find_format(path)
+    if syntax is None:
+        error = unknown_format(path)
+        raise UsageError(f"{path}: {error.message}", advice=error.advice)
+    return syntax
+
+
+def find_format(path: str) -> Format | None:
+    """The same; None if the suffix stands for no format."""
     name = PurePath(path).name.lower()
     for suffix in COMPRESSION_SUFFIXES:
         name = name.removesuffix(suffix)
-    syntax = next((SUFFIXES[suffix] for suffix in SUFFIXES if name.endswith(suffix)), None)
-    if syntax is None:
-        suffixes = ", ".join(SUFFIXES)
-        raise UsageError(
-            f"{path}: the suffix of the file name stands for no format",
-            advice=f"use one of {suffixes} (and .gz or .zst when compressed), or give a content type",
-        )
-    return syntax
+    return next((SUFFIXES[suffix] for suffix in SUFFIXES if name.endswith(suffix)), None)
+
+
+def unknown_format(path: str) -> DecodeError:
+    """The rejection of a file whose name stands for no format."""
+    advice = f"rename it to end in one of {', '.join(SUFFIXES)}, with .gz or .zst after it when compressed"
+    return DecodeError("the suffix of the file name stands for no format", source=path, advice=advice)
 
 
 def format_of_content_type(content_type: str) -> Format:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
 from motet.jit.compiled import Bytes, Ints, allocating, compiled
 
@@ -474,7 +473,7 @@ def _scan(text: Bytes, first_line: int, max_line_bytes: int) -> tuple[object, ..
     return row, line - first_line, columns, offsets, validity, lines, uncertain[:uncertain_count]
 
 
-_SCAN = compiled(_scan, (types.Array(types.uint8, 1, "C", readonly=True), types.int64, types.int64))
+_SCAN = compiled(_scan)
 
 
 def scan(text: Bytes, *, first_line: int, max_line_bytes: int) -> Scan:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from motet.codec.identity import BatchInput, is_reserved
+from motet.codec.row_mapping import RowMapping
 from motet.model.errors import UsageError
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 MIB = 1 << 20
 Rest = Literal["refuse", "drop", "share"]
 REST: tuple[Rest, ...] = ("refuse", "drop", "share")
-_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class DecodeOptions:
     rest: Rest = "refuse"  # what happens to triples that belong to no event
     input_id: str | None = None  # the id of the file, message, row or call: events without an IRI are named after it
     batch: BatchInput | None = None  # the input that this one is a part of
+    mapping: RowMapping | None = None  # of rows to events
 
     def __post_init__(self) -> None:
         for what, iri in (("event id", self.id), ("base", self.base), ("input id", self.input_id)):
-            if iri is not None and not _ABSOLUTE_IRI.fullmatch(iri):
+            if iri is not None and not ABSOLUTE_IRI.fullmatch(iri):
                 raise UsageError(f"the {what} {iri!r} is not an absolute IRI", advice="use one such as urn:uuid:…")
         for what, iri in (("event id", self.id), ("input id", self.input_id)):
             if iri is not None and is_reserved(iri):

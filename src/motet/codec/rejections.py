@@ -117,8 +117,12 @@ def _content(problems: Sequence[Problem], quads: pa.RecordBatch | None) -> str |
 
 def write_dead_letters(path: str | Path, rejected: Iterable[DecodeError]) -> None:
     """Append one JSON object per rejected event to a file; creates its directory."""
-    lines = [json.dumps(error.to_json(), ensure_ascii=False) + "\n" for error in rejected]
-    if lines:
+    if lines := dead_letters(rejected):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write("".join(lines))
+            file.write(lines)
+
+
+def dead_letters(rejected: Iterable[DecodeError]) -> str:
+    """One line of JSON per rejected event."""
+    return "".join(json.dumps(error.to_json(), ensure_ascii=False) + "\n" for error in rejected)

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from motet.codec.compression import CHUNK_BYTES, file_chunks, is_compressed
+from motet.codec.compression import CHUNK_BYTES, file_chunks, is_compressed, without_byte_order_mark
 from motet.codec.decode import decode_stream
-from motet.codec.events import Decoded
-from motet.codec.formats import Format, format_of_path
+from motet.codec.events import NO_EVENTS, Decoded
+from motet.codec.formats import Format, find_format, unknown_format
 from motet.codec.nquads import NQuadsDecoder, decode_runs
 from motet.codec.options import DecodeOptions, Limits, Rest
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
@@ -29,7 +29,7 @@ class FileSplit:
     """The byte range ``[start, stop)`` of a file (stop None: to the end); ``line`` is the number of its first line."""
 
     path: str
-    format: Format
+    format: Format | None  # None: the name stands for no format
     start: int = 0
     stop: int | None = None
     line: int = 1
@@ -37,7 +37,7 @@ class FileSplit:
 
 def split_file(path: str, *, target_bytes: int, limits: Limits | None = None) -> list[FileSplit]:
     """Split a large uncompressed N-Quads file into ranges of about ``target_bytes``; any other file is one split."""
-    syntax = format_of_path(path)
+    syntax = find_format(path)
     max_whole_bytes = (limits or Limits()).max_document_bytes
     if syntax is not Format.N_QUADS or is_compressed(path) or Path(path).stat().st_size <= max_whole_bytes:
         return [FileSplit(path, syntax)]
@@ -63,9 +63,12 @@ def decode_split(
     """The events of one split; its path is relative to ``folder``, or to the working directory."""
     options = DecodeOptions(split.path, limits or Limits(), time_properties, base=base, rest=rest)
     path = str(Path(folder, split.path))
+    if split.format is None:
+        return iter([Decoded(NO_EVENTS, [unknown_format(split.path)])])
     if split.stop is None:
         return decode_stream(file_chunks(path), split.format, options)
-    return decode_runs(_range_chunks(path, split.start, split.stop), options, first_line=split.line)
+    chunks = _range_chunks(path, split.start, split.stop)
+    return decode_runs(chunks if split.start else without_byte_order_mark(chunks), options, first_line=split.line)
 
 
 def _range_chunks(path: str, start: int, stop: int) -> Iterator[bytes]:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from stat import S_ISREG
 
@@ -116,8 +115,9 @@ class DirectorySource:
                 else:  # its permissions may change: it is tried again at every look
                     yield from self._reject_unreadable(name)
             if len(readable) > 1:
-                messages, base, rest = self._messages(readable), self._documents.base, self._documents.rest
-                yield str(self._root), decode_messages(messages, time_properties=time_properties, base=base, rest=rest)
+                options = {name: getattr(self._documents, name) for name in ("base", "rest", "mapping")}
+                messages = self._messages(readable)
+                yield str(self._root), decode_messages(messages, time_properties=time_properties, **options)
             else:
                 for name in readable:
                     yield from self._decode_file(name, time_properties)
@@ -133,7 +133,7 @@ class DirectorySource:
     def _decode_file(self, name: str, time_properties: TimeProperties) -> Iterator[NamedInput]:
         path = str(self._root / name)
         try:
-            for decoded in decode_file(path, time_properties=time_properties, **asdict(self._documents)):
+            for decoded in decode_file(path, time_properties=time_properties, **vars(self._documents)):
                 yield path, decoded
         except (MotetError, OSError) as error:  # the format is not known by the name, or reading fails
             advice = error.advice if isinstance(error, MotetError) else "Check the disk."

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
+from motet.codec.compression import without_byte_order_mark
 from motet.codec.decode import decode_file, decode_stream
 from motet.codec.encode import encode
 from motet.codec.events import Decoded, OnRejected
@@ -20,10 +21,11 @@ from motet.codec.formats import Format, format_of_content_type
 from motet.codec.nquads import decode_runs
 from motet.codec.options import DecodeOptions, Rest
 from motet.codec.rejections import truncate
+from motet.codec.row_mapping import RowMapping
 from motet.connectors.sorted_load import SortedLoad, StagedEvents
 from motet.lake import Lake
 from motet.model.batches import EVENTS
-from motet.model.errors import DecodeError
+from motet.model.errors import ConflictError, DecodeError
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class DocumentOptions:
     id: str | None = None  # of the event that a whole file, or standard input, is
     base: str | None = None  # of relative IRIs
     rest: Rest = "refuse"  # what happens to triples that belong to no event
+    mapping: RowMapping | None = None  # of rows in CSV and JSON
 
 
 DEFAULT_DOCUMENTS = DocumentOptions()
@@ -77,8 +80,9 @@ def ingest_chunks(
     """Append the events of a stream of bytes as they come: N-Quads batch by batch, a document when it is complete."""
     syntax = format_of_content_type(content_type)
     time_properties = lake.snapshot().settings.time_properties
-    options = DecodeOptions(name, time_properties=time_properties, **asdict(documents))
+    options = DecodeOptions(name, time_properties=time_properties, **vars(documents))
     is_stream = syntax is Format.N_QUADS and documents.id is None
+    chunks = without_byte_order_mark(chunks)
     for decoded in decode_runs(chunks, options) if is_stream else decode_stream(chunks, syntax, options):
         yield ingest_decoded(lake, [decoded], on_rejected)
 
@@ -97,7 +101,7 @@ def ingest_files(
     decoded = (
         (path, batch)
         for path in paths
-        for batch in decode_file(path, time_properties=time_properties, on_read=on_read, **asdict(documents))
+        for batch in decode_file(path, time_properties=time_properties, on_read=on_read, **vars(documents))
     )
     yield from ingest_load(lake, decoded, on_rejected, on_sorted=on_sorted)
     yield IngestResult(inputs=len(paths))
@@ -148,28 +152,29 @@ def append_sorted(lake: Lake, load: SortedLoad | StagedEvents, on_rejected: OnRe
 def append_events(lake: Lake, events: pa.Table, on_rejected: OnRejected) -> IngestResult:
     """Append events in one commit; those that the lake rejects become dead letters."""
     receipt = lake.append(events, partial=True)
-    on_rejected([rejected_event(events, lost.row, lost.reason, lost.advice) for lost in receipt.rejected])
+    on_rejected([rejected_event(events, lost.row, lost.to_error()) for lost in receipt.rejected])
     counts = {name: getattr(receipt, name) for name in ("accepted", "repeated", "stamped", "late")}
     return IngestResult(**counts, rejected=len(receipt.rejected))
 
 
-def rejected_event(events: pa.Table, index: int, reason: str, advice: str | None) -> DecodeError:
-    """The rejection of one event of a table of EVENTS, perhaps with the name of its input."""
+def rejected_event(events: pa.Table, index: int, error: DecodeError) -> DecodeError:
+    """An error of one event of a table of EVENTS, with its content and perhaps the name of its input."""
     event = events.slice(index, 1)
     (batch,) = event.select(EVENTS.names).combine_chunks().to_batches()
-    return DecodeError(
-        reason,
+    return type(error)(
+        error.reason,
         source=event["source"][0].as_py() if "source" in event.column_names else None,
         line=event["line"][0].as_py(),
         event=event["id"][0].as_py(),
         content=truncate(encode(batch, Format.N_QUADS).decode()),
-        advice=advice,
+        advice=error.advice,
     )
 
 
 def _conflict_in_load(events: pa.Table, index: int) -> DecodeError:
     reason = "an earlier event of the same load has this IRI and other content"
-    return rejected_event(events, index, reason, "Give each event an IRI of its own; the first one is taken.")
+    advice = "Give each event an IRI of its own; the first one is taken."
+    return rejected_event(events, index, ConflictError(reason, advice=advice))
 
 
 def _reject(batches: Iterable[Decoded], on_rejected: OnRejected) -> IngestResult:

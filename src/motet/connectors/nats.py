@@ -176,6 +176,7 @@ def _ingest(
         time_properties=time_properties,
         base=source.documents.base,
         rest=source.documents.rest,
+        mapping=source.documents.mapping,
     )
     return ingest_decoded(lake, [decoded], on_rejected, inputs=len(messages))
 

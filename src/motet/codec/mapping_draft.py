@@ -1,0 +1,185 @@
+"""Drafts a mapping for rows that have none: names, datatypes and the time, chosen from the rows, as text to edit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import PurePath
+from typing import NamedTuple
+
+from motet.codec.compression import file_chunks
+from motet.codec.formats import Format, format_of_path
+from motet.codec.options import DecodeOptions
+from motet.codec.row_formats import read_rows
+from motet.codec.row_mapping import RowMapping
+from motet.codec.row_values import TEXT, infer, time_unit
+from motet.codec.rows import InputRows
+from motet.model.errors import UsageError
+
+DELIMITERS = ",;\t|"
+EXAMPLE_CHARACTERS = 40
+LEAST_SHARE = 0.75  # of the values of a column, to have the datatype
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_TIME_NAMES = ("time", "timestamp", "datetime", "date_time", "ts", "at", "when", "date")
+_START_NAMES, _END_NAMES = ("start", "started", "start_time", "begin"), ("end", "ended", "end_time", "stop")
+_ID_NAMES = ("id", "uuid", "event_id", "_id")
+
+
+class _Found(NamedTuple):
+    """What the rows have in one column."""
+
+    name: str
+    datatype: str
+    example: str
+    other: str | None  # a value that is not of the datatype
+    is_unique: bool
+    is_optional: bool
+
+
+def draft_mapping(path: str) -> str:
+    """The text of a mapping for a file of rows, from its first rows."""
+    syntax = format_of_path(path)
+    if not syntax.is_rows:
+        raise UsageError(f"{path} has RDF, not rows", advice="Ingest it without --map.")
+    delimiter = _delimiter(path) if syntax is Format.CSV else None
+    batches = read_rows(file_chunks(path), syntax, RowMapping(delimiter=delimiter), DecodeOptions(path))
+    rows = next((batch.rows for batch in islice(batches, 100) if len(batch.rows.lines)), None)
+    if rows is None:
+        raise UsageError(f"{path} has no row that can be read", advice="Check the file: a header and rows, or JSON.")
+    return draft_for_rows(rows, path, delimiter if delimiter != "," else None)
+
+
+def draft_for_rows(rows: InputRows, path: str, delimiter: str | None = None) -> str:
+    """The text of a mapping for some rows; the file's name becomes that of their class."""
+    columns = [_examine(rows, name) for name in rows.names()]
+    times, remaining = _times(columns)
+    ids = [each for each in remaining if each.name.lower() in _ID_NAMES and each.is_unique and not each.is_optional]
+    class_name = _class_name(path)
+    lines = [
+        f"# A mapping for {PurePath(path).name}, drafted from {len(rows.lines)} rows. Edit names and datatypes, then:",
+        f"#   motet ingest --lake LAKE --map THIS_FILE {PurePath(path).name}",
+        "prefixes:",
+        "  ex: http://example.org/",
+        "event:",
+        *(
+            [f'  id: "ex:{class_name}/{{{ids[0].name}}}"']
+            if ids
+            else ["  # no id: an event's IRI is made of its content"]
+        ),
+        f"  class: ex:{class_name}",
+        *(times or ["  # no column is a time: events have the time of their commit; add `time: COLUMN`"]),
+        "properties:",
+    ]
+    names = _property_names([each.name for each in remaining])
+    for each, name in zip(remaining, names, strict=True):
+        optional = ", optional: true" if each.is_optional else ""
+        line = f"  {_scalar(each.name)}: {{property: ex:{name}, datatype: {each.datatype}{optional}}}"
+        lines.append(line + _comment(each))
+    lines += [f"csv: {{delimiter: {json.dumps(delimiter)}}}"] if delimiter else []
+    return "\n".join(lines) + "\n"
+
+
+def _delimiter(path: str) -> str:
+    """The delimiter that the first line has most often."""
+    line = next(file_chunks(path), b"").partition(b"\n")[0].decode("utf-8", "replace")
+    return max(DELIMITERS, key=line.count)
+
+
+def _examine(rows: InputRows, name: str) -> _Found:
+    column = rows.column(name)
+    cells = column.cells
+    kinds = [cells.kinds] * len(cells.texts) if isinstance(cells.kinds, str) else cells.kinds
+    found = [_datatype(text, kind) for text, kind in zip(cells.texts, kinds, strict=True)]
+    datatype = _common(Counter(found))
+    fits = {"double": ("double", "float", "integer")}.get(datatype, (datatype,))
+    others = (_shown(text) for text, kind in zip(cells.texts, found, strict=True) if kind not in fits)
+    other = None if datatype == "string" else next(others, None)
+    is_unique = len(set(cells.texts)) == len(rows.lines) == len(cells.texts)
+    return _Found(
+        name, datatype, _shown(cells.texts[0]) if cells.texts else "", other, is_unique, bool(len(column.absent))
+    )
+
+
+def _shown(text: str) -> str:
+    return " ".join(text.split())[:EXAMPLE_CHARACTERS]
+
+
+def _datatype(text: str, kind: str) -> str:
+    """The datatype of a value; a string of JSON may be a date or a time."""
+    inferred = infer(text, TEXT if kind == "string" else kind)[1]
+    return inferred if kind != "string" or inferred in ("date", "dateTime") else "string"
+
+
+def _common(counts: Counter[str]) -> str:
+    """The datatype of nearly all values; a few others are mistakes, which the draft names."""
+    numbers = {"integer", "double", "float"}
+    counted = Counter(
+        {"double" if counts.keys() & {"double", "float"} and name in numbers else name: 0 for name in counts}
+    )
+    for name, count in counts.items():
+        counted["double" if "double" in counted and name in numbers else name] += count
+    if not counted:
+        return "string"
+    name, count = counted.most_common(1)[0]
+    return name if count >= LEAST_SHARE * counted.total() else "string"
+
+
+def _times(columns: Sequence[_Found]) -> tuple[list[str], list[_Found]]:
+    """The lines for the time of an event, and the columns that are no part of it."""
+    moments = [each for each in columns if each.datatype in ("dateTime", "date") and not each.is_optional]
+    starts, ends = ([each for each in moments if each.name.lower() in names] for names in (_START_NAMES, _END_NAMES))
+    if starts and ends:
+        chosen = {"start": starts[0], "end": ends[0]}
+    else:
+        numbers = [
+            each for each in columns if each.datatype in ("integer", "double") and each.name.lower() in _TIME_NAMES
+        ]
+        best = sorted([each for each in moments if each.datatype == "dateTime"] or numbers or moments, key=_preference)
+        chosen = {"time": best[0]} if best else {}
+    lines = []
+    for key, each in chosen.items():
+        is_number = each.datatype in ("integer", "double")
+        name = _scalar(each.name)
+        value = f"{{column: {name}, unit: {time_unit(each.example)}}}" if is_number else name
+        lines.append(f"  {key}: {value}{_comment(each)}")
+    return lines, [each for each in columns if each not in chosen.values()]
+
+
+def _comment(column: _Found) -> str:
+    other = f"; rejected: {column.other}" if column.other is not None else ""
+    return f"  # {column.example}{other}" if column.example else ""
+
+
+def _preference(column: _Found) -> int:
+    name = column.name.lower().rpartition(".")[2]
+    return _TIME_NAMES.index(name) if name in _TIME_NAMES else len(_TIME_NAMES)
+
+
+def _class_name(path: str) -> str:
+    """A name for the class of the rows: that of the file, in the singular and with capitals.
+
+    >>> _class_name("data/room-readings.csv.gz"), _class_name("2026.csv")
+    ('RoomReading', 'Event')
+    """
+    words = re.findall(r"[A-Za-z][A-Za-z0-9]*", PurePath(path).name.partition(".")[0])
+    name = "".join(word[0].upper() + word[1:] for word in words) or "Event"
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") and len(name) > 3 else name
+
+
+def _property_names(columns: Sequence[str]) -> list[str]:
+    """The last part of each path, or all of it where that is not unique, in the characters of a local name."""
+    short = [_local(name.rstrip(".").rpartition(".")[2]) for name in columns]
+    return [_local(name) if short.count(part) > 1 else part for name, part in zip(columns, short, strict=True)]
+
+
+def _local(name: str) -> str:
+    local = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return local if local[:1].isalpha() else f"column_{local}".rstrip("_")
+
+
+def _scalar(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
