@@ -100,7 +100,7 @@ def test_the_report_has_every_cell() -> None:
     report = fuzz(ReferenceEngine(), 30, seed=22)
     rows = report.coverage.rows()
     assert len(rows) == len(OPERATORS) * 5 * 2
-    assert all(0 <= row["told"] <= row["cases"] <= report.runs for row in rows)  # type: ignore[operator]
+    assert all(0 <= row["notified"] <= row["cases"] <= report.runs for row in rows)  # type: ignore[operator]
     leaves = [row["cases"] for row in rows if row["operator"] == "LEAF"]
     assert 0 < sum(leaves) <= report.runs  # type: ignore[arg-type]
     assert report.fields()["runs"] == 30

@@ -8,12 +8,14 @@ import pytest
 from tests.query.engines import ENGINES, Engine
 
 from motet.model.errors import UsageError
+from motet.model.intervals import Interval
 from motet.model.terms import XSD, literal, literal_parts
 from motet.sparql import functions, operators, parse_expressions
 from motet.sparql.dataset import Dataset
 from motet.sparql.graph import Graph
 from motet.sparql.parse import read_query
 from motet.sparql.query import SolutionSequence
+from motet.sparql.relations import RELATIONS
 
 
 def integer(value: int | str) -> str:
@@ -230,3 +232,16 @@ def test_what_the_limits_allow_is_evaluated() -> None:
     assert values(optional) == [integer(1)]
     assert values("SELECT (1" + " + 1" * 199 + " AS ?x) { }") == [integer(200)]
     assert values("SELECT (SUM(?v) AS ?x) { VALUES (?v) { " + "(1) " * 20_000 + "} }") == [integer(20_000)]
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_relations_of_time_hold_between_events(name: str) -> None:
+    """Between all pairs of a few intervals, points included; of anything but two events they are an error."""
+    intervals = {f"<urn:e{a}{b}>": Interval(a, b) for a in range(4) for b in range(a, 4)}
+    dataset = Dataset([], {event: [] for event in [*intervals, "<urn:none>"]}, intervals=intervals)
+    text = f"SELECT ?a ?b {{ GRAPH ?a {{ }} GRAPH ?b {{ }} FILTER(<{name}>(?a, ?b)) }}"
+    pairs = {(row["a"], row["b"]) for row in rows(text, dataset)}
+    holds = RELATIONS[name].holds
+    assert pairs == {(a, b) for a in intervals for b in intervals if holds(intervals[a], intervals[b])}
+    errors = f"SELECT ?a {{ GRAPH ?a {{ }} BIND(<{name}>(?a, ?a) AS ?x) FILTER(!BOUND(?x)) }}"
+    assert [row["a"] for row in rows(errors, dataset)] == ["<urn:none>"]

@@ -74,7 +74,7 @@ def test_a_signed_number_is_a_constant_in_a_query() -> None:
         ("SELECT (SUM(COUNT(?x)) AS ?y) { }", "COUNT is an aggregate and not allowed here", 12),
         ("SELECT ?x { FILTER(COUNT(?x) > 1) }", "COUNT is an aggregate and not allowed here", 19),
         ("SELECT (COUNT(*) AS ?n) { } HAVING (?n > 1)", "HAVING comes before SELECT computes ?n", 43),
-        ("SELECT * { SERVICE <urn:s> { } }", "SERVICE is not supported: no other endpoint is asked", 11),
+        ("SELECT * { SERVICE <urn:s> { } }", "SERVICE is not supported: queries read no other endpoint", 11),
         ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "INSERT is an update, and updates are not supported", 0),
         ("LOAD <http://example.org/>", "LOAD is an update, and updates are not supported", 0),
         ("SELECT * { ?s ex:p ?o }", "'ex' is not a declared prefix", 14),
@@ -97,7 +97,7 @@ def test_an_update_is_refused_with_the_way_to_do_it() -> None:
     """The advice names publishing, retracting and the background."""
     with pytest.raises(SubscriptionError, match="publish events") as caught:
         read_query("DELETE WHERE { ?s ?p ?o }")
-    assert all(word in str(caught.value) for word in ("motet ingest", "retract", "background"))
+    assert all(word in str(caught.value) for word in ("motet publish", "motet retract", "motet background"))
 
 
 @pytest.mark.parametrize(

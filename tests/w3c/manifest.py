@@ -21,8 +21,9 @@ KINDS = {
     "NegativeSyntaxTest": "negative syntax",
     "NegativeSyntaxTest11": "negative syntax",
 }
-# Other endpoints are not asked; entailment needs a reasoner. Updates and protocols have other types.
-LEFT_OUT = frozenset({"service", "syntax-fed", "entailment"})
+# Other endpoints are not asked. Updates and protocols have other types.
+LEFT_OUT = frozenset({"service", "syntax-fed"})
+SD = "http://www.w3.org/ns/sparql-service-description#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,13 @@ class Case:
     suite: str  # sparql10 or sparql11
     category: str
     name: str
-    kind: str  # evaluation, positive syntax, negative syntax
+    kind: str  # evaluation, entailment, positive syntax, negative syntax
     query: Path
     data: tuple[Path, ...] = ()
     graphs: tuple[Path, ...] = ()
     result: Path | None = None
     is_lax: bool = False  # duplicates do not count
+    entailment: str = "none"
 
     @property
     def title(self) -> str:
@@ -68,13 +70,23 @@ class _Manifest:
                 self.suite,
                 self.category,
                 str(entry.value).rpartition("#")[2],
-                kind,
+                "entailment" if self.category == "entailment" else kind,
                 _path(self._one(action, QT + "query") or action),
                 tuple(_path(node) for node in self._all(action, QT + "data")),
                 tuple(_path(node) for node in self._all(action, QT + "graphData")),
                 None if result is None else _path(result),
                 "LaxCardinality" in str(self._one(entry, MF + "resultCardinality")),
+                self._entailment(action),
             )
+
+    def _entailment(self, action: Any) -> str:
+        """The weakest entailment of ours that a test asks for; RIF is none of them."""
+        regime = self._one(action, SD + "entailmentRegime")
+        members = list(self._list(regime)) if isinstance(regime, ox.BlankNode) else [regime] if regime else []
+        names = {str(member.value).rpartition("/")[2] for member in members}
+        if names & {"RDF", "RDFS", "D"}:
+            return "rdfs"
+        return "owl-rl" if names & {"OWL-Direct", "OWL-RDF-Based"} else "none"
 
     def _types(self, node: Any) -> list[str]:
         return [str(kind.value).removeprefix(MF) for kind in self._all(node, RDF + "type")]

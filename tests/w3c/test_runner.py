@@ -36,6 +36,22 @@ FILES = {
     "blank.tsv": "?x\t?y\n_:a\t_:a\n_:a\t_:b\n_:b\t_:a\n_:b\t_:b\n",
     "graph.ttl": "[] <urn:in> 1 . [] <urn:in> 2 .",
 }
+ENTAILMENT = {
+    "manifest.ttl": """
+@prefix mf: <http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#> .
+@prefix qt: <http://www.w3.org/2001/sw/DataAccess/tests/test-query#> .
+@prefix sd: <http://www.w3.org/ns/sparql-service-description#> .
+@prefix ent: <http://www.w3.org/ns/entailment/> .
+<> a mf:Manifest ; mf:entries ( <#rdfs> <#rif> ) .
+<#rdfs> a mf:QueryEvaluationTest ; mf:result <class.tsv> ;
+    mf:action [ qt:query <class.rq> ; qt:data <class.ttl> ; sd:entailmentRegime ( ent:OWL-Direct ent:RDFS ) ] .
+<#rif> a mf:QueryEvaluationTest ; mf:result <class.tsv> ;
+    mf:action [ qt:query <class.rq> ; qt:data <class.ttl> ; sd:entailmentRegime ent:RIF ] .
+""",
+    "class.ttl": "<urn:A> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:B> . <urn:a> a <urn:A> .",
+    "class.rq": "SELECT ?x { ?x a <urn:B> }",
+    "class.tsv": "?x\n<urn:a>\n",
+}
 
 
 @pytest.fixture
@@ -49,8 +65,8 @@ def suite(tmp_path: Path) -> Path:
 
 def test_failures_are_named_with_their_reasons(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong row, a wrong order and an accepted error fail; blank nodes may have other names."""
-    assert main(["--path", str(suite), "--json"]) == 1
-    report = json.loads(capsys.readouterr().out)
+    assert main(["--path", str(suite), "--json", "--engine", "memory"]) == 1
+    (report,) = json.loads(capsys.readouterr().out)
     assert sorted(report["failures"]) == [f"sparql11/own/{name}" for name in ("accepted", "order", "wrong")]
     assert {count["kind"]: (count["passed"], count["total"]) for count in report["counts"]} == {
         "evaluation": (3, 5),
@@ -61,5 +77,19 @@ def test_failures_are_named_with_their_reasons(suite: Path, capsys: pytest.Captu
 
 def test_the_table_has_a_line_for_each_category(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the counts, and no status 1 when all chosen tests pass."""
-    assert main(["--path", str(suite), "right"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "sparql11 evaluation: 1 of 1 on memory"
+    assert main(["--path", str(suite), "--engine", "memory", "--engine", "duckdb", "right"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "sparql11 evaluation: 1 of 1 on memory",
+        "sparql11 evaluation: 1 of 1 on duckdb",
+    ]
+
+
+def test_entailment_is_reported_and_fails_nothing(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the reasoner on, for the entailment that a test asks for."""
+    directory = suite / "sparql11" / "entailment"
+    directory.mkdir()
+    for name, text in {**FILES, **ENTAILMENT}.items():
+        (directory / name).write_bytes(text.encode())
+    assert main(["--path", str(suite), "--engine", "memory", "/entailment/"]) == 0
+    assert "sparql11 entailment: 1 of 2 on memory" in capsys.readouterr().out

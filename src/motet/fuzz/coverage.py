@@ -67,7 +67,7 @@ class Coverage:
     def log_rows(self) -> list[dict[str, object]]:
         """The number of logs of each kind, including zeros."""
         counts = ((kind, self.logs[kind], self.logs_with_notifications[kind]) for kind in LOG_KINDS)
-        return [dict(zip(("kind", "logs", "told"), row, strict=True)) for row in counts]
+        return [dict(zip(("kind", "logs", "notified"), row, strict=True)) for row in counts]
 
     @property
     def rarest(self) -> int:
@@ -79,7 +79,7 @@ class Coverage:
     def rows(self, contexts: tuple[Context, ...] = tuple(Context)) -> list[dict[str, object]]:
         """The counts of all cells, including zeros."""
         cells = [(operator, context.value, kind) for operator in OPERATORS for context in contexts for kind in KINDS]
-        names = ("operator", "context", "kind", "cases", "told")
+        names = ("operator", "context", "kind", "cases", "notified")
         return [
             dict(zip(names, (*cell, self.exercised[cell], self.with_notifications[cell]), strict=True))
             for cell in cells

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from uuid import uuid4
 
 import numpy as np
@@ -53,6 +53,9 @@ from motet.model.records import (
 from motet.model.settings import Settings, SettingValues
 from motet.model.times import END_OF_TIME, format_datetime, format_duration
 
+if TYPE_CHECKING:
+    from motet.lake.zones import ZoneResult
+
 FORMAT = 2
 LAKE_FILE = "lake.json"
 UNLIMITED: Final = None
@@ -60,8 +63,17 @@ GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has 
 INLINE_ROWS = 4_096  # a larger batch is not inline, whatever its size in bytes: it need not be measured
 FOLDERS = {
     "manifest", "segments", "ids", "notifications", "consumers", "states", "sources", "dead-letter", "pipeline", "tmp",
-    "commit.lock",
+    "zones", "inferred", "commit.lock",
 }  # fmt: skip
+
+
+_NOT_COUNTED = {  # by kind: what is said of a receipt that has some
+    "late": "late: stored, never matched",
+    "repeated": "repeated: in the log already, with the same content",
+    "rejected": "rejected: in conflict, or too far ahead of the clock",
+    "dropped": "triples dropped: they belong to no event",
+    "derived": "graphs left out: they are of derived events",
+}
 
 
 class Receipt(NamedTuple):
@@ -77,6 +89,30 @@ class Receipt(NamedTuple):
     last: int | None
     dropped: int = 0  # triples that belong to no event, with rest=drop
     derived: int = 0  # graphs of derived events, which are left out
+
+    @property
+    def not_counted(self) -> dict[str, int]:
+        """What was in the request and does not count, by kind; empty if everything counts."""
+        counts = {
+            "late": self.late,
+            "repeated": self.repeated,
+            "rejected": len(self.rejected),
+            "dropped": self.dropped,
+            "derived": self.derived,
+        }
+        return {kind: count for kind, count in counts.items() if count}
+
+    def __str__(self) -> str:
+        """The counts as a sentence, with what does not count.
+
+        >>> print(Receipt(["urn:e:1", "urn:e:2"], 2, 0, 0, 1, (), 7, 8))
+        2 events accepted at offsets 7 to 8; 1 late: stored, never matched
+        """
+        where = "" if self.first is None else f" at offset {self.first}"
+        where = f" at offsets {self.first} to {self.last}" if self.first != self.last else where
+        parts = [f"{self.accepted} event{'' if self.accepted == 1 else 's'} accepted{where}"]
+        parts += [f"{self.stamped} without a time: stamped with the clock"] if self.stamped else []
+        return "; ".join([*parts, *(f"{count} {_NOT_COUNTED[kind]}" for kind, count in self.not_counted.items())])
 
 
 class CommitResult(NamedTuple):
@@ -283,6 +319,31 @@ class Lake:
         """Merge small neighbouring files, up to these sizes."""
         return maintenance.compact(self.store, self._manifest, target_rows, target_bytes)
 
+    def build_zones(
+        self,
+        *,
+        least: int | None = None,
+        most: int | None = None,
+        most_merged: int = 8_000_000,
+        on_rows: Callable[[int], None] = lambda _: None,
+    ) -> ZoneResult:
+        """Bring new events into zones, which queries read.
+
+        A zone has at least ``least`` triples, 32 000 by default, and is cut above ``most``. Up to ``most_merged``
+        triples are in memory at once.
+        """
+        from motet.lake import zones
+
+        return zones.build_zones(
+            self.store, self._manifest, least=least, most=most, most_merged=most_merged, on_rows=on_rows
+        )
+
+    def drop_zones(self) -> int:
+        """Remove all zones; `build_zones` makes them again from the log. Returns the number of files."""
+        from motet.lake import zones
+
+        return zones.drop_zones(self._manifest)
+
     def vacuum(self, older_than: int = GRACE) -> list[str]:
         """Delete files that have been replaced or orphaned for ``older_than`` microseconds; returns their names."""
         return maintenance.vacuum(self.store, self._manifest, older_than)
@@ -324,6 +385,15 @@ class Lake:
         """Move a consumer's cursor to an offset: it has everything below."""
         progress.advance_cursor(self.store, consumer, offset)
 
+    def delete_if_empty(self) -> bool:
+        """Delete the lake if it has had no record but its first settings; True if it is deleted. Dead letters stay."""
+        with self.store.lock():
+            if self.snapshot().version > 1:
+                return False
+            self.store.delete(LAKE_FILE)
+            self.store.delete_folders(FOLDERS - {"dead-letter"})
+        return True
+
     def statistics(self) -> dict[str, object]:
         """Counts and extents of the newest version."""
         snapshot = self.snapshot()
@@ -331,7 +401,10 @@ class Lake:
 
     def check(self) -> list[str]:
         """Read every file and return the contradictions found, as texts; empty for a sound lake."""
-        return maintenance.find_problems(self.snapshot())
+        from motet.lake.zones import zone_problems
+
+        snapshot = self.snapshot()
+        return [*maintenance.find_problems(snapshot), *zone_problems(snapshot)]
 
     def _current_ids(self, newest: Snapshot) -> EventIds:
         event_ids, self._ids = self._ids, None  # dropped if following fails halfway
@@ -501,6 +574,11 @@ def _create(store: Store, create: bool, clock: Clock, settings: Settings) -> Man
         raise CorruptLakeError(f"{store.path(LAKE_FILE)} is missing", advice="Restore it from a backup.")
     store.put_if_absent(LAKE_FILE, lake_file())
     return manifest
+
+
+def is_lake(path: str | Path) -> bool:
+    """Whether a directory is a lake."""
+    return Path(path, LAKE_FILE).exists()
 
 
 def lake_file() -> bytes:

@@ -16,15 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.lake.ids import IdHashes, OffsetColumn, hash_ids, load_runs, run_name
+from motet.lake.inferred_files import FOLDER, background_digest, outdated_files
 from motet.lake.manifest import RECORD_FOLDERS, Commit, Manifest, catch_up, commit_name
 from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
 from motet.lake.snapshot import DataFile, Snapshot, describe_merged, describe_segment
 from motet.lake.store import SCRATCH, Store
 from motet.model.batches import NOTIFICATIONS, RECORDS
 from motet.model.content import content_digests
+from motet.model.control import ControlState
 from motet.model.errors import CorruptLakeError, LakeError
-from motet.model.records import SettingsChange, Tick, control_records
-from motet.model.settings import Settings
+from motet.model.records import BackgroundChange, SettingsChange, Tick, control_records
+from motet.model.settings import ENTAILMENTS, Settings
 from motet.model.timeline import NO_FRONTIER, late_below, next_frontier
 
 TARGET_ROWS = 1_000_000
@@ -89,6 +91,7 @@ def vacuum(store: Store, manifest: Manifest, older_than: int) -> list[str]:
     expired = {name for name, at in snapshot.replaced if now - at >= older_than}
     deleted = sorted(expired)
     deleted += [name for name in _orphans(store, snapshot) if _age(store, name, now) >= older_than]
+    deleted += [name for name in _outdated_inferred(store, snapshot) if _age(store, name, now) >= older_than]
     deleted += [name for name in store.names(SCRATCH) if _age(store, name, now) >= max(older_than, SCRATCH_GRACE)]
     for name in deleted:
         _delete(store, name)
@@ -158,12 +161,21 @@ def _drop_deleted(newest: Snapshot, names: set[str], clock: int) -> Commit | Non
 
 def _orphans(store: Store, snapshot: Snapshot) -> Iterator[str]:
     """Files that no commit can add any more."""
-    live = {file.name for file in (*snapshot.segments, *snapshot.tables)} | {name for name, _ in snapshot.replaced}
-    for folder in SCHEMAS:
+    files = (*snapshot.segments, *snapshot.tables, *snapshot.zones)
+    live = {file.name for file in files} | {name for name, _ in snapshot.replaced}
+    for folder in (*SCHEMAS, "zones"):
         for name in store.names(folder):
             version = version_in(name)
             if name not in live and version is not None and version <= snapshot.version:
                 yield name
+
+
+def _outdated_inferred(store: Store, snapshot: Snapshot) -> list[str]:
+    """Files of triples inferred with an earlier background."""
+    if not store.names(FOLDER):
+        return []
+    background = ControlState().apply_all(snapshot.control_records(BackgroundChange)).background
+    return outdated_files(store, [background_digest(background, mode) for mode in ENTAILMENTS])
 
 
 def _age(store: Store, name: str, now: int) -> int:

@@ -42,6 +42,7 @@ class Commit(NamedTuple):
     removed_at: int | None = None
     deleted: tuple[str, ...] = ()  # files replaced earlier that a vacuum has deleted
     records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
+    zones_end: int | None = None  # after it, if it changes the zones
 
     @classmethod
     def after(cls, before: Snapshot, clock: int) -> Commit:
@@ -50,11 +51,12 @@ class Commit(NamedTuple):
 
     def to_bytes(self) -> bytes:
         # JSON as f-strings: for the commit of one event an encoder would take longer than all but the disk
-        clock, frontier, delay, notifications_end, settings, add, remove, removed_at, deleted, _ = self
+        clock, frontier, delay, notifications_end, settings, add, remove, removed_at, deleted, _, zones_end = self
+        zoned = "" if zones_end is None else f'"zoned_to":{zones_end},'
         changed = "" if settings is None else f'"settings":{settings.to_json()},'
         line = (
             f'{{"clock":{_NULL if clock is None else clock},"frontier":{_NULL if frontier is None else frontier},'
-            f'"delay":{_NULL if delay is None else delay},"notified_to":{notifications_end},{changed}'
+            f'"delay":{_NULL if delay is None else delay},"notified_to":{notifications_end},{changed}{zoned}'
             f'"remove":{_names_json(remove)},"removed_at":{_NULL if removed_at is None else removed_at},'
             f'"forget":{_names_json(deleted)},"add":[{",".join(map(_file_json, add))}]}}'
         )
@@ -75,11 +77,13 @@ class Commit(NamedTuple):
             tuple(fields["remove"]),
             fields["removed_at"],
             tuple(fields["forget"]),
+            zones_end=fields.get("zoned_to"),
         )
 
 
 Clock = Callable[[], int]  # UTC microseconds
 RECORD_FOLDERS = ("segments/", INLINE_FOLDER)
+ZONE_FOLDER = "zones/"
 
 
 def system_clock() -> int:
@@ -191,6 +195,7 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
     version, replaced = before.version + 1, before.replaced
     tables = [file for file in commit.add if file.name.startswith("notifications/")]
     segments = [file for file in commit.add if file.name.startswith(RECORD_FOLDERS)]  # other kinds are ignored
+    zones = [file for file in commit.add if file.name.startswith(ZONE_FOLDER)]
     if segments and not commit.remove:
         _check_next(before.store, version, before.segments, segments[0], contiguous=True)
     if tables and not commit.remove:
@@ -212,6 +217,8 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
         commit.clock,
         commit.delay,
         before.has_settings or commit.settings is not None,
+        before.zones if commit.zones_end is None else _changed(before.zones, zones, commit.remove),
+        before.zones_end if commit.zones_end is None else commit.zones_end,
     )
 
 
@@ -245,17 +252,20 @@ def _to_checkpoint(snapshot: Snapshot) -> bytes:
         "settings": asdict(snapshot.settings) if snapshot.has_settings else None,
         "clock": snapshot.clock,
         "delay": snapshot.delay,
+        "zones": snapshot.zones[:],
+        "zoned_to": snapshot.zones_end,
     }
     return json.dumps(state, separators=(",", ":")).encode()
 
 
 def _file_json(file: DataFile) -> str:
-    name, first, stop, rows, size, kinds, late, start, end, stamped = file
+    name, first, stop, rows, size, kinds, late, start, end, stamped, zone = file
+    described = "" if zone is None else f',"zone":{json.dumps(zone)}'
     counts = ",".join([f'"{kind}":{count}' for kind, count in kinds.items()])
     return (
         f'{{"name":"{name}","first":{first},"stop":{stop},"rows":{rows},"size":{size},"kinds":{{{counts}}},'
         f'"late":{late},"start":{_NULL if start is None else start},"end":{_NULL if end is None else end},'
-        f'"stamped":{stamped}}}'
+        f'"stamped":{stamped}{described}}}'
     )
 
 
@@ -286,4 +296,6 @@ def _from_checkpoint(store: Store, data: bytes) -> Snapshot:
         state["clock"],
         state["delay"],
         stored is not None,
+        FileList(DataFile(*row[:width]) for row in state.get("zones", ())),
+        state.get("zoned_to", 0),
     )

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from motet.lake.store import HeldFile, Store
 from motet.model.errors import CorruptLakeError, UsageError
+from motet.model.notifications import Notification
 
 _CURSORS, _STATES, _SOURCES = "consumers", "states", "sources"  # folders
 _WAITING = "pipeline/waiting.json"
@@ -59,6 +60,25 @@ def cursor_name(consumer: str, subscription: str) -> str:
     ('hot', 'dashboard\\thot')
     """
     return consumer if consumer == subscription else f"{consumer}\t{subscription}"
+
+
+def split_cursor_name(name: str) -> tuple[str, str]:
+    """The inverse of `cursor_name`: the consumer and its subscription.
+
+    >>> split_cursor_name("hot"), split_cursor_name("dashboard\\thot")
+    (('hot', 'hot'), ('dashboard', 'hot'))
+    """
+    consumer, _, subscription = name.partition("\t")
+    return consumer, subscription or consumer
+
+
+def all_cursors(store: Store) -> dict[str, int]:
+    """The cursors of all consumers in a subscription, by the names of `cursor_name`."""
+    cursors: dict[str, int] = {}
+    for file in _cursor_files(store):
+        for name, offset in _read_cursor_file(store, file).items():
+            cursors[name] = max(offset, cursors.get(name, 0))
+    return cursors
 
 
 class Consumers:
@@ -246,9 +266,12 @@ def read_states(store: Store, stop: int) -> Iterator[tuple[int, bytes]]:
 # frontier makes something pending final. They hold for one offset; without them a heartbeat appends no tick.
 
 
-def write_waiting(store: Store, offset: int, instants: Iterable[int]) -> None:
-    """Store the instants that the operators wait for after the records below an offset."""
-    store.put(_WAITING, json.dumps({"offset": offset, "instants": sorted(instants)}).encode())
+def write_waiting(store: Store, offset: int, instants: Iterable[int], pending: int = 0) -> None:
+    """Store the instants that the operators wait for after the records below an offset, and the number of
+    notifications that become final at them.
+    """
+    fields = {"offset": offset, "instants": sorted(instants), "pending": pending}
+    store.put(_WAITING, json.dumps(fields).encode())
 
 
 def greatest_waiting(store: Store, offset: int, bound: int | None) -> int | None:
@@ -258,6 +281,35 @@ def greatest_waiting(store: Store, offset: int, bound: int | None) -> int | None
         instants = stored["instants"] if stored["offset"] == offset else ()
         return max((int(instant) for instant in instants if bound is None or instant <= bound), default=None)
     return None
+
+
+def pending_count(store: Store, offset: int) -> int:
+    """The number of notifications that wait for the frontier, stored for an offset; 0 if none is stored."""
+    with suppress(ValueError, KeyError, TypeError):
+        stored = json.loads(store.find(_WAITING) or b"")
+        return int(stored["pending"]) if stored["offset"] == offset else 0
+    return 0
+
+
+# Notifications that a listener has refused at every try: dead letters, one line of JSON each.
+
+UNDELIVERED = "dead-letter/notifications.jsonl"
+
+
+def add_undelivered(store: Store, consumer: str, notification: Notification, tries: int, error: BaseException) -> None:
+    """Store a notification that a consumer could not receive."""
+    fields = {
+        "consumer": consumer,
+        "error": f"{type(error).__name__}: {error}",
+        "tries": tries,
+        "notification": json.loads(notification.to_line()),
+    }
+    store.append(UNDELIVERED, _line(fields))
+
+
+def count_undelivered(store: Store) -> int:
+    """The number of dead letters of listeners."""
+    return (store.find(UNDELIVERED) or b"").count(b"\n")
 
 
 # Ingested files. Reading a file again adds no event, since the log holds their IRIs: so the list is written after the

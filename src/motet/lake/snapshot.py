@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,8 @@ class Snapshot(NamedTuple):
     clock: int | None = None  # of the writer of the newest commit
     delay: int | None = None  # of the newest commit with an event that is not late: its clock less their least end
     has_settings: bool = False  # the log has a settings record: it is of format 2
+    zones: Sequence[DataFile] = ()  # zone files, by their first offset
+    zones_end: int = 0  # the zones hold the events below this offset
 
     @property
     def next_offset(self) -> int:
@@ -193,6 +195,7 @@ class DataFile(NamedTuple):
     start: int | None = None  # earliest start of its events
     end: int | None = None  # latest end of its events
     stamped: int = 0
+    zone: Mapping[str, Any] | None = None  # of a zone file: its kind, bounds and counts
 
 
 class FileList(Sequence[DataFile]):

@@ -10,10 +10,11 @@ import errno
 import fcntl
 import os
 import random
+import shutil
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar
@@ -107,6 +108,19 @@ class Store:
                 raise
             self._sync_folder(path.parent)
 
+    def append(self, name: str, data: bytes) -> None:
+        """Append to a file, which is created if there is none. Durable when it returns."""
+        path = self.path(name)
+        with _as_lake_errors("write", path):
+            self._make_folder(path.parent)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            try:
+                _write_all(handle, data)
+                self._sync(handle)
+            finally:
+                os.close(handle)
+            self._sync_folder(path.parent)
+
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
         """A new file to write to, durable when the block ends and deleted when it fails."""
@@ -136,6 +150,15 @@ class Store:
     def delete(self, name: str) -> None:
         with _as_lake_errors("delete", self.path(name)):
             self.path(name).unlink(missing_ok=True)
+
+    def delete_folders(self, names: Iterable[str]) -> None:
+        """Delete folders, and files beside them, with all they hold; then the root, if nothing else is in it."""
+        for path in map(self.path, names):
+            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):  # a folder that is gone
+                path.unlink()
+        with suppress(OSError):  # other files are in it
+            self.root.rmdir()
 
     def modified(self, name: str) -> int | None:
         """The time a file was last written, in microseconds; None if it does not exist."""

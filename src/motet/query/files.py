@@ -12,7 +12,7 @@ from pathlib import Path
 
 from motet.codec.compression import file_chunks, read_whole
 from motet.codec.formats import Format, format_of_path
-from motet.model.errors import DecodeError, MotetError
+from motet.model.errors import DecodeError, MotetError, UsageError
 from motet.sparql.dataset import Dataset
 from motet.sparql.graph import Triple
 
@@ -23,20 +23,38 @@ FileGraphs = dict[str | None, list[Triple]]  # None is the default graph
 _LINE = re.compile(r"\bline (\d+)")
 
 
-def read_dataset(paths: Iterable[str], *, now: str, random_bits: Callable[[], int]) -> Dataset:
-    """The union of the graphs of some files."""
+def read_dataset(
+    paths: Iterable[str], *, now: str, random_bits: Callable[[], int], entailment: str = "none"
+) -> Dataset:
+    """The union of the graphs of some files, closed together: inferred triples are in the default graph."""
     graphs: FileGraphs = {}
     for index, path in enumerate(paths):
         for name, triples in read_graphs(path, f"f{index}b").items():
             graphs.setdefault(name, []).extend(triples)
     default = graphs.pop(None, [])
     named = {name: triples for name, triples in graphs.items() if name is not None}
+    if entailment != "none":
+        default = default + inferred_triples([default, *named.values()], entailment)
     return Dataset(default, named, now=now, random_bits=random_bits)
+
+
+def inferred_triples(graphs: list[list[Triple]], entailment: str) -> list[Triple]:
+    """The triples that follow from all graphs together and are in none of them."""
+    from motet.ontology.entailment import Entailment, Reasoner
+
+    stated = {triple for graph in graphs for triple in graph}
+    return [
+        triple for triple in Reasoner(stated, Entailment(entailment)).closed_background.triples if triple not in stated
+    ]
 
 
 def read_graphs(path: str, blank_prefix: str, *, base: str | None = None) -> FileGraphs:
     """The graphs of one file; the labels of its blank nodes get the prefix."""
     syntax = format_of_path(path)
+    if syntax.is_rows:
+        raise UsageError(
+            f"{path} has rows, not RDF", advice="Load them with `motet ingest --map`, then query the lake."
+        )
     if syntax.is_cloudevents:
         return parse_graphs(_events(path), Format.N_QUADS, path, blank_prefix)
     data = read_whole(file_chunks(path), MAX_FILE_BYTES)

@@ -217,13 +217,17 @@ def _read_tsv(text: str) -> SolutionSequence:
     rows = []
     for line in lines:
         cells = line.rstrip("\r").split("\t")
-        rows.append({name: _tsv_term(cell) for name, cell in zip(variables, cells, strict=True) if cell})
+        rows.append({name: read_term(cell) for name, cell in zip(variables, cells, strict=True) if cell})
     return SolutionSequence(variables, rows)
 
 
-def _tsv_term(cell: str) -> str:
-    """A term in the syntax of SPARQL, numbers without quotes included."""
-    document = Document(cell)
+def read_term(text: str) -> str:
+    """A term in the syntax of SPARQL, numbers without quotes included; IRIs are written out.
+
+    >>> read_term("5")
+    '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    """
+    document = Document(text)
     parser = TripleParser(document, tokenise(document), _written_out)
     term = parser.term()
     parser.need_end()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
 
+from motet.model.intervals import Interval
 from motet.sparql.algebra import DatasetClause
 from motet.sparql.graph import Graph, Triple
 
@@ -39,9 +40,11 @@ class Dataset:
         *,
         now: str = "1970-01-01T00:00:00Z",
         random_bits: Bits | None = None,
+        intervals: Mapping[str, Interval] | None = None,
     ) -> None:
         self.default = DatasetGraph(default, self)
         self.named = {name: DatasetGraph(triples, self) for name, triples in (named or {}).items()}
+        self.intervals = intervals or {}  # of the events in it, for the relations of time
         self.now = now
         self.random_bits: Bits = random_bits or count(1).__next__
         self._blank_nodes = count()
@@ -69,4 +72,5 @@ class Dataset:
             {name: self.graph(name) for name in clause.named},
             now=self.now,
             random_bits=self.random_bits,
+            intervals=self.intervals,
         )

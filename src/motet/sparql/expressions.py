@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from motet.model.errors import UsageError
+from motet.model.intervals import Interval
 from motet.model.terms import XSD, literal_parts
 from motet.sparql import algebra
 from motet.sparql.dataset import Dataset, DatasetGraph
@@ -18,6 +19,7 @@ from motet.sparql.functions import CHANGING, FUNCTIONS
 from motet.sparql.graph import Graph
 from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
 from motet.sparql.regex import RegexError, translate
+from motet.sparql.relations import RELATIONS
 from motet.sparql.values import (
     FALSE,
     TRUE,
@@ -130,9 +132,14 @@ class _Compiler:
     def _call(self, name: str, arguments: tuple[algebra.Expr, ...]) -> Evaluate:
         if name in CHANGING:
             return _blank_node(self.compile(arguments[0])) if arguments else _changing(name)
+        if name in RELATIONS:
+            return self._relation(name, arguments)
         function = FUNCTIONS.get(name) or CASTS.get(name)
         if function is None:
-            raise UsageError(f"the function <{name}> is not known", advice="casts to XSD datatypes are the only ones")
+            raise UsageError(
+                f"the function <{name}> is not known",
+                advice="functions by IRI are casts to XSD datatypes and the relations of time, such as motet:before",
+            )
         if name in ("REGEX", "REPLACE"):
             _check_pattern(name, arguments)
         parts = [self.compile(argument) for argument in arguments]
@@ -140,6 +147,16 @@ class _Compiler:
             only = parts[0]
             return lambda bindings, graph: function(only(bindings, graph))
         return lambda bindings, graph: function(*[part(bindings, graph) for part in parts])
+
+    def _relation(self, name: str, arguments: tuple[algebra.Expr, ...]) -> Evaluate:
+        relation = RELATIONS[name]
+        first, second = map(self.compile, arguments)
+
+        def evaluate(bindings: Bindings, graph: Graph) -> Value:
+            intervals = _dataset(graph).intervals
+            return boolean(relation.holds(*(_interval(side(bindings, graph), intervals) for side in (first, second))))
+
+        return evaluate
 
     def _exists(self, pattern: algebra.Algebra) -> Evaluate:
         if self._exist is None:
@@ -169,6 +186,13 @@ def _dataset(graph: Graph) -> Dataset:
     if not isinstance(graph, DatasetGraph):
         raise UsageError("a function with a different value each time needs a query")
     return graph.dataset
+
+
+def _interval(event: Value, intervals: Mapping[str, Interval]) -> Interval:
+    found = intervals.get(event.term)
+    if found is None:
+        raise ExpressionError(f"{event.term} is not an event of the dataset")
+    return found
 
 
 def _variable(name: str) -> Evaluate:

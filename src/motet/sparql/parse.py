@@ -55,7 +55,7 @@ def read_query(text: str, base: str | None = None, source: str | None = None) ->
     """
     if len(text) > MAX_QUERY:
         raise LimitError(f"a query of {len(text)} characters; at most {MAX_QUERY} are allowed")
-    document = Document(_unescaped(text), source)
+    document = Document(_unescaped(text.removeprefix("\ufeff")), source)  # a byte order mark
     return QueryParser(document, tokenise(document), base).query()
 
 

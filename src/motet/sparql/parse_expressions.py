@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from motet.model.terms import XSD
 from motet.sparql import algebra
 from motet.sparql.parse_triples import TripleParser
+from motet.sparql.relations import RELATIONS
 from motet.sparql.token_reader import NUMBER_KINDS, Expand
 from motet.sparql.tokens import Document, Token, string_value
 
@@ -184,6 +185,8 @@ class ExpressionParser(TripleParser):
             raise self.refuse(f"the cast <{name}> takes one argument", token)
         if self.is_leaf and name not in CASTS:
             raise self.refuse(f"the function <{name}> is not known", token, "casts to XSD datatypes are the only ones")
+        if name in RELATIONS and len(arguments) != 2:
+            raise self.refuse(f"the relation <{name}> takes two events, not {len(arguments)} arguments", token)
         return algebra.Call(name, arguments)
 
     def _builtin(self) -> algebra.Expr:  # noqa: PLR0911  (one return for each case)

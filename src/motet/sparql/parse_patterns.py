@@ -120,7 +120,7 @@ class PatternParser(ExpressionParser):
         if self.is_leaf:
             raise self.refuse(f"{keyword} is not allowed here", token, _LEAF_ADVICE)
         if keyword == "SERVICE":
-            raise self.refuse("SERVICE is not supported: no other endpoint is asked", token, _SERVICE_ADVICE)
+            raise self.refuse("SERVICE is not supported: queries read no other endpoint", token, _SERVICE_ADVICE)
         name = "?" + self.variable() if self.is_kind("VAR") else self.iri()
         return algebra.NamedGraph(name, self.braces())
 

@@ -19,8 +19,8 @@ from motet.sparql.tokens import Document, Token
 
 _UPDATES = frozenset(["INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH"])
 _UPDATE_ADVICE = (
-    "a query only reads: publish events to add data (motet ingest, cloud.publish), retract an event to remove it "
-    "(lake.retract), or change the background (cloud.background)"
+    "a query only reads: publish events to add data (motet publish, cloud.publish), retract an event to hide it "
+    "(motet retract, cloud.retract), or change the background (motet background, cloud.background)"
 )
 
 

@@ -5,7 +5,7 @@ Slow and plain: it says what a query means. Engines that compile queries are tes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from motet.sparql.algebra import (
@@ -44,18 +44,32 @@ def answer(query: Query, dataset: Dataset) -> Answer:
     """
     chosen = dataset.selected(query.dataset)
     rows = compile_group(query.pattern)(chosen.default, {})
+
+    def triples_of(subjects: list[str]) -> list[Terms]:
+        return [triple for subject in subjects for triple in chosen.default.match(subject, None, None)]
+
+    return answer_from_rows(query, rows, chosen.blank_node, triples_of)
+
+
+def answer_from_rows(
+    query: Query, rows: list[Row], blank_node: Callable[[], str], triples_of: Callable[[list[str]], Iterable[Terms]]
+) -> Answer:
+    """The answer to a query whose pattern has these solutions.
+
+    ``blank_node`` gives a new one at each call, ``triples_of`` the triples of the default graph with some subjects.
+    """
     match query:
         case SelectQuery(variables=variables):
             return SolutionSequence(variables, rows)
         case AskQuery():
             return bool(rows)
         case ConstructQuery(template=template):
-            return Graph(triple for row in rows for triple in _instances(template, row, chosen))
+            return Graph(triple for row in rows for triple in _instances(template, row, blank_node))
         case DescribeQuery(targets=targets):
-            return Graph(_descriptions(_described(targets, rows), chosen.default))
+            return Graph(_descriptions(_described(targets, rows), triples_of))
 
 
-def _instances(template: tuple[Triple, ...], row: Row, dataset: Dataset) -> Iterator[Terms]:
+def _instances(template: tuple[Triple, ...], row: Row, blank_node: Callable[[], str]) -> Iterator[Terms]:
     """The triples of the template for one solution, without those that would not be RDF."""
     nodes: dict[str, str] = {}
 
@@ -64,7 +78,7 @@ def _instances(template: tuple[Triple, ...], row: Row, dataset: Dataset) -> Iter
         if name is None:
             return place
         if is_hidden(name):
-            return nodes[name] if name in nodes else nodes.setdefault(name, dataset.blank_node())
+            return nodes[name] if name in nodes else nodes.setdefault(name, blank_node())
         return row.get(name)
 
     for triple in template:
@@ -84,13 +98,11 @@ def _described(targets: tuple[str, ...], rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(constants + values))
 
 
-def _descriptions(nodes: Iterable[str], graph: Graph) -> Iterator[Terms]:
+def _descriptions(nodes: list[str], triples_of: Callable[[list[str]], Iterable[Terms]]) -> Iterator[Terms]:
     """The concise bounded description of nodes: their triples, and those of the blank nodes these lead to."""
-    pending = list(nodes)
-    seen = set(pending)
-    while pending:
-        for triple in graph.match(pending.pop(0), None, None):
-            yield triple
-            if triple[2].startswith("_:") and triple[2] not in seen:
-                seen.add(triple[2])
-                pending.append(triple[2])
+    newest, seen = nodes, set(nodes)
+    while newest:
+        found = list(triples_of(newest))
+        yield from found
+        newest = [node for node in dict.fromkeys(obj for _, _, obj in found) if node[:2] == "_:" and node not in seen]
+        seen.update(newest)

@@ -1,4 +1,4 @@
-"""Reads the tokens of one SPARQL text from left to right and knows what could have stood at each place.
+"""Reads the tokens of one SPARQL text from left to right and collects what is allowed at each place.
 
 The parsers of terms, expressions, patterns and queries build on it. An error names the first token that cannot stand
 where it stands, with its position and everything that could. The size of the tree is limited here, because the text

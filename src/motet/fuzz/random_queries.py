@@ -28,10 +28,13 @@ VARIABLES = ["?a", "?b", "?c", "?d"]
 
 def random_graphs(random: Random) -> dict[str | None, list[Triple]]:
     """A default graph, under None, and two named ones."""
-    return {name: list(dict.fromkeys(_triple(random) for _ in range(random.randint(0, 8)))) for name in (None, *GRAPHS)}
+    return {
+        name: list(dict.fromkeys(random_triple(random) for _ in range(random.randint(0, 8))))
+        for name in (None, *GRAPHS)
+    }
 
 
-def _triple(random: Random) -> Triple:
+def random_triple(random: Random) -> Triple:
     return random.choice(NODES), random.choice(LINKS), random.choice(NODES + LITERALS)
 
 

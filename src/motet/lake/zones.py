@@ -1,0 +1,288 @@
+"""Zone files: the triples of all events once more, divided by a k-d tree over offset, subject, predicate and object.
+
+Zones are computed from the log and can be deleted. They are built in *runs*: a run holds the events of one range of
+offsets, divided into zones, with a file of the events themselves. A new run is made of the records that are in none;
+runs of similar size are merged, so that a row is rewritten a logarithmic number of times. The manifest has the bounds
+of each zone, cut to `BOUND_LENGTH` characters, by which a query reads only some of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from motet.lake.manifest import Commit, Manifest
+from motet.lake.segments import new_name
+from motet.lake.snapshot import DataFile, Snapshot
+from motet.lake.store import Store
+from motet.lake.zone_rows import EVENT_ROWS, QUAD_ROWS, TERMS, LogRows, log_rows, ranks, without_earlier
+from motet.lake.zone_tree import divide
+from motet.model.errors import CorruptLakeError
+from motet.model.records import EVENT
+
+MIN_ROWS = 32_000  # of a zone
+SINGLE_ZONE = 100_000  # a run with at most so many rows is one zone
+MAX_ZONES = 1_024  # of a run, about: in a larger one the zones are larger
+GROUP_ROWS = 8_192  # of a row group
+BOUND_LENGTH = 64  # characters of a bound
+MAX_PREDICATES = 64  # counted in one zone
+CHECKED_ROWS = 1_000_000  # earlier rows that are compared with new ones together
+RUN_ROWS = 4_000_000  # triples of the log that become a run at once
+MAX_RUN_ROWS = 8_000_000  # runs are not merged to larger ones: they are in memory
+QUADS, EVENTS = "quads", "events"
+SCHEMAS = {QUADS: QUAD_ROWS, EVENTS: EVENT_ROWS}
+
+OnRows = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class ZoneResult:
+    """What a build of zones has done: the zones there are, and the rows that were written."""
+
+    zones: int = 0
+    rows: int = 0
+
+
+def build_zones(
+    store: Store,
+    manifest: Manifest,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    most_merged: int = MAX_RUN_ROWS,
+    on_rows: OnRows = lambda _: None,
+) -> ZoneResult:
+    """Bring the events that are in no zone into zones, if they are at least ``least`` triples or there are no zones.
+
+    ``most`` is the number of rows above which a zone is cut; by default it follows from the size of the run. Runs are
+    merged up to ``most_merged`` rows, which are in memory.
+    """
+    written = 0
+    while rows := _build_run(store, manifest, MIN_ROWS if least is None else least, most, most_merged, on_rows):
+        written += rows
+    return ZoneResult(len(quad_zones(manifest.snapshot())), written)
+
+
+def _build_run(
+    store: Store, manifest: Manifest, least: int, most: int | None, most_merged: int, on_rows: OnRows
+) -> int:
+    """Make a run of the next records, merged with the runs before it that are small; the number of rows written.
+
+    Without enough new records the newest runs are merged, if they should be.
+    """
+    snapshot = manifest.snapshot()
+    new = log_rows(snapshot, snapshot.zones_end, snapshot.next_offset, RUN_ROWS)
+    is_enough = new.quads.num_rows >= (least if snapshot.zones else 1)
+    quads, events, stop = new if is_enough else (QUAD_ROWS.empty_table(), EVENT_ROWS.empty_table(), snapshot.zones_end)
+    merged = _runs_to_merge(_runs(snapshot), quads.num_rows, least, most_merged)
+    if not is_enough and len(merged) < 2:
+        return 0
+    on_rows(quads.num_rows)
+    if is_enough:
+        quads = without_earlier(quads, _earlier_quads(store, snapshot))
+    for run in merged:
+        quads = pa.concat_tables([_read(store, run, QUADS), quads])
+        events = pa.concat_tables([_read(store, run, EVENTS), events])
+    files = _write_run(store, LogRows(quads, events, stop), snapshot.version + 1, least, most)
+    replaced = tuple(file.name for run in merged for file in run)
+    return quads.num_rows if _commit(store, manifest, snapshot, files, replaced, stop) else 0
+
+
+def quad_zones(snapshot: Snapshot) -> list[DataFile]:
+    """The zones of triples."""
+    return [file for file in snapshot.zones if file.zone is not None and file.zone["kind"] == QUADS]
+
+
+def event_files(snapshot: Snapshot) -> list[DataFile]:
+    """The files of the events, one for each run."""
+    return [file for file in snapshot.zones if file.zone is not None and file.zone["kind"] == EVENTS]
+
+
+def may_hold(zone: DataFile, column: str, lower: Any, upper: Any) -> bool:
+    """Whether a zone may have a value of ``[lower, upper]`` in a column; None is no bound.
+
+    >>> zone = DataFile("z", 0, 9, 5, 99, zone={"kind": "quads", "bounds": {"s": ["<urn:b>", "<urn:d>"]}})
+    >>> may_hold(zone, "s", "<urn:c>", "<urn:c>"), may_hold(zone, "s", "<urn:e>", None)
+    (True, False)
+    """
+    bounds = (zone.zone or {}).get("bounds", {})
+    if column not in bounds:
+        return True
+    if bounds[column] is None:  # no row has a value
+        return False
+    least, greatest = bounds[column]
+    if isinstance(least, str):  # bounds are cut: equal beginnings may be anything
+        lower, upper = (None if value is None else value[:BOUND_LENGTH] for value in (lower, upper))
+    return (upper is None or least <= upper) and (lower is None or greatest >= lower)
+
+
+def _runs(snapshot: Snapshot) -> list[list[DataFile]]:
+    """The zone files of each run, by offset."""
+    files = sorted(snapshot.zones, key=lambda file: (file.zone or {}).get("run", [0])[0])
+    return [list(group) for _, group in groupby(files, key=lambda file: (file.zone or {}).get("run"))]
+
+
+def _runs_to_merge(runs: list[list[DataFile]], new_rows: int, least: int, most: int) -> list[list[DataFile]]:
+    """The runs, the newest first, that are not much larger than what follows them; together at most ``most`` rows."""
+    merged: list[list[DataFile]] = []
+    rows = new_rows
+    for run in reversed(runs):
+        size = sum(file.rows for file in run if (file.zone or {})["kind"] == QUADS)
+        is_much_larger = size >= 2 * rows and size >= least
+        if (is_much_larger and rows) or size + rows > most:
+            break
+        merged.append(run)
+        rows += size
+    return merged
+
+
+def _earlier_quads(store: Store, snapshot: Snapshot) -> Iterator[pa.Table]:
+    """The triples of all zones, some files at a time."""
+    pending: list[pa.Table] = []
+    for zone in quad_zones(snapshot):
+        pending.append(read_zone(store, zone, list(TERMS)))
+        if sum(table.num_rows for table in pending) >= CHECKED_ROWS:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def read_zone(store: Store, zone: DataFile, columns: list[str] | None = None) -> pa.Table:
+    """The rows of a zone file."""
+    try:
+        return pq.read_table(store.path(zone.name), columns=columns)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise CorruptLakeError(
+            f"{store.path(zone.name)} cannot be read: {error}",
+            advice="Delete the folder zones and run `motet compact --rebuild-zones`: it is rebuilt from the log.",
+        ) from error
+
+
+def _read(store: Store, run: Sequence[DataFile], kind: str) -> pa.Table:
+    tables = [read_zone(store, file) for file in run if (file.zone or {})["kind"] == kind]
+    return pa.concat_tables(tables) if tables else SCHEMAS[kind].empty_table()
+
+
+def _write_run(store: Store, rows: LogRows, version: int, least: int, most: int | None) -> list[DataFile]:
+    """Write the zones of a run, and the file of its events."""
+    quads, events, stop = rows
+    run = [pc.min(events["off"]).as_py(), stop]
+    coordinates = [quads["off"].to_numpy(), *(ranks(quads[name]) for name in TERMS)]
+    if most is None:
+        most = max(2 * least, SINGLE_ZONE if quads.num_rows <= SINGLE_ZONE else 0, quads.num_rows // MAX_ZONES)
+    files = []
+    for zone in divide(coordinates, least, most):
+        _, subject, predicate, obj = (dimension[zone] for dimension in coordinates)
+        table = quads.take(pa.array(zone[np.lexsort((subject, obj, predicate))]))
+        files.append(_write(store, table, version, QUADS, run))
+    return [*files, _write(store, events.sort_by("g"), version, EVENTS, run)]
+
+
+def _write(store: Store, table: pa.Table, version: int, kind: str, run: list[int]) -> DataFile:
+    offsets = pc.min_max(table["off"]).as_py()
+    name = new_name("zones", offsets["min"], version)
+    with store.create(name) as sink:
+        with pq.ParquetWriter(
+            sink, table.schema, compression="zstd", write_page_index=True, write_statistics=True
+        ) as writer:
+            writer.write_table(table, row_group_size=GROUP_ROWS)
+        size = sink.tell()
+    zone = {"kind": kind, "run": run, "bounds": _bounds(table)}
+    if kind == QUADS:
+        zone |= _counts(table)
+    return DataFile(name, offsets["min"], offsets["max"] + 1, table.num_rows, size, zone=zone)
+
+
+def _bounds(table: pa.Table) -> dict[str, list[Any] | None]:
+    bounds: dict[str, list[Any] | None] = {}
+    for name in table.column_names:
+        if name in ("okind", "first"):
+            continue
+        pair = list(pc.min_max(table[name]).as_py().values())
+        if isinstance(pair[0], str):
+            pair = [value[:BOUND_LENGTH] for value in pair]
+        if not any(isinstance(value, float) and math.isinf(value) for value in pair):  # JSON has no infinity
+            bounds[name] = None if pair[0] is None else pair
+    return bounds
+
+
+def _counts(quads: pa.Table) -> dict[str, Any]:
+    predicates = Counter({pair["values"]: pair["counts"] for pair in quads["p"].value_counts().to_pylist()})
+    return {
+        "predicates": dict(predicates) if len(predicates) <= MAX_PREDICATES else None,
+        "distinct": {name: pc.count_distinct(quads[name]).as_py() for name in ("s", "o")},
+    }
+
+
+def _commit(
+    store: Store, manifest: Manifest, before: Snapshot, files: Sequence[DataFile], replaced: tuple[str, ...], stop: int
+) -> bool:
+    """Commit the files of a run; False if another process has changed the zones."""
+    current = list(files)
+
+    def propose(newest: Snapshot) -> Commit | None:
+        nonlocal current
+        if newest.zones_end != before.zones_end or newest.zones != before.zones:
+            return None
+        named = [(file, new_name("zones", file.first, newest.version + 1)) for file in current]
+        if not all(store.rename(file.name, name) for file, name in named):
+            return None
+        current = [file._replace(name=name) for file, name in named]
+        clock = manifest.clock()
+        removal: Mapping[str, Any] = {"remove": replaced, "removed_at": clock} if replaced else {}
+        return Commit.after(newest, clock)._replace(add=tuple(current), zones_end=stop, **removal)
+
+    if manifest.commit(propose) is not None:
+        return True
+    for file in current:
+        store.delete(file.name)
+    return False
+
+
+def drop_zones(manifest: Manifest) -> int:
+    """Remove all zones from the manifest, so that they are rebuilt; returns their number."""
+    count = 0
+
+    def propose(newest: Snapshot) -> Commit | None:
+        nonlocal count
+        count = len(newest.zones)
+        clock = manifest.clock()
+        names = tuple(file.name for file in newest.zones)
+        if not names:
+            return None
+        return Commit.after(newest, clock)._replace(remove=names, removed_at=clock, zones_end=0)
+
+    manifest.commit(propose)
+    return count
+
+
+def zone_problems(snapshot: Snapshot) -> Iterator[str]:
+    """Contradictions between zones and the log, as texts."""
+    rows = 0
+    for zone in snapshot.zones:
+        try:
+            count = pq.read_metadata(snapshot.store.path(zone.name)).num_rows
+        except (OSError, pa.ArrowInvalid) as error:
+            yield f"{zone.name}: cannot be read: {error}; {_REBUILD}"
+            continue
+        if count != zone.rows:
+            yield f"{zone.name}: holds {count} rows, the manifest says {zone.rows}; {_REBUILD}"
+        rows += count if (zone.zone or {})["kind"] == QUADS else 0
+    batches = snapshot.records(0, snapshot.zones_end, ["kind", "triples"]) if snapshot.zones else ()
+    events = (batch.filter(pc.equal(batch.column("kind"), EVENT)) for batch in batches)
+    triples = sum(len(batch.column("triples").flatten()) for batch in events)
+    if rows != triples:
+        yield f"the zones hold {rows} triples, the log {triples}; {_REBUILD}"
+
+
+_REBUILD = "queries may miss events: run `motet compact --rebuild-zones`"

@@ -1,0 +1,276 @@
+"""What a query over a lake sees (language page, section 13): the log up to an offset, as graphs.
+
+Plain and in memory: it says what a query means. Engines that read zone files are tested against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.compute as pc
+
+from motet.lake import Snapshot
+from motet.language.syntax import Construct, Subscription
+from motet.model.batches import event_rows, notification_rows
+from motet.model.control import ControlState, registrations
+from motet.model.intervals import Interval
+from motet.model.notifications import Notification
+from motet.model.records import EVENT, ControlRecord, Subscribe
+from motet.model.terms import iri, iri_value
+from motet.ontology.entailment import Entailment, Reasoner
+from motet.query.event_times import interval_triples
+from motet.sparql import algebra
+from motet.sparql.dataset import Dataset
+from motet.sparql.graph import Triple
+
+if TYPE_CHECKING:
+    from motet.query.notification_graph import ConstructedGraph
+
+BACKGROUND = "<urn:motet:background>"
+EVENTS = "<urn:motet:events>"
+NOTIFICATIONS = "<urn:motet:notifications>"
+SUBSCRIPTIONS = "<urn:motet:subscriptions>"
+RESERVED_GRAPHS = (BACKGROUND, EVENTS, NOTIFICATIONS, SUBSCRIPTIONS)
+
+FromClause = algebra.DatasetClause | None
+
+
+class EventGraph(NamedTuple):
+    """A visible event: the graph of its triples."""
+
+    name: str  # its IRI as a term
+    offset: int  # of its record; of a derived event, where its notification became final
+    interval: Interval
+    triples: tuple[Triple, ...]  # asserted, or made by CONSTRUCT
+
+
+class History:
+    """The records of a log below an offset, with what they mean: events, background, notifications, subscriptions.
+
+    A span restricts events and notifications to those whose interval shares an instant with it.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, stop: int, *, span: Interval | None = None, entailment: str | None = None
+    ) -> None:
+        self.snapshot = snapshot
+        self.stop = stop
+        self.span = span
+        self._requested_entailment = entailment
+
+    @cached_property
+    def controls(self) -> ControlState:
+        """The control state after the last record."""
+        return ControlState().apply_all(self._control_records)
+
+    @cached_property
+    def _control_records(self) -> list[ControlRecord]:
+        return list(self.snapshot.control_records(stop=self.stop))
+
+    @cached_property
+    def entailment(self) -> Entailment:
+        return Entailment(self._requested_entailment or self.controls.entailment)
+
+    @cached_property
+    def reasoner(self) -> Reasoner:
+        return Reasoner(self.controls.background, self.entailment)
+
+    @cached_property
+    def _construct_subscriptions(self) -> dict[str, list[tuple[int, Subscription]]]:
+        """By name: the CONSTRUCT subscriptions that are or were active, with their offsets."""
+        found: dict[str, list[tuple[int, Subscription]]] = {}
+        for registration in registrations(self._control_records):
+            record = registration.subscribe
+            if "CONSTRUCT" not in record.text.upper():  # parsing it would load the parser of subscriptions
+                continue
+            for subscription in _parsed(record):
+                if isinstance(subscription.delivery, Construct):
+                    found.setdefault(record.name, []).append((record.offset, subscription))
+        return found
+
+    def needs_notifications(self, query: algebra.Query) -> bool:
+        """Whether the notification table must reach the end of these records before the query is evaluated."""
+        clause = query.dataset
+        names = () if clause is None else (*clause.default, *clause.named)
+        return NOTIFICATIONS in names or bool(self._construct_subscriptions)
+
+    def events(self) -> Iterator[EventGraph]:
+        """The visible events, those of the log and derived ones."""
+        yield from self.log_events()
+        yield from self.derived_events()
+
+    def log_events(self) -> Iterator[EventGraph]:
+        """The visible events of the log."""
+        retracted = self.controls.retractions
+        for event in self.logged(0):
+            if iri_value(event.name) not in retracted and self._is_in_span(event.interval):
+                yield event
+
+    def logged(self, first: int) -> Iterator[EventGraph]:
+        """The events of the log from an offset on, also those that are not visible."""
+        for batch in self.snapshot.records(first, self.stop, ["offset", "kind", "id", "start", "end", "triples"]):
+            events = batch.filter(pc.equal(batch.column("kind"), EVENT))
+            for row, offset in zip(event_rows(events), events.column("offset").to_pylist(), strict=True):
+                assert row.start is not None and row.end is not None, "events of a log have times"
+                yield EventGraph(iri(row.id), offset, Interval(row.start, row.end), row.triples)
+
+    def derived_events(self) -> Iterator[EventGraph]:
+        """The events that CONSTRUCT clauses made, each once."""
+        seen = set()
+        for notification, offset in self.notifications() if self._construct_subscriptions else ():
+            for event in self._derived(notification, offset):
+                if event.id not in seen:
+                    seen.add(event.id)
+                    interval = Interval(notification.start_micros, notification.end_micros)
+                    yield EventGraph(iri(event.id), offset, interval, event.triples)
+
+    def notifications(self) -> Iterator[tuple[Notification, int]]:
+        """The notifications that these records made final, with their emission offsets, in log order."""
+        for batch in self.snapshot.notifications():
+            for notification, offset in notification_rows(batch):
+                if offset < self.stop and self._is_in_span(
+                    Interval(notification.start_micros, notification.end_micros)
+                ):
+                    yield notification, offset
+
+    def notification_graph(self) -> Iterator[Triple]:
+        from motet.query.notification_graph import notification_triples
+
+        retracted = self.controls.retractions
+        for notification, offset in self.notifications():
+            yield from notification_triples(notification, offset, self._derived(notification, offset), retracted)
+
+    def subscription_graph(self) -> Iterator[Triple]:
+        """The active subscriptions in their RDF form."""
+        from motet.language.rdf import to_rdf
+
+        for record in self.controls.subscriptions.values():
+            for subscription in _parsed(record):
+                yield from to_rdf(subscription)
+
+    def background_graph(self) -> Iterable[Triple]:
+        """The background in force after the last record, with what follows from it."""
+        asserted = self.controls.background
+        return asserted if self.entailment is Entailment.NONE else asserted | self.reasoner.background
+
+    def closed(self, event: EventGraph) -> Iterable[Triple]:
+        """The triples of an event and those that follow from it with the background."""
+        return event.triples if self.entailment is Entailment.NONE else self.reasoner.close(event.triples)
+
+    def dataset(self, query: algebra.Query, *, now: str, random_bits: Callable[[], int]) -> Dataset:
+        """The dataset of a query, as its FROM and FROM NAMED say."""
+        clause = query.dataset
+        default: list[Iterable[Triple]] = []
+        named: dict[str, Iterable[Triple]] = {}
+        intervals: dict[str, Interval] = {}
+        uses_graphs = has_graph(query.pattern)
+        for event in self.events() if _selects_events(clause) else ():
+            in_default, in_named = _is_selected(clause, event.name)
+            if in_default or in_named:
+                intervals[event.name] = event.interval
+                triples = self.closed(event)
+                if in_default:
+                    default += [triples, interval_triples(event.name, *event.interval)]
+                if in_named and uses_graphs:
+                    named[event.name] = triples
+        if clause is None:
+            default.append(self.background_graph())
+        else:
+            graphs = {name: list(self.reserved_graph(name)) for name in (*clause.default, *clause.named)}
+            default += [graphs[name] for name in clause.default]
+            named |= {name: graphs[name] for name in clause.named if name != EVENTS and name not in named}
+        return Dataset(chain.from_iterable(default), named, now=now, random_bits=random_bits, intervals=intervals)
+
+    def reserved_graph(self, name: str) -> Iterable[Triple]:
+        """The graph of a reserved name, other than that of all events; empty for other names."""
+        if name == BACKGROUND:
+            return self.background_graph()
+        if name == NOTIFICATIONS:
+            return self.notification_graph()
+        return self.subscription_graph() if name == SUBSCRIPTIONS else ()
+
+    def _derived(self, notification: Notification, offset: int) -> Sequence[ConstructedGraph]:
+        subscriptions = self._construct_subscriptions.get(notification.subscription, ())
+        active = [subscription for first, subscription in subscriptions if first <= offset]
+        if not active:
+            return ()
+        from motet.query.notification_graph import derived_events
+
+        delivery = active[-1].delivery
+        assert isinstance(delivery, Construct)
+        return derived_events(notification, delivery.templates)
+
+    def _is_in_span(self, interval: Interval) -> bool:
+        return self.span is None or (interval.start <= self.span.end and interval.end >= self.span.start)
+
+
+def _parsed(record: Subscribe) -> Sequence[Subscription]:
+    """The subscriptions of a record; the parser is loaded only for a log that has any."""
+    from motet.engine.runtime.active_subscription import parse_stored
+
+    return parse_stored(record.text, f"subscription {record.name!r} in the log")
+
+
+def warnings_of(query: algebra.Query, has_event: Callable[[str], bool]) -> list[str]:
+    """What a query names that is not in its dataset."""
+    clause = query.dataset
+    names = () if clause is None else tuple(dict.fromkeys((*clause.default, *clause.named)))
+    texts = [
+        f"FROM {name}: there is no such event; the graph is taken as empty"
+        for name in names
+        if name not in RESERVED_GRAPHS and not has_event(name)
+    ]
+    texts += [
+        f"GRAPH {name} is empty: the graph is in the dataset only after FROM NAMED {name}"
+        for name in sorted(constant_graphs(query.pattern))
+        if name in RESERVED_GRAPHS and (name == EVENTS or clause is None or name not in clause.named)
+    ]
+    return texts
+
+
+def without_clause(query: algebra.Query) -> algebra.Query:
+    """The query for a dataset that is chosen already."""
+    return replace(query, dataset=None)
+
+
+def has_graph(pattern: algebra.Algebra) -> bool:
+    """Whether GRAPH occurs in a pattern."""
+    return any(isinstance(node, algebra.NamedGraph) for node in tree_nodes(pattern))
+
+
+def constant_graphs(pattern: algebra.Algebra) -> set[str]:
+    """The IRIs after GRAPH in a pattern."""
+    graphs = (node.name for node in tree_nodes(pattern) if isinstance(node, algebra.NamedGraph))
+    return {name for name in graphs if algebra.variable_name(name) is None}
+
+
+def tree_nodes(tree: object) -> Iterator[object]:
+    """Every node of a tree, those inside expressions too."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, tuple):
+            pending += node
+        elif hasattr(node, "__match_args__"):
+            pending += [getattr(node, name) for name in node.__match_args__]
+
+
+def _selects_events(clause: FromClause) -> bool:
+    return clause is None or any(
+        name not in RESERVED_GRAPHS or name == EVENTS for name in (*clause.default, *clause.named)
+    )
+
+
+def _is_selected(clause: FromClause, event: str) -> tuple[bool, bool]:
+    """Whether an event is in the default graph, and whether it is a named graph."""
+    if clause is None:
+        return True, True
+    return (
+        EVENTS in clause.default or event in clause.default,
+        EVENTS in clause.named or event in clause.named,
+    )

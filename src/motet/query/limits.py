@@ -1,0 +1,145 @@
+"""QueryLimits of one query on time, memory and rows."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from motet.model.errors import LimitError, UsageError
+
+
+@dataclass(frozen=True)
+class QueryLimits:
+    """The most that a query may use; memory is that of an engine that compiles queries."""
+
+    seconds: float = 300
+    rows: int = 1_000_000
+    memory: int = 2 << 30
+
+    def __post_init__(self) -> None:
+        for name, types in (("seconds", (int, float)), ("rows", (int,)), ("memory", (int,))):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, types) or not value > 0:
+                kind = "whole number" if types == (int,) else "number"
+                raise UsageError(
+                    f"the limit {name} must be a positive {kind}, not {value!r}", advice=f"Give a {kind} above 0."
+                )
+
+    def check_rows(self, count: int) -> None:
+        if count > self.rows:
+            raise LimitError(
+                f"the answer has more than {self.rows} rows",
+                advice="add LIMIT to the query, or raise the limit (--max-rows, in Python max_rows=)",
+            )
+
+
+class _TimeIsUp(BaseException):
+    """Raised inside a query whose time is up; `time_limit` makes a LimitError of it."""
+
+
+@contextmanager
+def time_limit(seconds: float, interrupt: Callable[[], object] | None = None) -> Iterator[None]:
+    """Ends the block with a LimitError after some seconds.
+
+    ``interrupt`` stops an engine that runs outside Python. In the main thread a signal ends Python code, in another
+    thread an exception that is set from a timer.
+    """
+    error = LimitError(
+        f"no answer after {seconds:g} s",
+        advice="make the query more selective, or give more time (--timeout, in Python timeout=)",
+    )
+    is_over = False
+
+    def on_time() -> None:
+        nonlocal is_over
+        is_over = True
+        if interrupt is not None:
+            interrupt()
+
+    if threading.current_thread() is threading.main_thread():
+        guard = _by_signal(seconds, on_time)
+    else:
+        guard = _by_timer(seconds, on_time)
+    try:
+        with guard:
+            yield
+    except _TimeIsUp:
+        raise error from None
+    except Exception:
+        if is_over and interrupt is not None:  # what the engine raises when it is interrupted
+            raise error from None
+        raise
+
+
+_again: dict[int, Callable[[], object]] = {}
+"""By thread: what ends its block once more."""
+
+
+def _install_hook() -> None:
+    """Ends a block once more when Python swallowed the exception: what a finalizer raises is only printed."""
+    if getattr(sys.unraisablehook, "ends_blocks", False):
+        return
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not _TimeIsUp:
+            before(unraisable)
+        elif (again := _again.get(threading.get_ident())) is not None:
+            again()
+
+    hook.ends_blocks = True  # type: ignore[attr-defined]
+    sys.unraisablehook = hook
+
+
+@contextmanager
+def _by_signal(seconds: float, on_time: Callable[[], None]) -> Iterator[None]:
+    def stop(_signal: int, _frame: object) -> None:
+        on_time()
+        raise _TimeIsUp
+
+    thread = threading.get_ident()
+    before = signal.signal(signal.SIGALRM, stop)
+    _install_hook()
+    _again[thread] = lambda: signal.setitimer(signal.ITIMER_REAL, 0.01)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        _again.pop(thread, None)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _by_timer(seconds: float, on_time: Callable[[], None]) -> Iterator[None]:
+    thread = threading.get_ident()
+    is_running = True
+    lock = threading.Lock()
+
+    def stop() -> None:
+        with lock:
+            if is_running:
+                on_time()
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp))
+
+    def start(wait: float) -> threading.Timer:
+        timer = threading.Timer(wait, stop)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    _install_hook()
+    _again[thread] = lambda: start(0.01)
+    timer = start(seconds)
+    try:
+        yield
+    finally:
+        with lock:
+            is_running = False
+        _again.pop(thread, None)
+        timer.cancel()

@@ -1,0 +1,125 @@
+"""A dataset in three SQL tables: quads, the named graphs they are in, and the intervals of events.
+
+It is the dataset of plain files. The quads of the default graph have the number `DEFAULT_GRAPH`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from motet.sparql.algebra import DatasetClause
+from motet.sparql.dataset import Dataset
+from motet.sparql.sql import nodes
+from motet.sparql.sql.nodes import Node, column
+from motet.sparql.sql.scan import QuadScan, ScanRange, SqlDataset
+from motet.sparql.term_columns import term_columns
+
+DEFAULT_GRAPH = -1
+QUAD_TYPES = {
+    "off": "BIGINT", "s": "VARCHAR", "p": "VARCHAR", "o": "VARCHAR",
+    "okind": "TINYINT", "onum": "DOUBLE", "ots": "BIGINT",
+}  # fmt: skip
+GRAPH_TYPES = {"g": "VARCHAR", "off": "BIGINT"}
+INTERVAL_TYPES = {"g": "VARCHAR", "start_": "BIGINT", "end_": "BIGINT"}
+TABLES = (QUAD_TYPES, GRAPH_TYPES, INTERVAL_TYPES)
+Columns = dict[str, list[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDataset:
+    """The first three are names of tables. ``default`` are the graphs after FROM, ``named`` those after FROM NAMED;
+    None where the query has no such clause.
+    """
+
+    quads: str
+    graphs_table: str
+    intervals_table: str
+    default: tuple[str, ...] | None = None
+    named: tuple[str, ...] | None = None
+
+    def selected(self, clause: DatasetClause | None) -> SqlDataset:
+        return self if clause is None else replace(self, default=clause.default, named=clause.named)
+
+    def scan(self, scan: QuadScan) -> exp.Query:
+        where = self._place(scan)
+        for name, terms in (("s", scan.subjects), ("p", scan.predicates), ("o", scan.objects)):
+            if terms is not None:
+                where.append(nodes.one_of(column("q", name), [nodes.text(term) for term in terms]))
+        where += [exp.NEQ(this=column("q", "p"), expression=nodes.text(term)) for term in scan.not_predicates]
+        for limits in scan.ranges:
+            where += range_conditions(column("q", limits.column), limits)
+        is_union = scan.place == "default" and self.default is not None and len(self.default) > 1
+        columns = set(scan.columns)
+        items = [column("q", name) for name in sorted(columns)]
+        source = nodes.table(self.quads, "q")
+        if not (is_union and scan.is_set):
+            return nodes.select(items, source, where=nodes.both(where))
+        whole = [column("q", name) for name in sorted(columns | {"s", "p", "o"})]
+        inner = nodes.select(whole, source, where=nodes.both(where), distinct=True)
+        return nodes.select(items, nodes.derived(inner, "q"))
+
+    def _place(self, scan: QuadScan) -> list[Node]:
+        if scan.place == "named":
+            is_named = exp.NEQ(this=column("q", "off"), expression=nodes.integer(DEFAULT_GRAPH))
+            return [is_named if self.named is None else self._among(self.named)]
+        if scan.place == "default":
+            if self.default is None:
+                return [nodes.equals(column("q", "off"), nodes.integer(DEFAULT_GRAPH))]
+            return [self._among(self.default)]
+        return [self._among((scan.place,))]
+
+    def _among(self, names: Iterable[str]) -> Node:
+        """The condition that a quad is in one of some graphs."""
+        terms = [nodes.text(name) for name in names]
+        if not terms:
+            return exp.false()
+        where = nodes.one_of(column("n", "g"), terms)
+        inner = nodes.select([column("n", "off")], nodes.table(self.graphs_table, "n"), where=where)
+        return exp.In(this=column("q", "off"), query=exp.Subquery(this=inner))
+
+    def graphs(self) -> exp.Query:
+        items = [column("n", "g"), column("n", "off")]
+        where = None
+        if self.named is not None:
+            where = (
+                nodes.one_of(column("n", "g"), [nodes.text(name) for name in self.named]) if self.named else exp.false()
+            )
+        return nodes.select(items, nodes.table(self.graphs_table, "n"), where=where)
+
+    def intervals(self) -> exp.Query:
+        items = [column("n", name) for name in INTERVAL_TYPES]
+        return nodes.select(items, nodes.table(self.intervals_table, "n"))
+
+
+def range_conditions(value: Node, limits: ScanRange) -> list[Node]:
+    """The bounds of a range, which parts of files are skipped by; rows without a value are outside."""
+    bounds = ((exp.GTE, limits.lower), (exp.LTE, limits.upper))
+    return [
+        sign(this=value.copy(), expression=exp.Literal.number(repr(bound)))
+        for sign, bound in bounds
+        if bound is not None
+    ]
+
+
+def table_columns(dataset: Dataset) -> tuple[Columns, Columns, Columns]:
+    """The columns of the three tables for a dataset in memory."""
+    quads: Columns = {name: [] for name in QUAD_TYPES}
+    graphs = [(DEFAULT_GRAPH, dataset.default), *enumerate(dataset.named.values())]
+    for number, graph in graphs:
+        for subject, predicate, obj in graph:
+            row = (number, subject, predicate, obj, *term_columns(obj))
+            for column_values, value in zip(quads.values(), row, strict=True):
+                column_values.append(value)
+    intervals = dataset.intervals.values()
+    return (
+        quads,
+        {"g": list(dataset.named), "off": list(range(len(dataset.named)))},
+        {
+            "g": list(dataset.intervals),
+            "start_": [interval.start for interval in intervals],
+            "end_": [interval.end for interval in intervals],
+        },
+    )

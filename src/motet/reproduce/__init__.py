@@ -1,0 +1,1 @@
+"""Experiments of the published systems, repeated on this one."""

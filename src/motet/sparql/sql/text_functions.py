@@ -1,0 +1,164 @@
+"""Text functions on columns of terms, in SQL: what STR, LANG and DATATYPE compare with, and tests of texts.
+
+They work on terms as they are written: the first and the last character of a term say what it is. A text that has an
+escape in it is left to the evaluator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from motet.model.terms import RDF, XSD, literal_parts
+from motet.sparql import algebra
+from motet.sparql.sql import nodes
+from motet.sparql.sql.nodes import Node
+from motet.sparql.term_columns import STRING, term_columns
+
+# Regular expressions that mean the same everywhere: characters and classes of them with a quantifier, alternatives,
+# groups without groups in them, anchors at the ends.
+_ATOM = r"(?:[A-Za-z0-9 ,:;_/#=@%&!\-]|\.|\[(?:a-z|A-Z|0-9|[A-Za-z0-9 _])+\])[*+?]?"
+_SEQUENCE = rf"(?:{_ATOM}|\((?:{_ATOM})+(?:\|(?:{_ATOM})+)*\)\??)+"
+_SIMPLE_PATTERN = re.compile(rf"\^?{_SEQUENCE}(?:\|{_SEQUENCE})*\$?")
+_LANGUAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LANG_STRING = RDF + "langString"
+
+
+def text_test(call: algebra.Call, column: Callable[[str], Node], otherwise: Node) -> Node | None:
+    """CONTAINS, STRSTARTS, STRENDS or REGEX of a variable's text and a constant; None if SQL cannot say it.
+
+    ``otherwise`` is the same test by the evaluator.
+    """
+    subject, *constants = call.arguments
+    texts = [constant_text(constant) for constant in constants]
+    if None in texts:
+        return None
+    if call.name == "REGEX":
+        flags = texts[1] if len(texts) > 1 else ""
+        pattern = texts[0] or ""
+        if flags not in ("", "i") or _SIMPLE_PATTERN.fullmatch(pattern) is None:
+            return None
+        return _of_text(
+            subject,
+            column,
+            lambda text: nodes.RegexMatch(this=text, expression=nodes.text(pattern), ignore_case=flags == "i"),
+            otherwise,
+        )
+    part = texts[0] or ""
+    return _of_text(
+        subject, column, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name), otherwise
+    )
+
+
+def constant_text(expression: algebra.Expr) -> str | None:
+    """The text of a constant that is a plain string."""
+    if isinstance(expression, algebra.Constant) and term_columns(expression.term).okind == STRING:
+        return literal_parts(expression.term)[0]
+    return None
+
+
+def _of_text(
+    subject: algebra.Expr, column: Callable[[str], Node], test: Callable[[Node], Node], otherwise: Node
+) -> Node | None:
+    """A test of the text of a variable, or of its STR."""
+    match subject:
+        case algebra.Variable(name):
+            term = column(name)
+            return nodes.case(
+                (nodes.either([nodes.is_null(term), _is_no_text(term)]), _error()),
+                (_has_no_escape(term), test(nodes.LexicalText(this=term.copy()))),
+                default=otherwise,
+            )
+        case algebra.Call("STR", (algebra.Variable(name),)):
+            term = column(name)
+            return nodes.case(
+                (nodes.either([nodes.is_null(term), _begins(term, "_")]), _error()),
+                (_begins(term, "<"), test(_iri_text(term))),
+                (_has_no_escape(term), test(nodes.LexicalText(this=term.copy()))),
+                default=otherwise,
+            )
+    return None
+
+
+def text_comparison(
+    left: algebra.Expr,
+    right: algebra.Expr,
+    compare: Callable[..., Node],
+    column: Callable[[str], Node],
+    otherwise: Node,
+) -> Node | None:
+    """STR of a variable compared with a constant text; None for other operands."""
+    text = constant_text(right)
+    if text is None or not isinstance(left, algebra.Call) or left.name != "STR":
+        return None
+    return _of_text(left, column, lambda own: compare(this=own, expression=nodes.text(text)), otherwise)
+
+
+def annotation_equality(left: algebra.Expr, right: algebra.Expr, column: Callable[[str], Node]) -> Node | None:
+    """LANG or DATATYPE of a variable equal to a constant; None for other operands."""
+    match left, right:
+        case algebra.Call("LANG", (algebra.Variable(name),)), _ if (tag := constant_text(right)) is not None:
+            term = column(name)
+            test = _ends(term, f'"@{tag}') if tag else nodes.negation(_has_language(term))
+        case algebra.Call("DATATYPE", (algebra.Variable(name),)), algebra.Constant(datatype) if datatype[0] == "<":
+            term = column(name)
+            test = _has_datatype(term, datatype[1:-1])
+        case _:
+            return None
+    return nodes.case((_begins(term, '"'), test), default=_error())
+
+
+def language_match(call: algebra.Call, column: Callable[[str], Node]) -> Node | None:
+    """``LANGMATCHES(LANG(?x), "en")``; None for other arguments."""
+    match call.arguments:
+        case (algebra.Call("LANG", (algebra.Variable(name),)), constant) if (
+            tag := constant_text(constant)
+        ) is not None:
+            term = column(name)
+            if tag == "*":
+                return nodes.case((_begins(term, '"'), _has_language(term)), default=_error())
+            if _LANGUAGE.fullmatch(tag.lower()) is None:
+                return None
+            pattern = nodes.text(f'"@{tag.lower()}(-[a-z0-9-]+)?$')
+            return nodes.case(
+                (_begins(term, '"'), nodes.RegexMatch(this=term.copy(), expression=pattern)), default=_error()
+            )
+    return None
+
+
+def _error() -> Node:
+    return nodes.cast(exp.Null(), "BOOLEAN")
+
+
+def _begins(term: Node, character: str) -> Node:
+    first = exp.Substring(this=term.copy(), start=nodes.integer(1), length=nodes.integer(1))
+    return nodes.equals(first, nodes.text(character))
+
+
+def _ends(term: Node, text: str) -> Node:
+    return nodes.TextTest(this=term.copy(), expression=nodes.text(text), name="STRENDS")
+
+
+def _is_no_text(term: Node) -> Node:
+    return nodes.either([nodes.negation(_begins(term, '"')), _ends(term, ">")])
+
+
+def _has_language(literal: Node) -> Node:
+    return nodes.negation(nodes.either([_ends(literal, '"'), _ends(literal, ">")]))
+
+
+def _has_datatype(literal: Node, datatype: str) -> Node:
+    if datatype == XSD + "string":
+        return _ends(literal, '"')
+    return _has_language(literal) if datatype == _LANG_STRING else _ends(literal, f'"^^<{datatype}>')
+
+
+def _has_no_escape(term: Node) -> Node:
+    return nodes.negation(nodes.TextTest(this=term.copy(), expression=nodes.text("\\"), name="CONTAINS"))
+
+
+def _iri_text(term: Node) -> Node:
+    length = exp.Sub(this=exp.Length(this=term.copy()), expression=nodes.integer(2))
+    return exp.Substring(this=term.copy(), start=nodes.integer(2), length=length)
