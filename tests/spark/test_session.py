@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from motet.model.errors import UsageError
-from motet.spark.session import ROCKSDB, cores, resolve_master, session, set_submitted
+from motet.spark.session import ROCKSDB, brief_settings, cores, resolve_master, session, set_submitted
 
 QUIET_START = """
 from motet.spark.session import session
@@ -108,3 +108,15 @@ def test_cores_of_a_master(master: str, number: int | None) -> None:
 def test_all_cores() -> None:
     """A star means every core this process may use."""
     assert cores("local[*]") in range(1, (os.cpu_count() or 1) + 1)
+
+
+def test_brief_settings_are_for_sessions_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server and a cluster have a JVM of their own; settings of `motet submit` are not replaced."""
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    assert "TieredStopAtLevel=1" in brief_settings("local[2]")["spark.driver.extraJavaOptions"]
+    assert brief_settings("sc://host") == brief_settings("spark://host:7077") == {}
+    set_submitted({"spark.driver.extraJavaOptions": "-Xss2m"})
+    try:
+        assert brief_settings("local[2]") == {}
+    finally:
+        set_submitted({})

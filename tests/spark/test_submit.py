@@ -102,6 +102,7 @@ def test_an_environment_that_is_missing_and_cannot_be_packed_is_refused(tmp_path
         (["--"], "no command is given"),
         (["--", "lint", "x.motet"], "`motet lint` does not use Spark"),
         (["--", "run", "--events", "x.nq"], "runs on the embedded engine by default"),
+        (["--", "stream", "--lake", "x", "--engine", "embedded"], "the embedded engine does not run on a cluster"),
     ],
 )
 def test_only_commands_on_spark_are_submitted(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,18 @@ from importlib import import_module
 
 from motet.model.extras import require_extra
 
-__all__ = ["detect", "ingest", "ingest_batch", "notifications", "stored_notifications"]
+__all__ = [
+    "detect", "detect_end", "detect_pandas", "ingest", "ingest_batch", "notifications", "query", "stored_notifications",
+]  # fmt: skip
 
 _MODULES = {
     "detect": "frames.detect",
+    "detect_end": "frames.end",
+    "detect_pandas": "frames.pandas_frames",
     "ingest": "ingestion",
     "ingest_batch": "ingestion",
     "notifications": "tables",
+    "query": "lake_query",
     "stored_notifications": "tables",
 }
 

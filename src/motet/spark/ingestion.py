@@ -21,18 +21,22 @@ from secrets import token_hex
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType, StringType, TimestampType
 
 from motet.codec.decode import BatchInput, Message, decode_messages
 from motet.codec.events import Decoded, OnRejected
 from motet.codec.formats import Format, format_of_content_type
+from motet.codec.options import DecodeOptions
+from motet.codec.row_mapping import MappingInput, RowMapping
+from motet.codec.rows import ArrowRows, decode_rows, mapped_columns
 from motet.connectors.ingestion import IngestResult, append_sorted, left_out
 from motet.connectors.sorted_load import EventBuffer, StagedEvents, write_staged
 from motet.lake import Lake, Store
@@ -40,6 +44,7 @@ from motet.lake.manifest import Clock, system_clock
 from motet.lake.store import SCRATCH
 from motet.model.errors import DecodeError, UsageError
 from motet.model.settings import TimeProperties
+from motet.spark.session import workers_with_motet
 
 COUNTS = ("accepted", "repeated", "stamped", "late", "rejected", "left_out")
 RESULTS = pa.schema([pa.field(name, pa.int64()) for name in COUNTS])
@@ -80,6 +85,17 @@ class BatchIngestResult:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How rows become events: each has a document in its ``value``, or its columns are those of the mapping."""
+
+    mapping: RowMapping | None = None
+    has_values: bool = True
+
+
+VALUES = Reading()
+
+
+@dataclass(frozen=True)
 class IngestTarget:
     """The lake of a batch, its clock, the dead-letter file, and the id of the batch if it is one of a stream."""
 
@@ -87,14 +103,16 @@ class IngestTarget:
     dead_letter: str
     clock: Clock
     batch_id: str | None = None
+    reading: Reading = VALUES
 
 
-def ingest(
+def ingest(  # noqa: PLR0913  (independent options)
     df: DataFrame,
     lake: str | Path,
     *,
     checkpoint: str | Path,
     content_type: str = Format.N_QUADS.value,
+    mapping: MappingInput | None = None,
     trigger: Mapping[str, Any] | None = None,
     dead_letter: str | Path | None = None,
     on_batch: OnBatch | None = None,
@@ -106,16 +124,20 @@ def ingest(
     ``timestamp`` the time of events without one, and ``id`` the id from which events without an IRI get one; rows
     without it share the id of their batch, which is made of ``checkpoint`` and its number. ``trigger`` is Spark's, such
     as ``{"availableNow": True}``; ``on_batch`` is called with the counts of every batch; ``clock`` is that of the lake.
+
+    With a ``mapping`` (a dict, YAML text or a path; docs/sources.md) the rows of the DataFrame are the events, by its
+    columns. With a ``content_type`` of rows, such as ``application/json``, it is ``value`` that holds rows.
     """
     if not df.isStreaming:
         raise UsageError("this DataFrame is not a stream", advice="Use ingest_batch(df, lake).")
-    rows = _select_columns(df, content_type)
+    rows, reading = _select(df, content_type, mapping)
     root = _open_lake(lake, clock)
     query = blake2b(str(checkpoint).encode(), digest_size=6).hexdigest()
 
     def ingest_micro_batch(batch: DataFrame, batch_number: int) -> None:
         letters = _dead_letter(root, dead_letter, f"{query}-{batch_number:012}")
-        result = _ingest(batch, IngestTarget(root, letters, clock, f"urn:spark:{query}:{batch_number}"))
+        target = IngestTarget(root, letters, clock, f"urn:spark:{query}:{batch_number}", reading)
+        result = _ingest(batch, target)
         if on_batch is not None:
             on_batch(result)
 
@@ -128,15 +150,26 @@ def ingest_batch(
     lake: str | Path,
     *,
     content_type: str = Format.N_QUADS.value,
+    mapping: MappingInput | None = None,
     dead_letter: str | Path | None = None,
     clock: Clock = system_clock,
 ) -> BatchIngestResult:
     """Append the events of a batch DataFrame to a lake; see `ingest`."""
     if df.isStreaming:
         raise UsageError("this DataFrame is a stream", advice="Use ingest(df, lake, checkpoint=...).")
-    rows = _select_columns(df, content_type)
+    rows, reading = _select(df, content_type, mapping)
     root = _open_lake(lake, clock)
-    return _ingest(rows, IngestTarget(root, _dead_letter(root, dead_letter, f"batch-{uuid4().hex}"), clock))
+    letters = _dead_letter(root, dead_letter, f"batch-{uuid4().hex}")
+    return _ingest(rows, IngestTarget(root, letters, clock, reading=reading))
+
+
+def _select(df: DataFrame, content_type: str, mapping: MappingInput | None) -> tuple[DataFrame, Reading]:
+    """The columns that tasks need, and how they are read."""
+    row_mapping = None if mapping is None else RowMapping.of(mapping)
+    if row_mapping is None or format_of_content_type(content_type).is_rows:
+        return _select_columns(df, content_type), Reading(row_mapping)
+    names = mapped_columns(row_mapping, to_arrow_schema(df.schema, timezone="UTC"), "the DataFrame")
+    return df.select([f"`{name.replace('`', '``')}`" for name in names]), Reading(row_mapping, has_values=False)
 
 
 def _select_columns(df: DataFrame, content_type: str) -> DataFrame:
@@ -190,15 +223,25 @@ def _stage(
         partition = 0 if context is None else context.partitionId()
         stager = Stager(target.lake, partition)
         batch_input = BatchInput(target.batch_id, Counter(counts.get(partition, NO_COUNTS)))
-        row = 0
+        options, row = DecodeOptions(f"partition {partition}", time_properties=time_properties), 0
         for rows in batches:
-            messages = _messages(rows, partition, row)
-            yield from stager.add(decode_messages(messages, time_properties=time_properties, batch=batch_input))
+            yield from stager.add(_decode(rows, target.reading, options, batch_input, row))
             row += rows.num_rows
         yield from stager.finish(NO_COUNTS if counts else batch_input.counts)
 
-    found = batch.mapInArrow(stage, from_arrow_schema(STAGED_FILES)).collect()  # names and counts
+    with workers_with_motet(batch.sparkSession):
+        found = batch.mapInArrow(stage, from_arrow_schema(STAGED_FILES)).collect()  # names and counts
     return sorted((StagedFiles(**row.asDict()) for row in found), key=lambda files: (files.partition, files.index))
+
+
+def _decode(rows: pa.RecordBatch, reading: Reading, options: DecodeOptions, batch: BatchInput, first: int) -> Decoded:
+    """The events of rows of a partition, from the row ``first`` on."""
+    if reading.mapping is not None and not reading.has_values:
+        lines = np.arange(first + 1, first + 1 + rows.num_rows)
+        arrow_rows = ArrowRows(rows, lines, missing=reading.mapping.missing)
+        return decode_rows(arrow_rows, reading.mapping, options, batch)
+    messages = _messages(rows, options.name, first)
+    return decode_messages(messages, time_properties=options.time_properties, batch=batch, mapping=reading.mapping)
 
 
 def counts_before(lake: str, staged: Sequence[StagedFiles]) -> dict[int, Counter[bytes]]:
@@ -222,12 +265,12 @@ def counts_before(lake: str, staged: Sequence[StagedFiles]) -> dict[int, Counter
     return dict(before)
 
 
-def _messages(batch: pa.RecordBatch, partition: int, first: int) -> Iterator[Message]:
+def _messages(batch: pa.RecordBatch, partition: str, first: int) -> Iterator[Message]:
     timestamps = batch.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
     columns = [batch.column(name).to_pylist() for name in ("value", "content_type", "id")]
     for row, (value, content_type, id_, timestamp) in enumerate(zip(*columns, timestamps, strict=True), first):
         if value is not None:  # null is Kafka's tombstone of a key
-            name = id_ or f"partition {partition}, row {row}"
+            name = id_ or f"{partition}, row {row}"
             yield Message(value, content_type, name, timestamp, input_id=id_)
 
 
@@ -237,7 +280,8 @@ def _append(spark: SparkSession, staged: list[StagedFiles], target: IngestTarget
             for result in append_staged(staged, target):
                 yield pa.RecordBatch.from_pylist([{name: getattr(result, name) for name in COUNTS}], RESULTS)
 
-    counts = spark.range(0, 1, 1, 1).mapInArrow(append, from_arrow_schema(RESULTS)).collect()
+    with workers_with_motet(spark):
+        counts = spark.range(0, 1, 1, 1).mapInArrow(append, from_arrow_schema(RESULTS)).collect()
     totals = {name: sum(row[name] for row in counts) for name in COUNTS}
     for name in ("repeated", "rejected", "left_out"):
         totals[name] += sum(getattr(files, name) for files in staged)

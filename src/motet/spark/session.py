@@ -86,6 +86,17 @@ def resolve_master(master: str | None = None) -> str:
     return remote or "local[*]"
 
 
+def brief_settings(master: str | None = None) -> dict[str, str]:
+    """Settings for a session on this machine that ends soon: its JVM does not optimise code; none on a cluster.
+
+    >>> brief_settings("spark://host:7077")
+    {}
+    """
+    if cores(resolve_master(master)) is None or _submitted():
+        return {}
+    return {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
 def set_submitted(settings: Mapping[str, str]) -> None:
     """Set the settings of `motet submit` for all sessions that this process starts from now on."""
     _SUBMITTED.clear()
@@ -153,6 +164,36 @@ def cores(master: str = "local[*]") -> int | None:
     if match[1] == "*":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(match[1] or 1)
+
+
+@contextmanager
+def workers_with_motet(spark: SparkSession) -> Iterator[None]:
+    """Give the Python functions that are made in the block the Python and the Motet of the driver, on this machine.
+
+    PySpark starts workers with the `python3` of the PATH, also if the driver was started by the path of its Python; and
+    workers do not have the driver's `sys.path`. On a cluster the executors need Motet (docs/operations.md).
+    """
+    from pyspark.sql.utils import is_remote
+
+    if is_remote() or cores(spark.sparkContext.master or "") is None or _daemon(spark) == DAEMON_MODULE:
+        yield
+        return
+    context = spark.sparkContext
+    python, environment = context.pythonExec, dict(context.environment)
+    if python == "python3" and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    paths = [str(Path(__file__).parent.parent.parent), environment.get("PYTHONPATH", "")]
+    context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    try:
+        yield
+    finally:
+        context.pythonExec = python
+        context.environment.clear()
+        context.environment.update(environment)
+
+
+def _daemon(spark: SparkSession) -> str | None:
+    return spark.sparkContext.getConf().get("spark.python.daemon.module")
 
 
 def memory() -> int:

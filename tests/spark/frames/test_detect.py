@@ -21,7 +21,8 @@ from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal, literal_parts
 from motet.model.times import END_OF_TIME
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord, evaluate
-from motet.spark import detect
+from motet.spark import detect, detect_end
+from motet.spark.frames.detect import spark_duration
 
 SCHEMA = "n long, begin timestamp, finish timestamp, room string, next string, kind string, celsius double, level int"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -104,8 +105,8 @@ def expected(rows: Sequence[Row], text: str) -> set[Match]:
     return {
         (
             one.subscription,
-            EPOCH + timedelta(microseconds=one.start),
-            EPOCH + timedelta(microseconds=one.end),
+            EPOCH + timedelta(microseconds=one.start_micros),
+            EPOCH + timedelta(microseconds=one.end_micros),
             frozenset(int(id_.removeprefix("row:")) for id_ in one.events),
             frozenset((name, meant(term)) for name, term in one.bindings),
         )
@@ -208,11 +209,88 @@ def test_a_stream_finds_what_a_batch_finds(spark: SparkSession, tmp_path: Path) 
     events = {kind: f"kind = '{kind}'" for kind in ("smoke", "heat", "drill")}
     asked: dict[str, Any] = {"events": events, "by": "room", "start": "begin", "end": "finish", "id": "n", "buckets": 2}
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
-    found = detect(stream, pattern, lateness="60 seconds", **asked)
+    found = detect(stream, pattern, lateness="1 min", **asked)
     writing = found.writeStream.format("memory").queryName("found").option("checkpointLocation", str(tmp_path / "c"))
     writing.trigger(availableNow=True).start().awaitTermination()
     wanted = matches(detect(frame(spark, rows), pattern, **asked))
     assert wanted and matches(spark.table("found")) == wanted
+    partitions = {path.name for path in (tmp_path / "c" / "state" / "0").iterdir()} - {"_metadata", "_stateSchema"}
+    assert partitions == {"0", "1"}, "a stream has the requested buckets"
+
+
+@pytest.mark.parametrize(
+    ("lateness", "spark_text"),
+    [("1 min", "60000 milliseconds"), (timedelta(seconds=2), "2000 milliseconds"), ("10 seconds", "10 seconds")],
+)
+def test_lateness_is_a_duration_of_motet_or_of_spark(lateness: str | timedelta, spark_text: str) -> None:
+    """`1 min` is no duration of Spark, and is one here."""
+    assert spark_duration(lateness) == spark_text
+
+
+@pytest.mark.parametrize("lateness", ["soon", "1 fortnight", timedelta(seconds=-1)])
+def test_what_is_no_lateness_is_refused(spark: SparkSession, lateness: str | timedelta) -> None:
+    """The error names the argument and a duration."""
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(UsageError, match=r"(?s)lateness=.*write a duration such as '10 s'"):
+        detect(stream, "EVENT a { ?a :value 1 } WHEN a", start="timestamp", lateness=lateness)
+
+
+def test_the_end_of_a_stream_decides_the_last_absences(spark: SparkSession, tmp_path: Path) -> None:
+    """An availableNow stream and its end have the matches of a batch, each once; nothing else is accepted as state."""
+    (tmp_path / "in").mkdir()
+    rows = day(40)
+    text = "\n".join(json.dumps(row, default=datetime.isoformat) for row in rows)
+    (tmp_path / "in" / "0.json").write_text(text)
+    stream = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+    pattern, checkpoint = "smoke UNLESS heat WITHIN 30 s", tmp_path / "c"
+    events = {kind: f"kind = '{kind}'" for kind in ("smoke", "heat")}
+    asked: dict[str, Any] = {"events": events, "by": "room", "start": "begin", "end": "finish", "id": "n", "buckets": 2}
+    with pytest.raises(UsageError, match="there is no state in the checkpoint"):
+        detect_end(stream, pattern, checkpoint=checkpoint, **asked)
+    found = detect(stream, pattern, lateness="20 s", **asked)
+    writing = found.writeStream.format("memory").queryName("early").option("checkpointLocation", str(checkpoint))
+    writing.trigger(availableNow=True).start().awaitTermination()
+    early, last = matches(spark.table("early")), matches(detect_end(stream, pattern, checkpoint=checkpoint, **asked))
+    assert early and last and not early & last
+    assert early | last == matches(detect(frame(spark, rows), pattern, **asked))
+    instant = max(row["begin"] for row in rows)
+    assert matches(detect_end(stream, pattern, checkpoint=checkpoint, until=instant, **asked)) < last
+    with pytest.raises(UsageError, match="belongs to another pattern"):
+        detect_end(stream, "smoke UNLESS heat WITHIN 31 s", checkpoint=checkpoint, **asked)
+    with pytest.raises(UsageError, match="not a stream"):
+        detect_end(frame(spark, rows), pattern, checkpoint=checkpoint, **asked)
+
+
+def test_names_of_columns_resolve_as_in_spark(spark: SparkSession) -> None:
+    """In any case, in backticks, nested, and with dots in the name itself; the columns of the result are Spark's."""
+    rows = frame(spark, day(40))
+    nested = rows.select(
+        f.col("n").alias("No."),
+        "begin",
+        "kind",
+        f.struct(f.col("room").alias("Name"), "celsius").alias("place"),
+        f.col("room").alias("the room"),
+    )
+    events = {"a": "Kind = 'smoke'", "b": "KIND = 'heat'"}
+    pattern = "a BEFORE b WITHIN 60 s"
+    plain = detect(rows, pattern, events=events, by="room", start="begin", id="n")
+    wanted = matches(plain)
+    assert wanted
+    for by in ("place.name", "PLACE.Name"):
+        found = detect(nested, pattern, events=events, by=by, start="BEGIN", id="No.")
+        assert found.columns == ["start", "end", "events", "Name" if by[0] == "P" else "name", "a", "b"]
+        assert matches(found.withColumnRenamed("name", "room")) == wanted
+    text = "EVENT a { ?a <column:%60the%20room%60> ?room ; :KIND 'smoke' } "
+    text += "EVENT b { ?b <column:place.Name> ?room ; :kind 'heat' }"
+    found = detect(nested, f"{text} WHEN {pattern} SELECT ?room ?a ?b", start="`begin`", id="`No.`")
+    assert matches(found) == wanted
+    with pytest.raises(UsageError, match=r"(?s)no column 'begn'.*it has No\., begin"):
+        detect(nested, pattern, events=events, start="begn")
+    twice = rows.withColumn("other", f.col("n")).toDF(
+        *[name.replace("other", "N") for name in [*rows.columns, "other"]]
+    )
+    with pytest.raises(UsageError, match="several columns"):
+        detect(twice, pattern, events={"a": "level = 3", "b": "level = 4"}, start="Begin", id="`n`")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +314,9 @@ def test_a_stream_finds_what_a_batch_finds(spark: SparkSession, tmp_path: Path) 
         ("a", {"events": {"a": "nn = 1"}}, "Spark refuses the condition of event 'a'"),
         ("a", {"events": {"a": "n"}}, "condition of event 'a' is bigint, not boolean"),
         ("a", {"events": {"a": "n = 1"}, "by": "a"}, "'a' cannot be a variable"),
+        ("EVENT a WHEN a", {"lateness": "1 min"}, "a batch has no lateness"),
+        ("EVENT a WHEN a", {"buckets": 0}, "buckets=0"),
+        ("EVENT a WHEN a", {"since": "soon"}, "since: 'soon' is not an xsd:dateTime"),
     ],
 )
 def test_an_invalid_query_is_refused(spark: SparkSession, pattern: str, asked: dict[str, Any], said: str) -> None:

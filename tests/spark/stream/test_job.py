@@ -17,13 +17,14 @@ from tests.spark import doors
 
 from motet.cli import stream
 from motet.cli.main import main
-from motet.embedded.cloud import Cloud
+from motet.embedded.cloud import Cloud, PendingNotifications
+from motet.jobs.stream_progress import BatchProgress, LakeStatus
 from motet.lake import Lake
 from motet.model.batches import notification_rows
 from motet.model.notifications import Notification
-from motet.model.times import END_OF_TIME
+from motet.model.times import END_OF_TIME, to_datetime
+from motet.spark.stream.checkpoint import hold_checkpoint
 from motet.spark.stream.job import PipelineJob, SparkCloud
-from motet.spark.stream.progress import BatchProgress, LakeStatus
 
 
 class StopAfterBatch:
@@ -111,8 +112,10 @@ def reading(number: int, celsius: int) -> str:
     return builders.reading(number, celsius, f"2026-11-15T10:00:{number:02}Z")
 
 
-def publish_and_listen(cloud: Cloud) -> list[Notification]:
-    """One history, with a subscription that comes later and looks back, and one that ends."""
+def publish_and_listen(cloud: Cloud) -> tuple[list[Notification], PendingNotifications]:
+    """One history, with a subscription that comes later and looks back, and one that ends; what is pending before it
+    ends.
+    """
     heard: list[Notification] = []
     with cloud:
         cloud.subscribe(HOT + " " + RISING, heard.append)
@@ -122,15 +125,17 @@ def publish_and_listen(cloud: Cloud) -> list[Notification]:
         cloud.unsubscribe("hot")
         cloud.subscribe(HOT.replace("hot", 'again SINCE "2026-11-15T10:00:02Z"', 1), heard.append)
         cloud.publish(reading(4, 37))
-        cloud.tick(END_OF_TIME, force=True)
-    return heard
+        pending = cloud.pending()
+        cloud.tick(to_datetime(END_OF_TIME), force=True)
+    return heard, pending
 
 
 def test_spark_and_embedded_clouds_deliver_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    """The same calls give the same notifications, in the same order, on both hosts."""
-    on_spark = publish_and_listen(SparkCloud(Lake.open(tmp_path / "spark", ahead=None), spark))
-    embedded = publish_and_listen(Cloud(Lake.open(tmp_path / "embedded", ahead=None)))
-    assert on_spark == embedded
+    """The same calls give the same notifications, in the same order, on both hosts, and the same are pending."""
+    on_spark, pending = publish_and_listen(SparkCloud(Lake.open(tmp_path / "spark", ahead=None), spark))
+    embedded, also_pending = publish_and_listen(Cloud(Lake.open(tmp_path / "embedded", ahead=None)))
+    assert (on_spark, pending) == (embedded, also_pending)
+    assert pending.count == 2
     told: dict[str, list[tuple[str, ...]]] = {}
     for notification in on_spark:
         told.setdefault(notification.subscription, []).append(notification.events)
@@ -195,3 +200,14 @@ def test_a_cloud_on_spark_appends_ticks(spark: SparkSession, tmp_path: Path) -> 
         cloud.flush()
         clock.now += 60 * builders.SECOND
         assert heard.get(timeout=60).events == ("urn:e:1", "urn:e:2")
+
+
+def test_a_checkpoint_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second `motet stream` says which process has the checkpoint, before Spark starts; a new one is not created."""
+    Lake.open(tmp_path / "lake", durable=False)
+    checkpoint = tmp_path / "checkpoint"
+    with hold_checkpoint(checkpoint):
+        assert main(["stream", "--lake", str(tmp_path / "lake"), "--checkpoint", str(checkpoint)]) == 2
+    said = capsys.readouterr().err
+    assert f"the checkpoint {checkpoint} is in use by another pipeline of this process" in said
+    assert "starting Spark" not in said

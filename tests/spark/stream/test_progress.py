@@ -10,9 +10,11 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from motet.jobs.metrics import Metrics, serve_metrics
+from motet.jobs.stream_progress import BatchProgress, LakeStatus, lake_status
 from motet.lake import Lake
 from motet.model.errors import UsageError
-from motet.spark.stream.progress import BatchProgress, LakeStatus, Metrics, lake_status, parse_progress, serve_metrics
+from motet.spark.stream.progress import parse_progress
 
 PROGRESS = {
     "batchId": 3,
@@ -79,20 +81,25 @@ def text(metrics: Metrics) -> str:
     return generate_latest(metrics.registry).decode()
 
 
-def test_metrics_are_totals_and_lake_status() -> None:
-    """Every line of the text, of two equal batches and a lake with a name that must be escaped."""
+def test_metrics_are_totals_and_lake_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line of the text, of two equal batches and a lake with a name that must be escaped.
+
+    Subscriptions beyond the limit are one series.
+    """
+    monkeypatch.setattr("motet.jobs.metrics.MAX_SUBSCRIPTIONS", 1)
+    counts = {"hot": 5, "rare": 1}
+    busy = LakeStatus('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000, pending=3, notifications=counts)
     metrics = Metrics()
     metrics.add_batch(BATCH, [])
     metrics.add_batch(BATCH, [])
-    metrics.set_lake_status(
-        [LakeStatus('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000), LakeStatus("/d", 0, 0, 0, None, None)]
-    )
+    metrics.set_lake_status([busy, LakeStatus("/d", 0, 0, 0, None, None)])
     values = [line for line in text(metrics).splitlines() if not line.startswith("#")]
     assert values == [
         "motet_batches_total 2.0",
         "motet_records_total 200.0",
         "motet_events_total 160.0",
         "motet_late_events_total 8.0",
+        "motet_stamped_events_total 0.0",
         "motet_notifications_total 40.0",
         "motet_batch_seconds_total 4.0",
         'motet_stage_seconds_total{stage="addBatch"} 3.0',
@@ -115,6 +122,10 @@ def test_metrics_are_totals_and_lake_status() -> None:
         'motet_frontier_lag_seconds{lake="/a\\"b\\\\c"} 2.0',
         'motet_live{lake="/a\\"b\\\\c"} 0.0',
         'motet_live{lake="/d"} 0.0',
+        'motet_pending_notifications{lake="/a\\"b\\\\c"} 3.0',
+        'motet_pending_notifications{lake="/d"} 0.0',
+        'motet_subscription_notifications_total{lake="/a\\"b\\\\c",subscription="hot"} 5.0',
+        'motet_subscription_notifications_total{lake="/a\\"b\\\\c",subscription=""} 1.0',
     ]
     names = {line.split()[2] for line in text(metrics).splitlines() if line.startswith("# TYPE")}
     assert names == {value.partition("{")[0].split()[0] for value in values}

@@ -29,9 +29,9 @@ from motet.model.batches import (
     event_records,
     micros,
     notification_batch,
-    notification_rows,
     stamp,
 )
+from motet.model.notification_lines import json_lines
 from motet.plan.graph import RouteKind
 from motet.spark.batch.events import ORIGIN, FileSplits, read_splits
 from motet.spark.batch.job_plan import JobPlan
@@ -117,7 +117,7 @@ def match_columns(rows: pa.RecordBatch, matcher: BatchMatcher | None) -> list[pa
 
 def sortable_notifications(notifications: pa.RecordBatch) -> pa.StructArray:
     """NOTIFICATIONS as the columns they are sorted by and their lines of text."""
-    lines = pa.array([notification.to_line() for notification, _ in notification_rows(notifications)], pa.string())
+    lines = json_lines(notifications).cast(pa.string())
     columns = [*map(notifications.column, ORDER), lines]
     return pa.StructArray.from_arrays(columns, fields=list(SORTABLE_NOTIFICATION))
 

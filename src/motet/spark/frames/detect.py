@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pyspark.errors import PySparkException
@@ -11,7 +12,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from motet.model.errors import UsageError
+from motet.model.settings import parse_setting_duration
 from motet.model.times import parse_datetime
+from motet.spark.frames.columns import FrameColumns
+from motet.spark.frames.ordinary_session import batch_buckets, prepare_stream, stream_buckets
 from motet.spark.frames.query import (
     COLUMN,
     ROW,
@@ -22,9 +26,10 @@ from motet.spark.frames.query import (
     parse_pattern,
     parse_subscriptions,
 )
-from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, types_of, with_least_time
-from motet.spark.frames.run import TaskSpec, detect_batch, detect_stream
+from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, with_least_time
+from motet.spark.frames.run import MILLISECOND, TaskSpec, detect_batch, detect_stream
 from motet.spark.frames.values import datatype
+from motet.spark.session import workers_with_motet
 
 WATERMARK = "spark.watermarkDelayMs"  # Spark's key in the metadata of the column
 RESULT_COLUMNS = ("subscription", "start", "end", "events")
@@ -39,7 +44,7 @@ def detect(  # noqa: PLR0913  (independent options)
     start: str = "start",
     end: str | None = None,
     id: str | None = None,  # noqa: A002  (the usual name)
-    lateness: str | None = None,
+    lateness: str | timedelta | None = None,
     since: datetime | str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
@@ -56,34 +61,88 @@ def detect(  # noqa: PLR0913  (independent options)
         detect(df, "EVENT a { ?a :room ?r ; :celsius ?c FILTER(?c > 50) } WHEN a{3} WITHIN 1 min SELECT ?r")
 
     The result has ``start`` and ``end`` of the match, ``events`` (the values of column ``id`` of its rows, random
-    without one) and a column for each selected variable. A stream needs a ``lateness``, or a watermark on its time.
-    NO begins at the instant ``since``, by default the least time of the rows; a stream needs one. ``buckets`` is the
-    number of hash partitions; the default is Spark's shuffle partitions.
+    without one) and a column for each selected variable. A stream needs a ``lateness``, such as ``"1 min"``, or a
+    watermark on its time; `detect_end` has the matches of a stream that ends. NO begins at the instant ``since``, by
+    default the least time of the rows; a stream needs one. ``buckets`` is the number of hash partitions, by default
+    chosen by the size of the data.
     """
-    query, conditions = _parse(df, pattern, events, [by] if isinstance(by, str) else list(by))
-    event_columns = EventColumns(start, end, id)
-    check_columns(df, query, event_columns)
-    _check_output(query)
-    count = buckets or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    types = types_of(df)
-    beginning = _beginning(df, query, since)
-    spec = TaskSpec(query, tuple(datatype(types[name]) or "" for name in query.columns), beginning)
-    watermark_delay = _lateness(df, end or start, lateness) if df.isStreaming else None
-    rows = routed_rows(df, query, event_columns, conditions, count, watermark_delay)
+    prepared = prepare(df, pattern, events=events, by=by, start=start, end=end, id=id, since=since, buckets=buckets)
+    columns, query, times = prepared.columns, prepared.spec.query, prepared.event_columns
+    if lateness is not None and not df.isStreaming:
+        raise UsageError("a batch has no lateness", advice="leave it out: all rows are there, and none is late")
+    delay = _lateness(df, columns, end or start, lateness) if df.isStreaming else None
+    count = prepared.buckets
+    try:
+        rows = routed_rows(df, columns, query, times, prepared.conditions, count, delay)
+    except PySparkException as error:
+        if delay is None:
+            raise
+        raise UsageError(
+            f"Spark refuses lateness={lateness!r}: {error}", advice="write a duration such as '10 s' or '1 min'"
+        ) from error
     if query.has_no and not df.isStreaming:
-        rows = with_least_time(rows, df, event_columns)
-    matches = detect_stream(rows, spec, count) if df.isStreaming else detect_batch(rows, spec, count)
-    return _result(matches, query, types, id)
+        rows = with_least_time(rows, df, columns, times)
+    if df.isStreaming:
+        prepare_stream(df.sparkSession, count)
+    with workers_with_motet(df.sparkSession):
+        run = detect_stream if df.isStreaming else detect_batch
+        return prepared.result(run(rows, prepared.spec, count))
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query over the columns of one DataFrame, checked."""
+
+    columns: FrameColumns
+    event_columns: EventColumns
+    conditions: Conditions
+    spec: TaskSpec
+    buckets: int
+
+    def result(self, matches: DataFrame) -> DataFrame:
+        """Rows of MATCHES as users see them."""
+        query, columns, id_ = self.spec.query, self.columns, self.event_columns.id
+        id_type = columns.type(id_) if id_ else StringType()
+        selected = [f.timestamp_micros(name).alias(name) for name in ("start", "end")]
+        selected.append(f.col("events").cast(f"array<{id_type.simpleString()}>").alias("events"))
+        for index, variable in enumerate(query.output):
+            selected.append(f.col("values")[index].cast(_type(variable, columns, id_type)).alias(variable.name))
+        return matches.select(*([f.col("subscription")] if query.is_named else []), *selected)
+
+
+def prepare(  # noqa: PLR0913  (independent options)
+    df: DataFrame,
+    pattern: str,
+    *,
+    events: Mapping[str, str | Column] | None,
+    by: str | Sequence[str],
+    start: str,
+    end: str | None,
+    id: str | None,  # noqa: A002  (the usual name)
+    since: datetime | str | None,
+    buckets: int | None,
+) -> PreparedQuery:
+    """The query of the arguments of `detect`; raises a UsageError for what is wrong."""
+    if buckets is not None and (not isinstance(buckets, int) or buckets < 1):
+        raise UsageError(f"buckets={buckets!r}", advice="give a whole number from 1 up, or none")
+    columns, event_columns = FrameColumns(df), EventColumns(start, end, id)
+    query, conditions = _parse(df, columns, pattern, events, [by] if isinstance(by, str) else list(by))
+    check_columns(columns, query, event_columns)
+    check_output(query)
+    beginning = _beginning(df, query, since)
+    spec = TaskSpec(query, tuple(datatype(columns.type(name)) or "" for name in query.columns), beginning)
+    count = buckets or (stream_buckets(df) if df.isStreaming else batch_buckets(df))
+    return PreparedQuery(columns, event_columns, conditions, spec, count)
 
 
 def _parse(
-    df: DataFrame, pattern: str, events: Mapping[str, str | Column] | None, by: Sequence[str]
+    df: DataFrame, columns: FrameColumns, pattern: str, events: Mapping[str, str | Column] | None, by: Sequence[str]
 ) -> tuple[FrameQuery, Conditions]:
     if events is None:
         if by:
             raise UsageError("`by` belongs to `events`", advice="join by a shared variable: ?a :room ?r … ?b :room ?r")
         return parse_subscriptions(pattern), {}
-    query = parse_pattern(pattern, list(events), by, df.columns)
+    query = parse_pattern(pattern, list(events), {columns.field(name).name: name for name in by}, columns)
     return query, {name: _condition(df, name, condition) for name, condition in events.items()}
 
 
@@ -101,56 +160,68 @@ def _condition(df: DataFrame, event: str, condition: str | Column) -> Column:
     return column
 
 
-def _check_output(query: FrameQuery) -> None:
+def check_output(query: FrameQuery) -> None:
     for variable in query.output:
         if variable.name in RESULT_COLUMNS:
             advice = f"the result has a column of that name already; SELECT another variable than ?{variable.name}"
             raise UsageError(f"?{variable.name} cannot be a column of the result", advice=advice)
 
 
-def _lateness(df: DataFrame, time: str, lateness: str | None) -> str | None:
-    """The lateness of a stream; None if its time has a watermark already, of which Spark allows only one."""
+def _lateness(df: DataFrame, columns: FrameColumns, time: str, lateness: str | timedelta | None) -> str | None:
+    """The lateness of a stream, in Spark's words; None if its time has a watermark already: Spark allows one."""
     watermarked = [field.name for field in df.schema.fields if WATERMARK in field.metadata]
-    if watermarked and (lateness is not None or watermarked != [time]):
+    if watermarked and (lateness is not None or WATERMARK not in columns.field(time).metadata):
         advice = f"leave `lateness` out and have the watermark on {time!r}, or leave the watermark out"
         raise UsageError(f"the DataFrame has a watermark on {', '.join(map(repr, watermarked))} already", advice=advice)
     if not watermarked and lateness is None:
-        advice = f"give lateness='10 seconds', or call df.withWatermark({time!r}, '10 seconds') before"
+        advice = f"give lateness='10 s', or call df.withWatermark({time!r}, '10 seconds') before"
         raise UsageError("the stream has neither a lateness nor a watermark", advice=advice)
-    return lateness
+    return None if lateness is None else spark_duration(lateness)
+
+
+def spark_duration(duration: str | timedelta) -> str:
+    """A duration as Spark writes it; what is no duration of Motet is left to Spark, which has its own words."""
+    if isinstance(duration, timedelta):
+        micros = duration // timedelta(microseconds=1)
+    else:
+        try:
+            micros = parse_setting_duration(duration, "") or 0
+        except UsageError:
+            return duration
+    if micros < 0:
+        raise UsageError(f"lateness={duration!r} is negative", advice="write a duration such as '10 s' or '1 min'")
+    return f"{-(-micros // MILLISECOND)} milliseconds"
 
 
 def _beginning(df: DataFrame, query: FrameQuery, since: datetime | str | None) -> int | None:
     """The instant at which NO begins; None: the least time of the rows."""
     if since is None and query.has_no and df.isStreaming:
         raise UsageError(
-            "NO on a stream has no beginning", advice="give since='2026-11-15T10:00:00Z': absences are told from it on"
+            "NO on a stream has no beginning", advice="give since='2026-11-15T10:00:00Z': absences begin there"
         )
-    if isinstance(since, datetime):
-        if since.tzinfo is None:
-            raise UsageError(f"since={since} has no time zone", advice="give one: since.replace(tzinfo=timezone.utc)")
-        return (since - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return None if since is None else parse_datetime(since)
+    return None if since is None else instant_of(since, "since")
 
 
-def _result(matches: DataFrame, query: FrameQuery, types: Mapping[str, DataType], id_: str | None) -> DataFrame:
-    """Rows of MATCHES as users see them."""
-    id_type = types[id_] if id_ else StringType()
-    columns = [f.timestamp_micros(name).alias(name) for name in ("start", "end")]
-    columns.append(f.col("events").cast(f"array<{id_type.simpleString()}>").alias("events"))
-    for index, variable in enumerate(query.output):
-        type_ = _type(variable, types, id_type)
-        columns.append(f.col("values")[index].cast(type_).alias(variable.name))
-    return matches.select(*([f.col("subscription")] if query.is_named else []), *columns)
+def instant_of(instant: datetime | str, argument: str) -> int:
+    """The microseconds of an instant that an argument has."""
+    if isinstance(instant, datetime):
+        if instant.tzinfo is None:
+            advice = f"give one: {argument}.replace(tzinfo=timezone.utc)"
+            raise UsageError(f"{argument}={instant} has no time zone", advice=advice)
+        return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    try:
+        return parse_datetime(instant)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{argument}: {error}", advice=f"write {argument}='2026-11-15T10:00:00Z'") from None
 
 
-def _type(variable: OutputVariable, types: Mapping[str, DataType], id_type: DataType) -> DataType:
+def _type(variable: OutputVariable, columns: FrameColumns, id_type: DataType) -> DataType:
     """The type of the columns a variable is read from; string if they differ or it has another origin."""
-    origin_types = {_origin_type(origin, types, id_type) for origin in variable.origins}
+    origin_types = {_origin_type(origin, columns, id_type) for origin in variable.origins}
     return origin_types.pop() if len(origin_types) == 1 else StringType()
 
 
-def _origin_type(origin: str, types: Mapping[str, DataType], id_type: DataType) -> DataType:
+def _origin_type(origin: str, columns: FrameColumns, id_type: DataType) -> DataType:
     if origin.startswith(COLUMN):
-        return types[column_name(origin)]
+        return columns.type(column_name(origin))
     return {ROW: id_type, TIME: TimestampType()}.get(origin, StringType())

@@ -8,7 +8,7 @@ Spark decides which roles a row has, and to which buckets it goes. This module d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from urllib.parse import quote, unquote
 
@@ -103,34 +103,40 @@ def parse_subscriptions(text: str) -> FrameQuery:
     return _query(_parse(full_text, text, user_position), is_named=start is None)
 
 
-def parse_pattern(pattern: str, events: Collection[str], by: Sequence[str], columns: Collection[str]) -> FrameQuery:
-    """The query of a pattern over named events with equal values in the columns ``by``.
+def parse_pattern(pattern: str, events: Collection[str], by: Mapping[str, str], columns: Container[str]) -> FrameQuery:
+    """The query of a pattern over named events with equal values in the columns ``by``, which has their variables.
 
-    Variables are those columns, the events, and the columns of each event: ``?a_celsius``.
+    Variables are those, the events, and the columns of each event: ``?a_celsius``.
 
-    >>> query = parse_pattern("(a BEFORE b) FILTER(?a_n < ?b_n)", ["a", "b"], ["room"], ["room", "n"])
+    >>> query = parse_pattern("(a BEFORE b) FILTER(?a_n < ?b_n)", ["a", "b"], {"room": "room"}, ["room", "n"])
     >>> [variable.name for variable in query.output], [role.key for role in query.roles]
     (['room', 'a', 'b'], [('room',), ('room',)])
     """
     _check_names(events, by)
-    referenced = set(_VARIABLE.findall(pattern)) - {*by, *events}
-    event_columns = {event: [name for name in columns if f"{event}_{name}" in referenced] for event in events}
+    referenced = [name for name in dict.fromkeys(_VARIABLE.findall(pattern)) if name not in {*by, *events}]
+    event_columns = {
+        event: [name for name in _suffixes(referenced, f"{event}_") if name in columns] for event in events
+    }
     leaves = [_leaf(event, by, event_columns[event]) for event in events]
     head = "\n".join([f"SUBSCRIPTION {_NAME}", *leaves, "WHEN\n"])
     (subscription,) = _parse(head + pattern, pattern, lambda position: position - len(head))
     non_null = frozenset(name for names in event_columns.values() for name in names)
     projected = _projected(subscription, by, events)
     delivery = Select(projected) if projected else Signal()
-    return _query((replace(subscription, delivery=delivery),), non_null=non_null - set(by))
+    return _query((replace(subscription, delivery=delivery),), non_null=non_null - set(by.values()))
 
 
-def _leaf(event: str, by: Sequence[str], columns: Sequence[str]) -> str:
-    variables = [*((name, name) for name in by), *((name, f"{event}_{name}") for name in columns)]
+def _suffixes(names: Sequence[str], prefix: str) -> list[str]:
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix) and name != prefix]
+
+
+def _leaf(event: str, by: Mapping[str, str], columns: Sequence[str]) -> str:
+    variables = [*((name, variable) for variable, name in by.items()), *((name, f"{event}_{name}") for name in columns)]
     body = " ; ".join(f"<{column_iri(name)}> ?{variable}" for name, variable in variables)
     return f"EVENT {event} {{ ?{event} {body} }}" if body else f"EVENT {event}"
 
 
-def _check_names(events: Collection[str], by: Sequence[str]) -> None:
+def _check_names(events: Collection[str], by: Collection[str]) -> None:
     if not events:
         raise UsageError("`events` is empty", advice="give events={name: condition}")
     for name in by:
@@ -139,7 +145,7 @@ def _check_names(events: Collection[str], by: Sequence[str]) -> None:
             raise UsageError(f"the column {name!r} cannot be a variable", advice=advice)
 
 
-def _projected(subscription: Subscription, by: Sequence[str], events: Collection[str]) -> tuple[str, ...]:
+def _projected(subscription: Subscription, by: Collection[str], events: Collection[str]) -> tuple[str, ...]:
     """The projected variables; always with the columns ``by``, which distinguish the matches of different values."""
     match subscription.delivery:
         case Select(tuple(names)):

@@ -13,9 +13,10 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, TimestampType
+from pyspark.sql.types import TimestampType
 
 from motet.model.errors import UsageError
+from motet.spark.frames.columns import FrameColumns
 from motet.spark.frames.query import FrameQuery, Role
 from motet.spark.frames.values import datatype, row_iri, text
 
@@ -43,33 +44,25 @@ def text_name(index: int) -> str:
     return f"text{index}"
 
 
-def column(name: str) -> Column:
-    """The column of a name that may contain dots and backticks."""
-    return f.col("`" + name.replace("`", "``") + "`")
-
-
-def types_of(df: DataFrame) -> dict[str, DataType]:
-    return {field.name: field.dataType for field in df.schema.fields}
-
-
-def check_columns(df: DataFrame, query: FrameQuery, event_columns: EventColumns) -> None:
+def check_columns(columns: FrameColumns, query: FrameQuery, event_columns: EventColumns) -> None:
     """Refuse columns that are missing or have an unsuitable type."""
-    types = types_of(df)
     for name in (*filter(None, (event_columns.start, event_columns.end, event_columns.id)), *query.columns):
-        if name not in types:
-            raise UsageError(f"the DataFrame has no column {name!r}", advice=f"it has {', '.join(types)}")
+        columns.field(name)
     for name in filter(None, (event_columns.start, event_columns.end)):
-        if not isinstance(types[name], TimestampType):
+        if not isinstance(columns.type(name), TimestampType):
             advice = f"cast it: df.withColumn({name!r}, df[{name!r}].cast('timestamp'))"
-            raise UsageError(f"the column {name!r} is {types[name].simpleString()}, not a timestamp", advice=advice)
+            type_name = columns.type(name).simpleString()
+            raise UsageError(f"the column {name!r} is {type_name}, not a timestamp", advice=advice)
     for name in (*query.columns, *filter(None, (event_columns.id,))):
-        if datatype(types[name]) is None:
+        if datatype(columns.type(name)) is None:
             advice = "use a column of strings, numbers, booleans, dates or timestamps"
-            raise UsageError(f"the column {name!r} is {types[name].simpleString()}, not a simple value", advice=advice)
+            type_name = columns.type(name).simpleString()
+            raise UsageError(f"the column {name!r} is {type_name}, not a simple value", advice=advice)
 
 
 def routed_rows(
     df: DataFrame,
+    columns: FrameColumns,
     query: FrameQuery,
     event_columns: EventColumns,
     conditions: Conditions,
@@ -80,14 +73,14 @@ def routed_rows(
 
     With a ``lateness`` the time gets a watermark, which all rows of the DataFrame advance.
     """
-    types = types_of(df)
-    texts = {name: text(column(name), types[name]) for name in query.columns}
+    texts = {name: text(columns.column(name), columns.type(name)) for name in query.columns}
     roles = [_has_role(role, conditions.get(role.event), texts) for role in query.roles]
-    timed = _with_time(df, event_columns, lateness)
+    start, end = columns.column(event_columns.start), _end(columns, event_columns)
+    timed = _with_time(df, columns, event_columns, lateness)
     selected = (timed if df.isStreaming else timed.where(reduce(or_, roles))).select(
-        _id(event_columns, list(texts.values())).alias(ID),
-        f.unix_micros(column(event_columns.start)).alias(START),
-        f.unix_micros(_end(event_columns)).alias(END),
+        _id(columns, event_columns, list(texts.values())).alias(ID),
+        f.unix_micros(start).alias(START),
+        f.unix_micros(end).alias(END),
         f.col(_TIME).alias(TIME),
         *(role.alias(role_name(index)) for index, role in enumerate(roles)),
         *(value.alias(text_name(index)) for index, value in enumerate(texts.values())),
@@ -96,40 +89,37 @@ def routed_rows(
     return _with_buckets(selected.where(is_event), query, buckets)
 
 
-def with_least_time(rows: DataFrame, df: DataFrame, event_columns: EventColumns) -> DataFrame:
+def with_least_time(rows: DataFrame, df: DataFrame, columns: FrameColumns, event_columns: EventColumns) -> DataFrame:
     """The rows of `routed_rows`, and one in the first bucket without id and end, whose start is the least end of all
     rows of a batch DataFrame.
     """
-    start, end = f.unix_micros(column(event_columns.start)), f.unix_micros(_end(event_columns))
+    start, end = f.unix_micros(columns.column(event_columns.start)), f.unix_micros(_end(columns, event_columns))
     least = df.where(start <= end).agg(f.min(end).alias(START)).withColumn(BUCKET, f.lit(0))
     return rows.unionByName(least, allowMissingColumns=True)
 
 
-def _with_time(df: DataFrame, event_columns: EventColumns, lateness: str | None) -> DataFrame:
+def _with_time(df: DataFrame, columns: FrameColumns, event_columns: EventColumns, lateness: str | None) -> DataFrame:
     """Add the time column with a watermark; without a lateness the column has one already."""
     if lateness is None:
-        return df.withColumn(_TIME, column(event_columns.end or event_columns.start))
-    return df.withColumn(_TIME, _end(event_columns)).withWatermark(_TIME, lateness)
+        return df.withColumn(_TIME, columns.column(event_columns.end or event_columns.start))
+    return df.withColumn(_TIME, _end(columns, event_columns)).withWatermark(_TIME, lateness)
 
 
-def _end(event_columns: EventColumns) -> Column:
+def _end(columns: FrameColumns, event_columns: EventColumns) -> Column:
     """The end of a row; rows without an end are points in time."""
-    return (
-        f.coalesce(column(event_columns.end), column(event_columns.start))
-        if event_columns.end
-        else column(event_columns.start)
-    )
+    start = columns.column(event_columns.start)
+    return f.coalesce(columns.column(event_columns.end), start) if event_columns.end else start
 
 
-def _id(event_columns: EventColumns, texts: list[Column]) -> Column:
+def _id(columns: FrameColumns, event_columns: EventColumns, texts: list[Column]) -> Column:
     """The id of a row. Without an id column it is a hash of the row's values, which gives a stable order, and a random
     part.
 
     The expression is never deterministic: Spark would drop rows without a role before they advance the watermark.
     """
     if event_columns.id:
-        return f.when(f.spark_partition_id() >= 0, row_iri(column(event_columns.id)))
-    row_hash = f.hex(f.xxhash64(column(event_columns.start), _end(event_columns), *texts))
+        return f.when(f.spark_partition_id() >= 0, row_iri(columns.column(event_columns.id)))
+    row_hash = f.hex(f.xxhash64(columns.column(event_columns.start), _end(columns, event_columns), *texts))
     return row_iri(f.concat_ws("-", row_hash, f.expr("right(uuid(), 12)")))
 
 

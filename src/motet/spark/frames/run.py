@@ -8,7 +8,7 @@ a timer for the next watermark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, groupby, pairwise
@@ -157,13 +157,18 @@ class BatchDetect:
         slices = (slice_ for rows in batches for slice_ in _bucket_slices(rows))
         for bucket, bucket_slices in groupby(slices, key=lambda slice_: slice_.column(BUCKET)[0].as_py()):
             beginning, first = _least_time(next(bucket_slices))
-            processor, offset = self.spec.processor(bucket, beginning), 0
-            for slice_ in filter(len, chain([first], bucket_slices)):
-                records = self.spec.records(slice_, offset)
-                last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
-                yield self.spec.matches(processor.advance(records, last_end))
-                offset += len(slice_)
-            yield self.spec.matches(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+            yield from detect_sorted(self.spec, bucket, beginning, chain([first], bucket_slices))  # noqa: B031  (once)
+
+
+def detect_sorted(spec: TaskSpec, bucket: int, beginning: int | None, slices: Iterable[pa.RecordBatch]) -> Batches:
+    """Rows of MATCHES for all rows of a bucket, which are sorted by time; NO begins at the instant ``beginning``."""
+    processor, offset = spec.processor(bucket, beginning), 0
+    for rows in filter(len, slices):
+        records = spec.records(rows, offset)
+        last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
+        yield spec.matches(processor.advance(records, last_end))
+        offset += len(rows)
+    yield spec.matches(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
 
 
 def _least_time(rows: pa.RecordBatch) -> tuple[int | None, pa.RecordBatch]:
@@ -189,12 +194,17 @@ def _bucket_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield rows.slice(begin, end - begin)
 
 
+def query_hash(spec: TaskSpec, buckets: int) -> str:
+    """What the states of one query have in common."""
+    return blake2b(f"{spec.text}\n{buckets}".encode(), digest_size=8).hexdigest()
+
+
 class StreamDetect(StatefulProcessor):
     """Rows of buckets, as they arrive, to rows of MATCHES."""
 
     def __init__(self, spec: TaskSpec, buckets: int) -> None:
         self._spec = spec
-        self._query_hash = blake2b(f"{spec.text}\n{buckets}".encode(), digest_size=8).hexdigest()
+        self._query_hash = query_hash(spec, buckets)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle

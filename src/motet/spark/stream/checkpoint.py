@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from motet.engine.state.format import VERSION
+from motet.jobs.process_lock import hold_lock
+from motet.lake import Store
 from motet.model.errors import EngineError, UsageError
 from motet.spark.session import cores
 
 BUCKETS, BUCKETS_PER_CORE = 64, 4  # more than run at once, to balance the load; on a cluster, room to grow
 FOLDER = "checkpoint"  # in a lake
 METADATA_FILE = "motet.json"
+LOCK_FILE = "motet.lock"
 FORMAT = 2  # of the pipeline's stored state and of the offsets of its source
 
 _LOGS = ("offsets", "commits")
@@ -53,7 +57,7 @@ def open_checkpoint(checkpoint: Path, lakes: Sequence[str], buckets: int | None,
     if requested.buckets < 1:
         raise UsageError(f"--buckets must be at least 1, not {requested.buckets}")
     try:
-        if not checkpoint.exists() or not any(checkpoint.iterdir()):
+        if not checkpoint.exists() or all(path.name.startswith(LOCK_FILE) for path in checkpoint.iterdir()):
             _write(checkpoint, requested)
             return requested
         stored = _read(checkpoint)
@@ -65,6 +69,14 @@ def open_checkpoint(checkpoint: Path, lakes: Sequence[str], buckets: int | None,
     _compare(checkpoint, stored, requested, any_buckets=buckets is None)
     _check(checkpoint)
     return stored
+
+
+@contextmanager
+def hold_checkpoint(checkpoint: Path) -> Iterator[None]:
+    """Hold a checkpoint, which one query at a time may use; the error of another one names the process that has it."""
+    advice = "Stop that one first, or choose another directory: --checkpoint DIR"
+    with hold_lock(Store(checkpoint, durable=False), LOCK_FILE, f"the checkpoint {checkpoint}", advice=advice):
+        yield
 
 
 def default_buckets(master: str) -> int:

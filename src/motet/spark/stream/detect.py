@@ -40,6 +40,7 @@ NOTIFICATION_SLICES = pa.schema(
         pa.field("bytes", pa.int64()),  # of the state
         pa.field("micros", pa.int64()),  # of processor time
         pa.field("waiting", pa.binary()),  # int64: instants that operators of the bucket wait for; null: none
+        pa.field("pending", pa.int64()),  # notifications of the bucket that wait for the frontier
     ]
 )
 SUMMED_COLUMNS = ("count", "rows", "bytes", "micros")
@@ -88,11 +89,11 @@ class DetectStage(StatefulProcessor):
         cached, detected = self._advance((lake, int(key[1])), batch)
         notifications = merge_notifications([*batch.notifications, detected])
         counts: tuple[int, ...] = (len(notifications), *_state_size(cached), (process_time_ns() - started) // 1000)
-        waiting = _waiting(cached.processor, lake_view(lake), batch.stop)
+        waiting, pending = _waiting(cached.processor, lake_view(lake), batch.stop)
         output = []
         for slice_ in self._slices(batch, notifications):
-            output.append((lake, batch.first, batch.stop, *slice_, *counts, waiting))
-            counts, waiting = (0,) * len(counts), None
+            output.append((lake, batch.first, batch.stop, *slice_, *counts, waiting, pending))
+            counts, waiting, pending = (0,) * len(counts), None, 0
         yield pd.DataFrame(output, columns=NOTIFICATION_SLICES.names)
 
     def _slices(self, batch: BucketInput, notifications: pa.RecordBatch) -> Iterator[tuple[int, bytes | None]]:
@@ -150,11 +151,14 @@ class DetectStage(StatefulProcessor):
         return CachedProcessor(header, processor, snapshot)
 
 
-def _waiting(processor: Processor, view: LakeView, stop: int) -> bytes | None:
-    """The instants that the operators of a bucket wait for, if the log ends with the batch; they take time to find."""
+def _waiting(processor: Processor, view: LakeView, stop: int) -> tuple[bytes | None, int]:
+    """The instants that the operators of a bucket wait for, and the number of notifications that become final at them.
+
+    Only if the log ends with the batch: they take time to find.
+    """
     if view.snapshot().next_offset > stop:
-        return None
-    return thin_out(processor.waiting_instants()).tobytes() or None
+        return None, 0
+    return thin_out(processor.waiting_instants()).tobytes() or None, len(processor.pending_instants())
 
 
 def thin_out(instants: Sequence[int] | Ints) -> Ints:

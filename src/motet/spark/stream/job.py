@@ -12,10 +12,9 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -25,37 +24,26 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.embedded.cloud import Cloud
 from motet.jobs.heartbeat import Heartbeat
+from motet.jobs.stream_progress import LakeStatus, NotificationCounts, ProgressObserver, lake_status
 from motet.lake import Lake
 from motet.lake.progress import greatest_waiting
 from motet.spark.session import parallelism, session
 from motet.spark.stream import detect, match, notification_sink, progress, source
-from motet.spark.stream.checkpoint import default_checkpoint, open_checkpoint
+from motet.spark.stream.checkpoint import default_checkpoint, hold_checkpoint, open_checkpoint
 from motet.spark.stream.detect import NOTIFICATION_SLICES, DetectStage
 from motet.spark.stream.errors import describe_failure
 from motet.spark.stream.match import ROUTED, MatchStage
 from motet.spark.stream.notification_sink import NotificationSink
-from motet.spark.stream.progress import BatchProgress, LakeStatus, ended_batches, lake_status
+from motet.spark.stream.progress import ended_batches
 from motet.spark.stream.source import RangesSource
 
 MAX_RECORDS = 200_000  # of a lake in one batch
 POLL_SECONDS = 1
-TOTALS = ("batches", "records", "events", "late", "notifications")
+TOTALS = ("batches", "records", "events", "late", "stamped", "notifications")
 
 log = logging.getLogger("motet")
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
-
-
-class ProgressObserver(Protocol):
-    """Receives the progress of a pipeline."""
-
-    def add_batch(self, batch: BatchProgress, lakes: list[LakeStatus]) -> None:
-        """A micro-batch has ended."""
-        ...
-
-    def set_lake_status(self, lakes: list[LakeStatus]) -> None:
-        """The status of the lakes at each poll."""
-        ...
 
 
 class PipelineJob:
@@ -72,12 +60,14 @@ class PipelineJob:
         report: Callable[[str], object] = log.warning,
     ) -> None:
         self.totals: dict[str, int] = dict.fromkeys(TOTALS, 0)
+        self.status: list[LakeStatus] = []  # of the lakes, at the last look
         self._spark = spark
         self._lakes = lakes
         self._checkpoint = checkpoint
         self._max_records = max_records
         self._observers = observers
         self._heartbeats = [Heartbeat(lake, spark=True, report=report) for lake in lakes]
+        self._counts = [NotificationCounts(lake) for lake in lakes]
         self._query: StreamingQuery | None = None
         self._last_batch = -1
 
@@ -125,7 +115,10 @@ class PipelineJob:
 
     def _report(self, query: StreamingQuery) -> None:
         """Pass the batches that ended since the last call, and the status of the lakes, to the observers."""
-        lakes = [lake_status(lake) for lake in self._lakes]
+        lakes = [
+            lake_status(lake, notifications=counts) for lake, counts in zip(self._lakes, self._counts, strict=True)
+        ]
+        self.status = lakes
         for observer in self._observers:
             observer.set_lake_status(lakes)
         for batch in ended_batches(query, self._last_batch):
@@ -197,7 +190,10 @@ class SparkCloud(Cloud):
     """A cloud with a streaming query as its backend."""
 
     def __init__(self, lake: Lake, spark: SparkSession) -> None:
-        self._pipeline = PipelineJob(spark, [lake], default_checkpoint([lake.store.root]).absolute())
+        checkpoint = default_checkpoint([lake.store.root]).absolute()
+        self._held = ExitStack()
+        self._held.enter_context(hold_checkpoint(checkpoint))
+        self._pipeline = PipelineJob(spark, [lake], checkpoint)
         super().__init__(lake, self._pipeline.process_available, threaded=True)
 
     def close(self) -> None:
@@ -206,3 +202,4 @@ class SparkCloud(Cloud):
             super().close()
         finally:
             self._pipeline.stop()
+            self._held.close()

@@ -28,10 +28,11 @@ ROUTED = pa.schema(
         pa.field("notifications", pa.binary()),  # NOTIFICATIONS of single-event subscriptions, packed
         pa.field("read", pa.int64()),  # events, in the last row of a range; in that row also:
         pa.field("late", pa.int64()),
+        pa.field("stamped", pa.int64()),
         pa.field("micros", pa.int64()),  # of processor time
     ]
 )
-SUMMED_COLUMNS = ("read", "late", "micros")
+SUMMED_COLUMNS = ("read", "late", "stamped", "micros")
 MATCH_BYTES = 1 << 26  # of records that are matched together
 
 
@@ -52,19 +53,21 @@ class MatchStage:
         if low == ADVANCE_ROW:
             yield {**batch, "bucket": high}
             return
-        view, started, read, late = lake_view(lake), process_time_ns(), 0, 0
+        view, started, read, late, stamped = lake_view(lake), process_time_ns(), 0, 0, 0
         router = view.router(view.buckets(self.buckets, stop), low)
         for records in _concat_small(view.snapshot().records(low, high)):
             notifications, routes = router.route(records)
             read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
             late += records.column("late").true_count
+            stamped += records.column("stamped").true_count
             for bucket, events in _by_bucket(records, routes):
                 yield {**batch, "bucket": bucket, "events": pack(events)}
             if len(notifications):
                 yield {**batch, "bucket": low % self.buckets, "notifications": pack(notifications)}
         view.set_routed(high)
         micros = (process_time_ns() - started) // 1000
-        yield {**batch, "bucket": low % self.buckets, "read": read, "late": late, "micros": micros}
+        sums = {"read": read, "late": late, "stamped": stamped, "micros": micros}
+        yield {**batch, "bucket": low % self.buckets, **sums}
 
 
 def _concat_small(batches: Batches) -> Batches:

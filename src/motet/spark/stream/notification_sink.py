@@ -6,6 +6,7 @@ already, by an earlier run of the batch or by another writer, holds the same not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -36,10 +37,13 @@ class NotificationSink(DataSource):
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """The files that one task has written, and the instants that operators wait for, by offset range."""
+    """The files that one task has written, by offset range; the instants that operators wait for, and the number of
+    notifications that become final at them.
+    """
 
     files: dict[OffsetRangeKey, list[DataFile]] = field(default_factory=dict)
     waiting: dict[OffsetRangeKey, set[int]] = field(default_factory=dict)
+    pending: Counter[OffsetRangeKey] = field(default_factory=Counter)
 
 
 class NotificationWriter(DataSourceStreamArrowWriter):
@@ -48,21 +52,25 @@ class NotificationWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         ranges: dict[OffsetRangeKey, dict[int, list[pa.RecordBatch]]] = {}
         waiting: dict[OffsetRangeKey, set[int]] = {}
+        pending: Counter[OffsetRangeKey] = Counter()
         for row in (row for batch in iterator for row in batch.to_pylist()):
             range_ = row["lake"], row["first"], row["stop"]
             slices = ranges.setdefault(range_, {})
             if row["notifications"] is not None:
                 slices.setdefault(row["slice"], []).append(unpack(row["notifications"]))
+            pending[range_] += row["pending"] or 0
             if row["waiting"] is not None:
                 waiting.setdefault(range_, set()).update(np.frombuffer(row["waiting"], np.int64).tolist())
         written = {range_: list(_write_files(range_, slices.values())) for range_, slices in ranges.items()}
-        return WrittenFiles(written, waiting)
+        return WrittenFiles(written, waiting, pending)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         files: dict[OffsetRangeKey, list[DataFile]] = {}
         waiting: dict[OffsetRangeKey, set[int]] = {}
+        pending: Counter[OffsetRangeKey] = Counter()
         for message in messages:
             if isinstance(message, WrittenFiles):
+                pending.update(message.pending)
                 for range_, written in message.files.items():
                     files.setdefault(range_, []).extend(written)
                     waiting.setdefault(range_, set()).update(message.waiting.get(range_, ()))
@@ -70,7 +78,7 @@ class NotificationWriter(DataSourceStreamArrowWriter):
             path, first, stop = range_
             lake = Lake.open(path, create=False)
             lake.commit_notification_files(written, first, stop)
-            write_waiting(lake.store, stop, waiting[range_])
+            write_waiting(lake.store, stop, waiting[range_], pending[range_])
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for message in messages:
