@@ -3,7 +3,6 @@
 Run: python examples/live_cloud.py
 """
 
-import json
 import tempfile
 
 import motet
@@ -19,39 +18,19 @@ SUBSCRIPTION hot-room
 
 
 def show(notification: motet.Notification) -> None:
-    bindings = {name: term["value"] for name, term in notification.bindings_json.items()}
-    print(f"{notification.subscription}: {bindings}")
+    print(f"{notification.subscription}: {notification['room']} has {notification['celsius']} degrees")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         with motet.open(directory) as cloud:
             cloud.subscribe(HOT, show)
-            cloud.publish(
-                f"@prefix ex: <{EX}> . <> a ex:Reading ; ex:room ex:kitchen ; ex:celsius 35 .",
-                content_type="text/turtle",
-            )
-            cloud.publish(
-                json.dumps(
-                    {
-                        "@context": {"@vocab": EX},
-                        "@id": "urn:reading:2",
-                        "@graph": {
-                            "@id": "urn:reading:2",
-                            "@type": "Reading",
-                            "room": {"@id": EX + "attic"},
-                            "celsius": 31,
-                        },
-                    }
-                ),
-                content_type="application/ld+json",
-            )
+            cloud.publish(f"@prefix ex: <{EX}> . <> a ex:Reading ; ex:room ex:kitchen ; ex:celsius 35 .")
+            attic = {"@id": EX + "attic"}
+            cloud.publish({"@context": {"@vocab": EX}, "@type": "Reading", "room": attic, "celsius": 31})
         # The lake stores events and subscriptions: a listener that subscribes again gets the notifications it missed.
         with motet.open(directory) as cloud:
-            cloud.publish(
-                f"@prefix ex: <{EX}> . <> a ex:Reading ; ex:room ex:cellar ; ex:celsius 40 .",
-                content_type="text/turtle",
-            )
+            cloud.publish(f"@prefix ex: <{EX}> . <> a ex:Reading ; ex:room ex:cellar ; ex:celsius 40 .")
             cloud.subscribe(HOT, show)
 
 

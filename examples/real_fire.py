@@ -6,7 +6,6 @@ Run: python examples/real_fire.py
 """
 
 import tempfile
-from datetime import datetime
 
 import motet
 
@@ -60,7 +59,7 @@ def main() -> None:
             cloud.publish(event("h2", HEAT, "attic", "2026-11-15T10:03:00Z"), content_type="application/trig")
             cloud.publish(event("d2", DRILL, "attic", "2026-11-15T10:09:00Z"), content_type="application/trig")
             # A tick moves the frontier: no event that ends before this instant counts any more.
-            cloud.tick(int(datetime.fromisoformat("2026-11-15T11:00:00+00:00").timestamp() * 1_000_000))
+            cloud.tick("2026-11-15T11:00:00Z")
 
 
 if __name__ == "__main__":

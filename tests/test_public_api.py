@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,51 +13,17 @@ from pathlib import Path
 import pytest
 
 import motet
+from motet import testing
 from motet.model import errors
 
 ROOT = Path(__file__).parents[1]
 
-PROGRAM = """\
-import motet
-from motet import Cloud, Lake, Listener, Notification, Receipt, Subscription
-
-received: list[Notification] = []
+PROGRAM = ROOT / "examples" / "whole_api.py"
 
 
-def keep(notification: Notification) -> None:
-    received.append(notification)
-
-
-listener: Listener = keep
-smoke = motet.event("smoke", "urn:b#SmokeAlarm", "?smoke b:room ?room")
-heat = motet.event("heat", "urn:b#HeatAlarm", "?heat b:room ?room")
-fire: Subscription = motet.subscription(
-    "fire", smoke.before(heat).within("5 min"), select=["room"], prefixes={"b": "urn:b#"}
-)
-texts: str = motet.to_text(motet.parse("SUBSCRIPTION s EVENT e WHEN e"))
-
-
-def run(cloud: Cloud) -> int:
-    try:
-        names: tuple[str, ...] = cloud.subscribe(fire, listener)
-        receipt: Receipt = cloud.publish('<urn:s> <urn:p> "o" <urn:e:1> .')
-        cloud.flush()
-        return receipt.accepted + receipt.late + len(names)
-    except motet.DecodeError as error:
-        print(error.source, error.advice)
-        return 0
-
-
-with motet.open("lake", engine="embedded", ontology=["building.ttl"]) as cloud:
-    run(cloud)
-lake = Lake.open("lake", create=False)
-print(lake.cursor("c"), lake.snapshot().next_offset, [(n.subscription, n.events) for n in received])
-"""
-
-
-def test_all_is_sorted_and_complete() -> None:
+def test_all_is_complete() -> None:
     """Every public name can be imported; every error is one of them."""
-    assert motet.__all__ == sorted(motet.__all__)
+    assert len(motet.__all__) == len(set(motet.__all__))  # ruff sorts them
     assert all(getattr(motet, name) is not None for name in motet.__all__)
     assert {name for name, value in vars(errors).items() if isinstance(value, type)} <= set(motet.__all__)
     assert set(motet.__all__) <= set(dir(motet))
@@ -83,18 +50,44 @@ def test_there_is_one_version() -> None:
     assert importlib.metadata.version("motet").split(".dev")[0] == motet.__version__.split(".dev")[0]
 
 
-def test_a_program_outside_the_repository_passes_strict_mypy(tmp_path: Path) -> None:
-    """The types of the public API are complete, and mistakes in their use are found."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "mistakes.py").write_text('import motet\n\nmotet.open("lake", engine="sparc")\nmotet.nothing\n')
+def test_a_program_outside_the_repository_passes_strict_mypy_and_runs(tmp_path: Path) -> None:
+    """The types of the public API are complete, mistakes in their use are found, and the program does what it says."""
+    (tmp_path / "program.py").write_text(PROGRAM.read_text())
+    (tmp_path / "mistakes.py").write_text(
+        'import motet\n\nmotet.open("lake", engine="sparc")\nmotet.nothing\nmotet.open("lake").tick(5)\n'
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}  # as if this source were installed
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache" / "user-program")]
     checked = subprocess.run(
         [*command, "program.py", "mistakes.py"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},  # as if this source were installed
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
     lines = [line for line in checked.stdout.splitlines() if ": error:" in line]
-    assert [line.split(":")[0:2] for line in lines] == [["mistakes.py", "3"], ["mistakes.py", "4"]], checked.stdout
+    assert [line.split(":")[0:2] for line in lines] == [["mistakes.py", str(line)] for line in (3, 4, 5)], (
+        checked.stdout
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "program.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "hot: lab has 35.5 degrees\n" in ran.stdout
+    assert "rising: room lab (10:00 to 10:01)\n" in ran.stdout
+
+
+def test_the_program_uses_the_whole_api() -> None:
+    """Every exported name but the errors, every method of both clouds, and every tool for tests."""
+    text = PROGRAM.read_text()
+    names = set(motet.__all__) - {name for name, value in vars(errors).items() if isinstance(value, type)}
+    members = {f".{name}" for cloud in (motet.Cloud, motet.AsyncCloud) for name in vars(cloud) if name[0] != "_"}
+    tools = set(testing.__all__) - {"ExpectedNotification"}
+    wanted = {*(f"motet.{name}" for name in names), *members - {".close"}, *tools}
+    assert {name for name in wanted if not re.search(rf"{re.escape(name)}\b", text)} == set()

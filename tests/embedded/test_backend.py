@@ -11,7 +11,7 @@ import pytest
 from tests.builders import FUTURE, ManualClock, reading
 
 import motet
-from motet.embedded import cloud as clouds
+from motet.embedded import delivery_loop
 from motet.embedded.backend import InProcessBackend, RecentRecords
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
@@ -50,7 +50,7 @@ def notifications_after_restart(directory: Path) -> list[tuple[str, ...]]:
     with Cloud(lake) as cloud:
         cloud.subscribe(PAIR, received.append)
         cloud.publish(EVENT.format(2, "Heat", 2), content_type="application/trig")
-        cloud.tick(1_800_000_000_000_000)
+        cloud.tick("2027-01-15T08:00:00Z")
     return [found.events for found in received]
 
 
@@ -107,7 +107,7 @@ def test_the_pipeline_computes_each_range_once(tmp_path: Path) -> None:
         ranges.append((first, stop))
         here.restore(snapshot, first)
         found = here.advance(lake, snapshot, stop, RecentRecords())
-        lake.commit_notifications(clouds._to_table(found, first, stop), first, stop)
+        lake.commit_notifications(delivery_loop._to_table(found, first, stop), first, stop)
 
     with Cloud(lake, derive) as cloud:
         cloud.subscribe(HOT, received.append)

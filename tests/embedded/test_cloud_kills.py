@@ -99,7 +99,7 @@ def listen(lake: Path, received: Path) -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # the child only listens
 def test_a_killed_listener_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that follow another one are killed one after the other; their consumer receives everything."""
-    monkeypatch.setattr("motet.embedded.cloud.PERSIST_SECONDS", 0.01)
+    monkeypatch.setattr("motet.embedded.delivery_loop.PERSIST_SECONDS", 0.01)
     rng, each = random.Random(7), EVENTS // 6
     lake, received = tmp_path / "lake", tmp_path / "received"
     received.touch()

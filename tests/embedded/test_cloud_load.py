@@ -10,7 +10,7 @@ import pytest
 from tests import builders
 
 import motet
-from motet.embedded import cloud as clouds
+from motet.embedded import delivery_loop
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.model.batches import notification_rows
@@ -31,14 +31,14 @@ def table(lake: Lake) -> list[Notification]:
 
 def stop_as_in_a_crash(cloud: Cloud) -> None:
     """The process ends without writing anything; the operating system releases its consumers."""
-    cloud._follower.stop(wait=True)
+    cloud._loop.follower.stop(wait=True)
     cloud.lake.consumers.release_all()
 
 
 @pytest.fixture
 def without_persister(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is written only by flush and close."""
-    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 3600.0)
+    monkeypatch.setattr(delivery_loop, "PERSIST_SECONDS", 3600.0)
 
 
 @pytest.mark.usefixtures("without_persister")
@@ -61,7 +61,7 @@ def test_flush_and_close_write_the_table(tmp_path: Path) -> None:
 
 def test_the_table_is_written_after_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delivered notifications are in the table shortly after the last event."""
-    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 0.0)
+    monkeypatch.setattr(delivery_loop, "PERSIST_SECONDS", 0.0)
     settled = threading.Event()
     commit = Lake.commit_notification_files
 
@@ -79,8 +79,8 @@ def test_the_table_is_written_after_a_delay(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_table_is_written_after_a_number_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of notifications in memory is bounded."""
-    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 3600.0)
-    monkeypatch.setattr(clouds, "PERSIST_RECORDS", 3)
+    monkeypatch.setattr(delivery_loop, "PERSIST_SECONDS", 3600.0)
+    monkeypatch.setattr(delivery_loop, "PERSIST_RECORDS", 3)
     with motet.open(tmp_path) as cloud:
         cloud.subscribe(ALL, lambda _: None)
         for number in range(4):
@@ -136,6 +136,7 @@ def test_concurrent_publishers_are_delivered_in_log_order(tmp_path: Path) -> Non
         assert cloud.statistics() == {
             "published": 60, "stamped": 60, "late": 0, "repeated": 0, "dropped": 0, "derived": 0,
             "processed_to": 62, "stored_to": 62, "backlog": 0, "delivered": 60, "failures": {},
+            "dead_letters": 0,
         }  # fmt: skip
     log = [row["id"] for batch in Lake.open(tmp_path).snapshot().records(2) for row in batch.to_pylist()]
     assert [found.events[0] for found in received] == log
@@ -182,11 +183,11 @@ def test_a_failed_step_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         cloud.publish(reading(1))
 
         def fail(*arguments: object) -> list[object]:
-            cloud._backend.restore(cloud.lake.snapshot(), 3)
+            cloud._loop.backend.restore(cloud.lake.snapshot(), 3)
             raise LakeError("gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(cloud._backend, "advance", fail)
+            patch.setattr(cloud._loop.backend, "advance", fail)
             with pytest.raises(LakeError):
                 cloud.publish(reading(2))
         cloud.publish(reading(3))

@@ -163,7 +163,7 @@ def test_a_subscription_is_registered_once(tmp_path: Path, monkeypatch: pytest.M
     """Two processes that subscribe at the same moment register one subscription, and each has its listener."""
     one, two = Received(), Received()
     with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
-        active = cloud._active
+        active = cloud._registrations.active
 
         def slow() -> object:
             found = active()
@@ -171,7 +171,7 @@ def test_a_subscription_is_registered_once(tmp_path: Path, monkeypatch: pytest.M
             other.subscribe(HOT, two, consumer="two")
             return found
 
-        monkeypatch.setattr(cloud, "_active", slow)
+        monkeypatch.setattr(cloud._registrations, "active", slow)
         cloud.subscribe(HOT, one, consumer="one")
         cloud.publish(reading(1))
         other.flush()

@@ -13,7 +13,7 @@ import pytest
 from tests import builders
 
 import motet
-from motet.embedded import cloud as clouds
+from motet.embedded import delivery_loop
 from motet.embedded.backend import InProcessBackend, RecentRecords
 from motet.embedded.cloud import Cloud
 from motet.embedded.worker import Poller
@@ -98,7 +98,7 @@ def test_a_cloud_without_listeners_has_no_thread(tmp_path: Path) -> None:
 def test_the_thread_that_writes_the_table_ends_when_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cloud that only publishes has no thread when it is idle."""
     monkeypatch.setattr("motet.embedded.worker.IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(clouds, "PERSIST_SECONDS", 0.0)
+    monkeypatch.setattr(delivery_loop, "PERSIST_SECONDS", 0.0)
     before = threading.enumerate()
     with motet.open(tmp_path) as cloud:
         for number in (1, 2):
@@ -115,7 +115,7 @@ def test_a_closed_cloud_receives_nothing(tmp_path: Path) -> None:
     cloud.close()
     with motet.open(tmp_path) as other:
         other.publish(reading(1))
-        cloud._follow()
+        cloud._loop.follow()
     assert received == []
     with pytest.raises(motet.UsageError, match="the cloud is closed"):
         cloud.subscribe(HOT, received.append)
@@ -156,7 +156,7 @@ def test_the_pipeline_follows(tmp_path: Path) -> None:
         first, stop = snapshot.notifications_end, snapshot.next_offset
         backend.restore(snapshot, first)
         found = backend.advance(lake, snapshot, stop, RecentRecords())
-        lake.commit_notifications(clouds._to_table(found, first, stop), first, stop)
+        lake.commit_notifications(delivery_loop._to_table(found, first, stop), first, stop)
 
     with Cloud(lake, process_available, threaded=True) as cloud, motet.open(tmp_path) as other:
         cloud.subscribe(HOT, received)
@@ -185,14 +185,14 @@ def test_a_failure_is_logged_and_tried_again(
     received = Received()
     with motet.open(tmp_path) as cloud, motet.open(tmp_path) as other:
         cloud.subscribe(HOT, received)
-        follow, failed = cloud._follow, threading.Event()
+        follow, failed = cloud._loop.follow, threading.Event()
 
         def fail() -> None:
             failed.set()
-            cloud._follower._task = follow
+            cloud._loop.follower._task = follow
             raise LakeError("the disk is gone")
 
-        monkeypatch.setattr(cloud._follower, "_task", fail)
+        monkeypatch.setattr(cloud._loop.follower, "_task", fail)
         assert failed.wait(PATIENCE)
         other.publish(reading(1))
         assert received.take(1) == [1]

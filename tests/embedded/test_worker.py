@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -57,3 +58,24 @@ def test_a_failed_task_is_tried_again() -> None:
     worker.wait_for(lambda: bool(done))
     worker.close()
     assert done == [1]
+
+
+def test_a_failed_task_is_run_again_by_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker survives a transient error without another wake; a thread whose condition holds is not disturbed."""
+    monkeypatch.setattr("motet.embedded.worker.RETRY_SECONDS", 0.001)
+    outcomes = iter([LakeError("gone"), LakeError("still gone"), None])
+    done = threading.Event()
+
+    def work() -> None:
+        if (error := next(outcomes)) is not None:
+            raise error
+        done.set()
+
+    worker = Worker(work)
+    worker.wake()
+    worker.wait_for(lambda: True)
+    assert done.wait(60)
+    worker.close()
+    assert caplog.text.count("it is run again") == 2

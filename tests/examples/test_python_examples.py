@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize(
     ("name", "prints"),
     [
-        ("live_cloud", "hot-room: {'celsius': '40'"),
+        ("live_cloud", "hot-room: http://example.org/cellar has 40 degrees"),
         ("read_the_lake", "1-north"),
         ("real_fire", "real-fire: lab\ncall-the-brigade: lab\n"),
     ],

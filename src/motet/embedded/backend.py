@@ -18,9 +18,8 @@ from motet.engine.match.single_events import is_single_event
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.routing import BucketLayout
-from motet.engine.runtime.warm_up import ensure_compiled
 from motet.lake import CommitResult, CommittedRecords, Lake, Snapshot, record_batches
-from motet.lake.progress import greatest_waiting
+from motet.lake.progress import greatest_waiting, pending_count
 from motet.language.syntax import Subscription
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import registrations
@@ -67,6 +66,10 @@ class Backend(Protocol):
 
     def waiting(self, bound: int | None) -> int | None:
         """The greatest instant, not after ``bound``, that makes something pending final; None if there is none."""
+        ...
+
+    def pending(self) -> tuple[int, int | None]:
+        """The number of notifications that wait for the frontier, and the greatest instant they wait for."""
         ...
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
@@ -129,7 +132,6 @@ class InProcessBackend:
     writes_table = False
 
     def __init__(self, lake: Lake) -> None:
-        ensure_compiled()
         self._lake = lake
         self._processor = Processor(earlier_records=self._earlier_records)
         self._offset = 0
@@ -158,6 +160,10 @@ class InProcessBackend:
 
     def waiting(self, bound: int | None) -> int | None:
         return self._processor.waiting(bound)
+
+    def pending(self) -> tuple[int, int | None]:
+        instants = self._processor.pending_instants()
+        return len(instants), int(instants[-1]) if len(instants) else None
 
     def _restore_snapshot(self, stop: int) -> int | None:
         """Restore the newest readable state snapshot and return its offset; None if there is none."""
@@ -222,6 +228,9 @@ class PipelineBackend:
 
     def waiting(self, bound: int | None) -> int | None:
         return greatest_waiting(self._store, self._offset, bound)
+
+    def pending(self) -> tuple[int, int | None]:
+        return pending_count(self._store, self._offset), self.waiting(None)
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
         for controls in snapshot.controls(self._offset, stop):

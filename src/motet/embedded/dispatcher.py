@@ -1,61 +1,125 @@
 """Delivers notifications to the listeners of a live cloud, one at a time, in log order.
 
 A listener belongs to a consumer, whose cursor says how far it has received the notifications of a subscription. Several
-listeners of one consumer each receive everything; the cursor is that of the slowest. A listener that raises is logged
-and counted, and the others are called.
+listeners of one consumer each receive everything; the cursor is that of the slowest.
+
+A listener that raises is called again after a while, with the same notification: it falls behind, and the others go on.
+After several tries the notification is a dead letter, and the listener continues with the next one. A stream that is
+full falls behind, too, until there is room.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
 
-from motet.embedded.backend import NotificationBatch
+from motet.embedded.notification_stream import NotificationStream
 from motet.lake import Snapshot
 from motet.model.batches import notification_rows
+from motet.model.errors import MotetError, UsageError
 from motet.model.notifications import Notification
 
+if TYPE_CHECKING:
+    from motet.embedded.backend import NotificationBatch
+
 Listener = Callable[[Notification], object]
+#: Stores a notification that a consumer has not received: the consumer, the notification, the tries, the error.
+StoreDeadLetter = Callable[[str, Notification, int, BaseException], object]
 Consumption = tuple[str, str]  # a consumer and a subscription it receives notifications of
 
+MAX_TRIES = 5  # of a listener with one notification
+RETRY_SECONDS = 0.2  # before the second try; doubled for each further one
 CURSOR_SECONDS = 0.25  # between two writes of the cursors on the way through stored notifications
 
 log = logging.getLogger("motet")
 
 
 class _Delivery:
-    """One listener of a consumer in one subscription."""
+    """One listener, or stream, of a consumer in one subscription."""
 
-    __slots__ = ("consumer", "first", "is_active", "listener", "received_to", "subscription")
+    __slots__ = (
+        "consumer", "first", "is_active", "is_stopped", "listener", "received_at", "received_to", "retry_at", "seen_at",
+        "subscription", "tries",
+    )  # fmt: skip
 
-    def __init__(self, subscription: str, consumer: str, listener: Listener, first: int, *, is_behind: bool) -> None:
+    def __init__(
+        self,
+        subscription: str,
+        consumer: str,
+        listener: Listener | NotificationStream,
+        first: int,
+        *,
+        is_behind: bool,
+    ) -> None:
         self.subscription = subscription
         self.consumer = consumer
         self.listener = listener
         self.first = first  # the first emission offset to deliver
         self.received_to: int | None = first if is_behind else None  # None: all that is processed; else the table first
+        self.received_at = 0  # how many notifications at the offset `received_to` it has received
+        self.seen_at = 0  # how many notifications at that offset the table has shown, while it catches up
+        self.is_stopped = False  # it cannot continue to catch up
+        self.tries = 0  # failed ones, with the next notification
+        self.retry_at = 0.0  # when it is called again after a failure, by the monotonic clock
         self.is_active = True
+
+    def fall_behind(self, offset: int, received_at: int = 0) -> None:
+        """Continue from the table: all notifications below an offset, and so many at it, are received."""
+        self.received_to = offset
+        self.received_at = received_at
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a delivery that is behind can continue now."""
+        if isinstance(self.listener, NotificationStream):
+            return self.listener.has_room
+        return self.retry_at <= time.monotonic()
+
+    def cursor(self, processed_to: int) -> int:
+        """The emission offset below which everything is received."""
+        received = processed_to if self.received_to is None else self.received_to
+        if isinstance(self.listener, NotificationStream):
+            unacknowledged = self.listener.unacknowledged
+            return received if unacknowledged is None else min(received, unacknowledged)
+        return received
 
 
 class Dispatcher:
     """The listeners by subscription, and the emission offset up to which each has received everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, store_dead_letter: StoreDeadLetter) -> None:
         self.delivered = 0
-        self.failures: Counter[str] = Counter()
+        self.dead_letters = 0
+        self.failures: Counter[str] = Counter()  # calls of listeners that raised, by subscription
+        self._store = store_dead_letter
         self._deliveries: dict[str, tuple[_Delivery, ...]] = {}  # by subscription
         self._starts: dict[Consumption, int] = {}  # the first emission offset for every listener
         self._uses: Counter[str] = Counter()  # by consumer: the subscriptions it has listeners in
         self._has_behind = False
         self._changed: set[Consumption] = set()  # those whose cursor is to be written
+        self._streams: set[Consumption] = set()  # those that have a stream, which is acknowledged at any time
+
+    def starts(self) -> dict[Consumption, int]:
+        """For each consumer and subscription the emission offset from which its listeners receive notifications."""
+        return dict(self._starts)
 
     def start_of(self, consumer: str, subscription: str) -> int | None:
         """The emission offset from which the listeners of a consumer receive notifications; None without any."""
         return self._starts.get((consumer, subscription))
 
-    def add(self, subscription: str, consumer: str, listener: Listener, first: int, processed_to: int) -> None:
+    def add(
+        self,
+        subscription: str,
+        consumer: str,
+        listener: Listener | NotificationStream,
+        first: int,
+        processed_to: int,
+    ) -> None:
         """Deliver to a listener from the emission offset ``first`` on; earlier calls covered up to ``processed_to``.
 
         A listener that the consumer has already is not added again.
@@ -68,19 +132,30 @@ class Dispatcher:
             self._uses[consumer] += 1
         new = _Delivery(subscription, consumer, listener, first, is_behind=first < processed_to)
         self._deliveries[subscription] = (*deliveries, new)
+        if isinstance(listener, NotificationStream):
+            self._streams.add((consumer, subscription))
         if new.received_to is not None:
             self._has_behind = True
             self._changed.add((consumer, subscription))  # the cursor falls to where this listener begins
 
-    def remove(self, subscription: str, consumer: str | None = None, before: int | None = None) -> set[str]:
+    def remove(
+        self,
+        subscription: str,
+        consumer: str | None = None,
+        before: int | None = None,
+        listener: NotificationStream | None = None,
+    ) -> set[str]:
         """Remove listeners of a subscription, and return the consumers that have none left.
 
-        All, those of one consumer, or those that receive notifications from an offset below ``before`` on.
+        All, those of one consumer, those that receive notifications from an offset below ``before`` on, or one stream.
         """
         remaining, removed = [], set()
         for delivery in self._deliveries.pop(subscription, ()):
-            if consumer in (None, delivery.consumer) and (before is None or delivery.first < before):
+            is_meant = consumer in (None, delivery.consumer) and listener in (None, delivery.listener)
+            if is_meant and (before is None or delivery.first < before):
                 delivery.is_active = False
+                if isinstance(delivery.listener, NotificationStream):
+                    delivery.listener.end(discard=True)
                 removed.add(delivery.consumer)
             else:
                 remaining.append(delivery)
@@ -89,6 +164,7 @@ class Dispatcher:
         removed -= {delivery.consumer for delivery in remaining}
         for name in removed:
             del self._starts[name, subscription]
+            self._streams.discard((name, subscription))
         self._uses.subtract(removed)
         return self.without_listeners(removed)
 
@@ -105,14 +181,28 @@ class Dispatcher:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a listener has not received stored notifications yet."""
-        return self._has_behind
+        """Whether a listener that can be called now has not received stored notifications yet."""
+        return self._has_behind and any(
+            delivery.received_to is not None and delivery.is_due for delivery in self._all()
+        )
+
+    def is_stream_behind(self, streams: Collection[NotificationStream]) -> bool:
+        """Whether one of these streams has not been offered everything."""
+        return any(delivery.received_to is not None and delivery.listener in streams for delivery in self._all())
+
+    def retry_now(self) -> bool:
+        """Call the listeners that have failed again without waiting; False if there are none."""
+        failed = [delivery for delivery in self._all() if delivery.tries] if self._has_behind else []
+        for delivery in failed:
+            delivery.retry_at = 0.0
+        return bool(failed)
 
     def fall_behind(self, offset: int) -> None:
         """Deliver from an offset on from the table: the notifications after it may not have been delivered."""
         for delivery in self._all():
             if delivery.received_to is None:
-                delivery.received_to = delivery.first = max(offset, delivery.first)
+                delivery.first = max(offset, delivery.first)
+                delivery.fall_behind(delivery.first)
                 self._has_behind = True
 
     def catch_up(self, table: Snapshot, processed_to: int, write_cursors: Callable[[], object]) -> None:
@@ -121,43 +211,54 @@ class Dispatcher:
         ``write_cursors`` is called now and then: a long way is not begun again after a crash.
         """
         written = time.monotonic()
-        self._has_behind = False
         behind: dict[str, list[_Delivery]] = {}
         for delivery in self._all():
-            if delivery.received_to is not None:
+            if delivery.received_to is not None and delivery.is_due:
                 behind.setdefault(delivery.subscription, []).append(delivery)
-        try:
-            for notification, offset in _stored(table, behind, processed_to):
-                if time.monotonic() - written > CURSOR_SECONDS:
-                    write_cursors()
-                    written = time.monotonic()
-                for delivery in behind.get(notification.subscription, ()):
-                    if delivery.received_to is not None and delivery.received_to <= offset:
-                        delivery.received_to = offset  # it has everything below
-                        self._call(delivery, notification)
-        except BaseException:
-            self._has_behind = True
-            raise
-        for deliveries in behind.values():
-            for delivery in deliveries:
+                delivery.seen_at, delivery.is_stopped = 0, False
+        for notification, offset in _stored(table, behind, processed_to):
+            if time.monotonic() - written > CURSOR_SECONDS:
+                write_cursors()
+                written = time.monotonic()
+            for delivery in behind.get(notification.subscription, ()):
+                self._deliver_stored(delivery, notification, offset)
+        for delivery in chain.from_iterable(behind.values()):
+            if not delivery.is_stopped:
                 delivery.received_to = None
-                self._changed.add((delivery.consumer, delivery.subscription))
+            self._changed.add((delivery.consumer, delivery.subscription))
+        self._has_behind = any(delivery.received_to is not None for delivery in self._all())
 
-    def deliver(self, batches: Iterable[NotificationBatch]) -> None:
+    def _deliver_stored(self, delivery: _Delivery, notification: Notification, offset: int) -> None:
+        """Pass the next stored notification to a listener, unless it has received it or has stopped before."""
+        assert delivery.received_to is not None, "it is behind"
+        if delivery.is_stopped or offset < delivery.received_to:
+            return
+        if offset > delivery.received_to:
+            delivery.fall_behind(offset)  # it has everything below
+            delivery.seen_at = 0
+        delivery.seen_at += 1
+        if delivery.seen_at > delivery.received_at:
+            delivery.is_stopped = not self._call(delivery, notification, offset)
+            delivery.received_at += not delivery.is_stopped
+
+    def deliver(self, batches: Sequence[NotificationBatch]) -> None:
         """Call the listeners of new notifications."""
         for batch in batches:
             for notification, offset in batch if isinstance(batch, list) else notification_rows(batch):
                 for delivery in self._deliveries.get(notification.subscription, ()):
-                    if offset >= delivery.first and delivery.received_to is None:
-                        self._call(delivery, notification)
+                    if offset >= delivery.first and delivery.received_to is None:  # noqa: SIM102  (a hot path)
+                        if not self._call(delivery, notification, offset):
+                            delivery.fall_behind(offset, _number_at(batches, notification, offset))
+                            self._has_behind = True
 
     def changed_cursors(self, processed_to: int) -> dict[Consumption, int]:
         """The cursors of the consumers that received something, or fell behind, since they were last written."""
         changed, self._changed = self._changed, set()
+        changed |= self._streams
         cursors: dict[Consumption, int] = {}
         for consumer, subscription in changed:
             received = [
-                processed_to if delivery.received_to is None else delivery.received_to
+                delivery.cursor(processed_to)
                 for delivery in self._deliveries.get(subscription, ())
                 if delivery.consumer == consumer
             ]
@@ -170,23 +271,88 @@ class Dispatcher:
         self._changed.update(consumptions)
 
     def statistics(self) -> Mapping[str, object]:
-        return {"delivered": self.delivered, "failures": dict(sorted(self.failures.items()))}
+        failures = dict(sorted(self.failures.items()))
+        return {"delivered": self.delivered, "failures": failures, "dead_letters": self.dead_letters}
 
     def _all(self) -> Iterator[_Delivery]:
-        for deliveries in self._deliveries.values():
+        for deliveries in list(self._deliveries.values()):  # the follower calls this without the lock
             yield from deliveries
 
-    def _call(self, delivery: _Delivery, notification: Notification) -> None:
+    def _call(self, delivery: _Delivery, notification: Notification, offset: int) -> bool:
+        """Pass a notification to a listener; False if it must be passed again later."""
         if not delivery.is_active:  # an earlier listener of the batch has removed it
-            return
+            return True
         self._changed.add((delivery.consumer, delivery.subscription))
+        listener = delivery.listener
         try:
-            delivery.listener(notification)
-        except Exception:  # a listener is user code: its failure must not stop the cloud
-            self.failures[delivery.subscription] += 1
-            log.exception("the listener of %r failed on notification %s", delivery.subscription, notification.id)
-        else:
-            self.delivered += 1
+            if isinstance(listener, NotificationStream):
+                return listener.offer(notification, offset)  # who takes it counts it
+            if (result := listener(notification)) is not None:
+                _refuse_coroutine(result)
+        except Exception as error:  # noqa: BLE001  (a listener is user code: its failure must not stop the cloud)
+            return self._on_failure(delivery, notification, error)
+        self.delivered += 1
+        delivery.tries = 0
+        return True
+
+    def store_dead_letter(self, consumer: str, notification: Notification, tries: int, error: BaseException) -> None:
+        """Store a notification that a listener has refused at every try."""
+        self._store(consumer, notification, tries, error)
+        self.dead_letters += 1
+
+    def _on_failure(self, delivery: _Delivery, notification: Notification, error: Exception) -> bool:
+        """Schedule the next try, or store a dead letter; True if the listener continues with the next notification."""
+        self.failures[delivery.subscription] += 1
+        delivery.tries += 1
+        what = f"the listener of {delivery.subscription!r} failed on notification {notification.id}"
+        if delivery.tries >= MAX_TRIES:
+            try:
+                self.store_dead_letter(delivery.consumer, notification, delivery.tries, error)
+            except MotetError:  # nothing is lost: the listener is called again, and then this is tried again
+                log.exception("a dead letter could not be stored")
+            else:
+                log.error("%s %d times; it is a dead letter now", what, delivery.tries, exc_info=error)
+                delivery.tries = 0
+                return True
+        seconds = RETRY_SECONDS * 2 ** (min(delivery.tries, MAX_TRIES) - 1)
+        delivery.retry_at = time.monotonic() + seconds
+        log.warning("%s; it is called again in %.1f s", what, seconds, exc_info=error)
+        return False
+
+
+def check_listener(listener: object) -> None:
+    """Refuse what cannot be called with a notification, and coroutine functions."""
+    if isinstance(listener, NotificationStream):
+        return
+    if not callable(listener):
+        raise UsageError(f"the listener is {listener!r}, which cannot be called", advice="Give a function.")
+    if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(getattr(listener, "__call__", None)):  # noqa: B004  (an object with an async method)
+        raise _coroutine_error()
+
+
+def _refuse_coroutine(result: object) -> None:
+    """Refuse what a listener has returned if that is still to be awaited."""
+    if inspect.iscoroutine(result):
+        result.close()
+        raise _coroutine_error()
+
+
+def _coroutine_error() -> UsageError:
+    return UsageError(
+        "the listener is a coroutine function, which this cloud cannot run",
+        advice="Open the cloud with `async with motet.open_async(…)`, or give an ordinary function.",
+    )
+
+
+def _number_at(batches: Iterable[NotificationBatch], notification: Notification, offset: int) -> int:
+    """How many notifications of the same subscription and offset come before this one."""
+    number = 0
+    for batch in batches:
+        for other, at in batch if isinstance(batch, list) else notification_rows(batch):
+            if at == offset and other == notification:
+                return number
+            number += at == offset and other.subscription == notification.subscription
+    raise AssertionError("the notification is one of the batches")
 
 
 def _stored(

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 IDLE_SECONDS = 5.0  # a worker without requests for so long has no thread
+RETRY_SECONDS = 0.2  # before a failed task is run again; doubled after each failure
 MAX_POLL_SECONDS = 30.0  # after failures
 
 log = logging.getLogger("motet")
@@ -15,7 +16,8 @@ log = logging.getLogger("motet")
 class Worker:
     """Runs a task after each `wake`, once for all calls before it starts; with a delay, that many seconds later.
 
-    A failure is logged and raised in the threads that wait for the task; the next `wake` runs it again.
+    A failure is logged and raised, once, in the threads that wait for the task. The task is run again after a while, at
+    the next `wake`, or when a thread waits for it.
     """
 
     def __init__(self, task: Callable[[], None], *, delay: float = 0) -> None:
@@ -25,6 +27,7 @@ class Worker:
         self._requested = 0
         self._done = 0
         self._failed_at = 0
+        self._retry_seconds = RETRY_SECONDS
         self._closed = False
         self._skip_delay = False
         self._failure: BaseException | None = None
@@ -59,7 +62,7 @@ class Worker:
             if self._failure is None and self._done < self._requested == self._failed_at:
                 self.wake()
             self._changed.wait_for(lambda: condition() or self._failure is not None)
-            if self._failure is not None:
+            if self._failure is not None and not condition():
                 failure, self._failure = self._failure, None
                 raise failure
 
@@ -91,18 +94,24 @@ class Worker:
             try:
                 self._task()
             except BaseException as error:
-                log.exception("a background task of the cloud failed")
                 with self._changed:
+                    log.exception(
+                        "a background task of the cloud failed; it is run again in %.1f s", self._retry_seconds
+                    )
                     self._failed_at, self._failure = target, error
                     self._changed.notify_all()
             else:
                 with self._changed:
-                    self._done, self._failure = target, None
+                    self._done, self._failure, self._retry_seconds = target, None, RETRY_SECONDS
                     self._changed.notify_all()
 
     def _next_request(self) -> int | None:
         """The number of the latest request, when its delay has passed; None when the thread should end."""
         with self._changed:
+            if self._done < self._requested == self._failed_at:
+                self._changed.wait_for(lambda: self._closed or self._is_pending, self._retry_seconds)
+                self._retry_seconds = min(2 * self._retry_seconds, MAX_POLL_SECONDS)
+                self._failed_at = self._done  # run it again
             self._changed.wait_for(lambda: self._closed or self._is_pending, IDLE_SECONDS)
             if self._is_pending:
                 self._changed.wait_for(lambda: self._closed or self._skip_delay, self._delay)

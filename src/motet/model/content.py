@@ -1,4 +1,4 @@
-"""Digests of events' contents, by which a repetition is told from a conflict (language page, section 14).
+"""Digests of events' contents, which distinguish a repetition from a conflict (language page, section 14).
 
 The content of an event is its triples without CloudEvents attributes, whatever their order.
 """

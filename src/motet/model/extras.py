@@ -1,4 +1,4 @@
-"""The extras of the package: what Spark, Spark Connect and NATS need beside the embedded product."""
+"""The extras of the package: what Spark, Spark Connect, NATS and metrics need beside the embedded product."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Literal
 
 from motet.model.errors import MissingExtraError
 
-Extra = Literal["spark", "connect", "nats"]
+Extra = Literal["spark", "metrics", "connect", "nats"]
 
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "spark": ("pyspark", "pandas", "prometheus_client"),
+    "metrics": ("prometheus_client",),
     "connect": ("grpc",),
     "nats": ("nats",),
 }

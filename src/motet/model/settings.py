@@ -16,7 +16,7 @@ from motet.model.times import END_OF_TIME, START_OF_TIME, UNITS, format_duration
 
 TimeProperties = tuple[tuple[str, ...], ...]  # IRIs in the order they are tried; a pair is (start, end)
 HeartbeatSetting = int | Literal["default"] | None  # None: never
-SettingDuration = int | str | timedelta
+SettingDuration = str | timedelta
 
 _PROV = "http://www.w3.org/ns/prov#"
 TIME_PROPERTIES: TimeProperties = (
@@ -42,12 +42,12 @@ class SettingValues(TypedDict, total=False):
 
 
 class SettingArguments(TypedDict, total=False):
-    """Settings as Python programs write them: a duration is a timedelta, a text such as '5 s', or microseconds."""
+    """Settings as Python programs write them: a duration is a timedelta or a text such as '5 s'."""
 
     lateness: SettingDuration | None
     ahead: SettingDuration | None
     heartbeat: SettingDuration | None
-    time_properties: Sequence[str | Sequence[str]]
+    time_properties: str | Sequence[str | Sequence[str]]
     entailment: str | None
 
 
@@ -136,10 +136,20 @@ def setting_values(arguments: SettingArguments) -> SettingValues:
         value = values.get(name)
         if isinstance(value, timedelta):
             values[name] = value // timedelta(microseconds=1)
-        elif isinstance(value, str) and (name, value) != ("heartbeat", "default"):
-            values[name] = parse_setting_duration(value, unlimited)
+        elif isinstance(value, str):
+            is_default = (name, value) == ("heartbeat", "default")
+            values[name] = value if is_default else parse_setting_duration(value, unlimited)
+        elif value is not None:
+            raise UsageError(
+                f"{value!r} is no {name}", advice=f"Write '10 s', timedelta(seconds=10), or None for {unlimited}."
+            )
     if "time_properties" in values:
         properties = values["time_properties"]
+        properties = [properties] if isinstance(properties, str) else properties
+        if not isinstance(properties, Sequence) or not all(isinstance(group, str | Sequence) for group in properties):
+            raise UsageError(
+                f"{properties!r} is no list of time properties", advice="Give IRIs, or pairs of IRIs: start and end."
+            )
         values["time_properties"] = tuple((group,) if isinstance(group, str) else tuple(group) for group in properties)
     return cast(SettingValues, values)
 

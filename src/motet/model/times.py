@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 from motet.model.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # subtracting without zones takes half the time
 START_OF_TIME = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z, the earliest instant a log can hold
 END_OF_TIME = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z, the tick that ends a finite log
 
-Instant = int | str | datetime  # microseconds, an xsd:dateTime, or a datetime
+Instant = str | datetime  # as Python programs write it: an xsd:dateTime, or a datetime with a zone
 
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
@@ -50,20 +49,35 @@ def parse_datetime(lexical: str) -> int:
 
 
 def to_micros(instant: Instant) -> int:
-    """An instant as Python programs write it, in microseconds.
+    """An instant as Python programs write it, in microseconds; a datetime without a zone is refused.
 
-    >>> to_micros(datetime(1970, 1, 1, 0, 0, 1)), to_micros("1970-01-01T00:00:01Z"), to_micros(1000000)
-    (1000000, 1000000, 1000000)
+    >>> to_micros(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)), to_micros("1970-01-01T00:00:01Z")
+    (1000000, 1000000)
     """
     if isinstance(instant, datetime):
-        aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-        return (aware - EPOCH) // timedelta(microseconds=1)
+        if instant.utcoffset() is None:
+            raise UsageError(
+                f"the datetime {instant.isoformat()} has no zone",
+                advice="Add one: datetime.now(UTC), or value.replace(tzinfo=UTC) if it is in UTC.",
+            )
+        return (instant - EPOCH) // timedelta(microseconds=1)
     if isinstance(instant, str):
         try:
             return parse_datetime(instant)
         except ValueError as error:
             raise UsageError(str(error), advice="Write 2026-11-15T10:00:00Z.") from None
-    return instant
+    raise UsageError(
+        f"{instant!r} is not a time", advice="Give a datetime with a zone, or text such as 2026-11-15T10:00:00Z."
+    )
+
+
+def to_datetime(micros: int) -> datetime:
+    """The instant as a datetime in UTC.
+
+    >>> to_datetime(1500000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    return EPOCH + timedelta(microseconds=micros)
 
 
 def format_datetime(micros: int) -> str:
