@@ -19,7 +19,7 @@ $(READY): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@echo "compiling the kernels once (about half a minute)"
-	@$(BIN)/motet demo --engine embedded --events 30 --directory build/warm-up --json > /dev/null 2>&1
+	@$(BIN)/python -c 'from motet.engine.runtime.warm_up import warm_up; warm_up()'
 	@touch $@
 
 demo: $(READY)  ## run the building demo on Spark

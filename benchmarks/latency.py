@@ -37,7 +37,7 @@ from benchmarks.measurement.figures import machine_load, print_clock, print_figu
 
 import motet
 from motet.embedded.cloud import Cloud
-from motet.engine.runtime.warm_up import ensure_compiled
+from motet.engine.runtime.warm_up import warm_up
 from motet.lake.store import SCRATCH
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
@@ -71,8 +71,9 @@ class Template:
 
     def patch_parser(self) -> AbstractContextManager[Any]:
         cloud = mock.patch.multiple("motet.embedded.cloud", parse=self)
+        registration = mock.patch.multiple("motet.embedded.registration", parse=self)
         processor = mock.patch.multiple("motet.engine.runtime.active_subscription", parse=self)
-        return _Patches(cloud, processor)
+        return _Patches(cloud, registration, processor)
 
 
 class _Patches:
@@ -127,8 +128,8 @@ class Stages:
         wrapped = [
             ("decode", "motet.embedded.cloud", "decode_small"),
             ("append", cloud._committer, "append"),
-            ("compute", cloud._backend, "advance"),
-            ("deliver", cloud._dispatcher, "deliver"),
+            ("compute", cloud._loop.backend, "advance"),
+            ("deliver", cloud._loop.dispatcher, "deliver"),
         ]
         return _Patches(*(self._timed(stage, owner, name) for stage, owner, name in wrapped))
 
@@ -253,7 +254,7 @@ def main() -> None:
     parser.add_argument("--directory", help="where to create the lakes, on the disk to measure")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    ensure_compiled()  # before the parser is replaced: compiling parses subscriptions, too
+    warm_up()  # before the parser is replaced: compiling parses subscriptions, too
     template, rows = Template(), []
     if not options.json:
         print(machine_load())

@@ -161,7 +161,7 @@ def flat(rounds: int, events: int, picture: Path) -> None:
             query.processAllAvailable()
             last = list(ended_batches(query, -1))[-1]
             size = sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
-            sizes_by_batch.append({"state": last.state_bytes, "checkpoint": size, "memory": resident(os.getpid())})
+            sizes_by_batch.append({"state": last.state_bytes or 0, "checkpoint": size, "memory": resident(os.getpid())})
         query.stop()
     finally:
         shutil.rmtree(folder)

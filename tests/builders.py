@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from motet.model.records import (
 )
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.timeline import FrontierAfter, FrontierTimeline
-from motet.model.times import parse_datetime
+from motet.model.times import parse_datetime, to_datetime
 from motet.reference import (
     BackgroundRecord,
     EventRecord,
@@ -40,13 +41,17 @@ Triple = tuple[str, str, str]
 
 
 class ManualClock:
-    """A clock for `Lake.open` and `motet.open` that stands still until a test sets ``now``, in microseconds."""
+    """A clock for `Lake.open` that stands still until a test sets ``now``, in microseconds."""
 
     def __init__(self, now: int) -> None:
         self.now = now
 
     def __call__(self) -> int:
         return self.now
+
+    def utc(self) -> dt.datetime:
+        """The clock for `motet.open`."""
+        return to_datetime(self.now)
 
 
 EX = "http://example.org/"

@@ -1,12 +1,17 @@
 """Random tests run with the same examples every time; with MOTET_EXPLORE they run with new ones.
 
-`make test` is the first way: a failure is always that of the change at hand. `make explore` is the second.
+`make test` is the first way: a failure is always that of the change at hand. `make explore` is the second. Kernels run
+as compiled code, which is what long processes run; `tests/jit` has the tests of interpreted ones.
 """
 
 import os
 
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+
+from motet.jit.compiled import interpret_no_more
+
+interpret_no_more()
 
 SLOW = [HealthCheck.too_slow]  # depends on what else the machine does
 

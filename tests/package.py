@@ -79,8 +79,8 @@ class Environment:
 
 def check_embedded(environment: Environment) -> None:
     """The README's programs run without an extra; the demo, which is on Spark, says which one it needs."""
-    notification = environment.python(python_program())
-    assert "hot" in notification, notification
+    printed = environment.python(python_program())
+    assert printed == "lab 35\n", printed
     assert bound_values(environment.shell(shell_program())) == ["35"]
     environment.shell("motet --help && motet doctor")
     assert "pip install 'motet[spark]'" in environment.run(["motet", "demo"], status=2)
@@ -92,7 +92,7 @@ def check_embedded(environment: Environment) -> None:
 def check_spark(environment: Environment) -> None:
     """The README's programs run on Spark; patterns are found in a DataFrame; the demo ends."""
     program = python_program().replace('"my-lake"', '"spark-lake", engine="spark"')
-    assert "hot" in environment.python(program)
+    assert environment.python(program) == "lab 35\n"
     on_spark = shell_program().replace("motet run", "motet run --engine spark")
     assert bound_values(environment.shell(on_spark)) == ["35"]
     assert environment.python(DETECT) == "1\n"

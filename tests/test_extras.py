@@ -106,6 +106,19 @@ def test_a_command_on_spark_says_what_to_install(bare: Path, arguments: list[str
     assert sorted(bare.iterdir()) == before
 
 
+def test_the_embedded_stream_needs_no_extra(bare: Path) -> None:
+    """Its metrics are an extra of their own."""
+    assert motet(bare, "subscribe", "--lake", "streamed", "two.motet").returncode == 0
+    call = ("stream", "--lake", "streamed", "--engine", "embedded", "--once")
+    assert motet(bare, *call).returncode == 0
+    ran = motet(bare, *call, "--metrics-port", "0")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "motet stream: `motet stream --metrics-port` needs prometheus_client, which is not installed\n"
+        "  Run: python -m pip install 'motet[metrics]'\n",
+    )
+
+
 @pytest.mark.parametrize("command", [["deliver", "--lake", "lake"], ["ingest", "--lake", "lake", "--stream", "s"]])
 def test_a_command_with_nats_says_what_to_install(bare: Path, command: list[str]) -> None:
     """The client library of NATS is an extra of its own."""
@@ -148,5 +161,5 @@ def test_spark_connect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_installed_extra_passes() -> None:
     """Where the tests run, all extras are installed."""
-    for extra in ("spark", "connect", "nats"):
+    for extra in ("spark", "metrics", "connect", "nats"):
         require_extra(extra, "a test")

@@ -35,6 +35,7 @@ LAYERS = (
     "testing",
     "demo",
     "fuzz",
+    "reproduce",
     "cli",
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from motet.cli import explain
+from motet.lake import Lake
 from motet.model.errors import SubscriptionError, UsageError
 
 TEXT = "SUBSCRIPTION {} EVENT {} : <urn:C> WHEN {} SIGNAL"
@@ -35,9 +36,11 @@ def test_files_are_planned_together(files: list[str], capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == (
         "one: recent, SIGNAL\n"
         "└─ [0] EVENT a, shared by 2 subscriptions\n"
-        "         index: class C\n\n"
+        "         index: class C\n"
+        "   notified at once, with its last event\n\n"
         "two: recent, SIGNAL\n"
-        "└─ [0] EVENT b, shared by 2 subscriptions, see above\n\n"
+        "└─ [0] EVENT b, shared by 2 subscriptions, see above\n"
+        "   notified at once, with its last event\n\n"
         "partitioning\n"
         "  [0] of one, two\n"
         "    by event: each event decides alone, so any worker can evaluate it\n\n"
@@ -71,3 +74,29 @@ def test_errors_name_the_problem(tmp_path: Path, files: list[str]) -> None:
         run(str(tmp_path / "wrong"))
     with pytest.raises(UsageError, match="cannot be written"):
         run(*files, "--svg", str(tmp_path / "no" / "plan.svg"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("a", "notified at once, with its last event"),
+        ("a BEFORE b WITHIN 1 min", "notified 5 s after its last event: 5 s lateness"),
+        ("a BEFORE b WITHIN 1 min CONTEXT unrestricted", "notified at once, with its last event"),
+        ("a UNLESS b WITHIN 10 min", "notified 605 s after its last event: 10 min of the pattern and 5 s lateness"),
+        ("NO a FOR 1 min", "notified 65 s after its last event: 1 min of the pattern and 5 s lateness"),
+        ("a XOR b WITHIN 1 min", "notified 65 s after its last event: 1 min of the pattern and 5 s lateness"),
+        ("a+ EVERY 30 s WITHIN 1 h", "notified 35 s after its last event: 30 s of the pattern and 5 s lateness"),
+    ],
+)
+def test_when_notifications_come(
+    pattern: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The delay of the pattern and the lateness, which is that of a lake if one is given."""
+    leaves = "EVENT a : <urn:A> " + ("EVENT b : <urn:B> " if " b" in pattern else "")
+    (tmp_path / "s.motet").write_text(f"SUBSCRIPTION s {leaves} WHEN {pattern}")
+    assert run(str(tmp_path / "s.motet")) == 0
+    assert f"   {sentence}\n" in capsys.readouterr().out
+    Lake.open(tmp_path / "lake", lateness=None)
+    assert run(str(tmp_path / "s.motet"), "--lake", str(tmp_path / "lake")) == 0
+    printed = capsys.readouterr().out
+    assert "notified at once" in printed or "notified when a tick has passed its last event" in printed

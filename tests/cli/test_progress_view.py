@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from motet.cli.progress_view import LiveTable, progress_view
-from motet.spark.stream.progress import BatchProgress, LakeStatus
+from motet.jobs.stream_progress import BatchProgress, LakeStatus
 
 BATCH = BatchProgress(
     number=3,
@@ -34,7 +34,7 @@ def test_a_batch_is_a_line_without_a_terminal(capsys: pytest.CaptureFixture[str]
     with progress_view(as_json=False) as view:
         view.set_lake_status(LAKES)
         view.add_batch(BATCH, LAKES)
-    assert capsys.readouterr().out == "batch 3: 100 records in 2.0 s (50/s), 20 notifications, 30 behind\n"
+    assert capsys.readouterr().out == "batch 3: 100 records in 2.0 s (50/s), 20 notifications, 30 behind, 4 late\n"
 
 
 def test_a_batch_is_an_object_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_a_live_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     for row in (
         "batch 3, 2.0 s: queryPlanning 12%, addBatch 75%",
         "records 100 (50/s)",
-        "events 80 (40/s), 4 late",
+        "events 80 (40/s), 4 late, 0 stamped",
         "notifications 20 (0.25 per event)",
         "processor matching 0.50 s, detecting 0.25 s",
         "state 7 rows, 0.9 MB, on disk 2.0 MB",

@@ -216,3 +216,91 @@ def test_usage_errors(arguments: list[str], message: str, files: list[str], caps
     assert main(given) == 2
     printed = capsys.readouterr()
     assert (printed.out, message in printed.err) == ("", True)
+
+
+REPEATED = """
+PREFIX ex: <urn:x:>
+SUBSCRIPTION two EVENT f : ex:Fault { ?f ex:device ?d } WHEN f{2} WITHIN 15 min SELECT ?d
+SUBSCRIPTION late SINCE "2026-11-15T10:10:00Z" EVENT f : ex:Fault { ?f ex:device ?d } WHEN f
+SUBSCRIPTION number EVENT f : ex:Fault { ?f ex:t ?t FILTER(?t > "1000") } WHEN f
+SUBSCRIPTION pair EVENT f : ex:Fault { ?f ex:t ?t } EVENT g : ex:Other { ?g ex:t ?t } WHEN f BEFORE g WITHIN 1 h
+"""
+FAULTS = """
+@prefix ex: <urn:x:> . @prefix sosa: <http://www.w3.org/ns/sosa/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+ex:1 a ex:Fault ; ex:device ex:a ; ex:t 12000 ; sosa:resultTime "2026-11-15T10:00:00Z"^^xsd:dateTime .
+ex:2 a ex:Fault ; ex:device ex:a ; sosa:resultTime "2026-11-15T10:20:00Z"^^xsd:dateTime .
+ex:3 a ex:Fault ; ex:device ex:b ; sosa:resultTime "2026-11-15T10:21:00Z"^^xsd:dateTime .
+ex:5 a ex:Other ; ex:t "12000" ; sosa:resultTime "2026-11-15T10:10:00Z"^^xsd:dateTime .
+[] a ex:Fault ; ex:device ex:c ; sosa:resultTime "2026-11-15T10:22:00Z"^^xsd:dateTime .
+"""
+REASONS = [
+    ("two", "urn:x:1", "as f it matches, but in f{2} WITHIN 15 min: 20 min in all where 15 min are allowed"),
+    ("two", "urn:x:3", "as f it matches, but in f{2} WITHIN 15 min: 1 of 2 with ?d = ex:b"),
+    ("number", "urn:x:1", 'as f: ?t > "1000": ?t is 12000; a number is never compared with a string'),
+    ("pair", "urn:x:1", '?t is 12000 here and "12000" there: ex:5 at 10:10:00'),
+]
+
+
+@pytest.fixture
+def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.motet").write_text(REPEATED)
+    Path("f.ttl").write_text(FAULTS)
+    assert main(["ingest", "--lake", "lake", "f.ttl"]) == 0
+
+
+@pytest.mark.usefixtures("faults")
+@pytest.mark.parametrize("source", [["--events", "f.ttl"], ["--lake", "lake"]])
+@pytest.mark.parametrize(("subscription", "event", "reason"), REASONS)
+def test_true_reasons(
+    subscription: str, event: str, reason: str, source: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of iterations and of values of different types, over files and for files of subscriptions over a lake."""
+    call = ["why-not", "--subscriptions", "s.motet", *source, "--subscription", subscription, "--event", event]
+    assert main(call) == 0
+    assert reason in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("faults")
+def test_hidden_events_of_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    """Late and retracted events, and those before SINCE, are not visible to a file of subscriptions over a lake."""
+    Path("late.ttl").write_text(FAULTS.replace("ex:1 ", "ex:9 ").partition("ex:2")[0])
+    assert main(["ingest", "--lake", "lake", "late.ttl"]) == 0
+    assert main(["retract", "--lake", "lake", "urn:x:2"]) == 0
+    call = ["why-not", "--subscriptions", "s.motet", "--lake", "lake", "--subscription"]
+    for name, event, reason in (
+        ("two", "urn:x:9", "late: it ends at 10:00:00, the frontier before its commit was at"),
+        ("two", "urn:x:2", "retracted before the subscription began"),
+        ("late", "urn:x:1", "it starts at 10:00:00, before SINCE 10:10:00"),
+    ):
+        assert main([*call, name, "--event", event]) == 0
+        assert reason in capsys.readouterr().out
+    assert main([*call, "none", "--event", "urn:x:1"]) == 2
+    assert "there is no subscription 'none' in the files" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("faults")
+@pytest.mark.parametrize("source", [["--events", "f.ttl"], ["--lake", "lake"]])
+def test_events_without_an_iri(source: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """They have the IRI of section 14; a unique beginning is enough, and an error lists the events of the files."""
+    assert main(["run", "--subscriptions", "s.motet", "--events", "f.ttl", "--output", "out.jsonl"]) == 0
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    (iri,) = {event for line in lines for event in line["events"] if event.startswith("urn:motet:event:")}
+    call = ["why-not", "--subscriptions", "s.motet", *source, "--subscription", "two", "--event"]
+    capsys.readouterr()
+    for text in (iri, iri[:20]):
+        assert main([*call, text]) == 0
+        assert capsys.readouterr().out.startswith(f"two and {iri} on 2026-11-15")
+    other = "urn:motet:event:" + ("0" if iri[16] != "0" else "1")
+    assert main([*call, other]) == 2
+    error = capsys.readouterr().err
+    assert f"there is no event <{other}> in" in error
+    assert f"The events in the files are <{iri}>" in error or "lake" in error
+
+
+@pytest.mark.usefixtures("faults")
+@pytest.mark.parametrize("option", [["--base", "http://a/"], ["--ontology", "f.ttl"], ["--arrival", "now"]])
+def test_options_of_files_do_not_apply_to_a_lake(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """They would be ignored."""
+    assert main(["why-not", "--lake", "lake", "--subscription", "two", "--event", "urn:x:1", *option]) == 2
+    assert f"{option[0]} does not apply to the log of a lake" in capsys.readouterr().err

@@ -34,7 +34,6 @@ from motet.jobs.verify import (
 from motet.lake import Lake
 from motet.model.batches import notification_batch
 from motet.model.terms import RDF_TYPE, iri
-from motet.model.times import parse_datetime
 
 PAIR = "SUBSCRIPTION pair EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
 
@@ -54,7 +53,7 @@ def lake(tmp_path: Path) -> Path:
         cloud.subscribe(PAIR, lambda _: None)
         for number in range(1, 4):
             cloud.publish(quads(2 * number, "A") + quads(2 * number + 1, "B"))
-        cloud.tick(parse_datetime("2026-11-15T10:01:00Z"))
+        cloud.tick("2026-11-15T10:01:00Z")
     return tmp_path / "lake"
 
 

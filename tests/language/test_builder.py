@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -106,3 +106,18 @@ def test_deep_chains_are_refused() -> None:
         pattern = no(pattern, "1 s")
     with pytest.raises(SubscriptionError, match="200 operators deep"):
         subscription("s", pattern)
+
+
+def test_a_class_is_an_iri_or_a_name_with_a_prefix() -> None:
+    """A prefix of the subscription is expanded; other texts with a colon are IRIs."""
+    for class_ in ("ex:Alarm", "urn:ex#Alarm"):
+        pattern = event("e", class_)
+        built = subscription("s", pattern, prefixes={"ex": "urn:ex#"})
+        assert (built,) == parse("SUBSCRIPTION s EVENT e : <urn:ex#Alarm> WHEN e")
+
+
+def test_since_is_text_or_a_datetime_with_a_zone() -> None:
+    for since in ("1970-01-01T00:00:01Z", datetime.fromtimestamp(1, UTC)):
+        assert subscription("s", event("e"), since=since).since == 1_000_000
+    with pytest.raises(UsageError, match="has no zone"):
+        subscription("s", event("e"), since=datetime(2026, 1, 1))

@@ -8,7 +8,7 @@ import pytest
 
 import motet
 from motet.cli.main import main
-from motet.cli.stream import _warn_of_unknown_names
+from motet.cli.registered import warn_of_unknown_names
 from motet.codec.decode import decode_file
 from motet.lake import Lake
 from motet.language.parse import parse
@@ -63,23 +63,26 @@ def test_records_of_a_lake_are_observed(tmp_path: Path, capsys: pytest.CaptureFi
     with motet.open(tmp_path / "lake") as cloud:
         cloud.subscribe(SUBSCRIPTIONS, lambda _: None)
         cloud.publish(EVENTS)
-    _warn_of_unknown_names(Lake.open(tmp_path / "lake", create=False))
+    warn_of_unknown_names(Lake.open(tmp_path / "lake", create=False).snapshot())
     warned = capsys.readouterr().err.splitlines()
     assert [line.split(">, which")[0].split("/")[-1] for line in warned] == ["Fire", "Smoek", "floor", "lvl"]
 
 
 def test_run_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`motet run` warns on standard error, once for each name; as JSON they are in the summary."""
+    """`motet run` warns on standard error, once for each name; as JSON they are in the summary.
+
+    A class is named with the events of the pattern that matched nothing.
+    """
     (tmp_path / "s.motet").write_text(SUBSCRIPTIONS)
     (tmp_path / "e.nq").write_text(EVENTS)
     command = ["run", "--subscriptions", str(tmp_path / "s.motet"), "--events", str(tmp_path / "e.nq")]
     assert main(command) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
-    assert warnings[1] == (
-        "warning: no event and no ontology has the class <http://example.org/Smoek>, which 'one', 'two' requires; "
-        "did you mean <http://example.org/Smoke>?"
+    assert [line.split(">, which")[0].split("/")[-1] for line in warnings[:2]] == ["floor", "lvl"]
+    assert warnings[2] == (
+        "warning: EVENT a of 'one' matched no event: no event of the class ex:Smoek; did you mean ex:Smoke?"
     )
-    assert len(warnings) == 4
+    assert len(warnings) == 5
     assert main([*command, "--json"]) == 0
     summary = json.loads(capsys.readouterr().err.splitlines()[-1])
     assert summary["unknown_names"][0]["name"] == "<http://example.org/Fire>"

@@ -132,8 +132,8 @@ MUTANTS = (
     ),
     Mutant(
         _PAIRING,
-        "env.frontier.passing_offsets(pairs.columns[END] + max(env.lags))",
-        "env.frontier.passing_offsets(pairs.columns[END])",
+        "env.frontier.offsets_past(pairs.columns[END] + max(env.lags))",
+        "env.frontier.offsets_past(pairs.columns[END])",
         "emits a pair at an offset where its sides are not final",
     ),
     # Pairing where one side opens

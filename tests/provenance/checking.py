@@ -28,7 +28,11 @@ def untrue(why: Why, subscription: s.Subscription) -> Iterator[str]:
     if {event for leaf in leaves for event in leaf.occurrence.events} != set(notification.events):
         yield "the leaves are not the notification's events"
     top = why.root.occurrence
-    if (top.start, top.end, tuple(sorted(top.events))) != (notification.start, notification.end, notification.events):
+    if (top.start, top.end, tuple(sorted(top.events))) != (
+        notification.start_micros,
+        notification.end_micros,
+        notification.events,
+    ):
         yield "the root is not the notification"
     if not set(notification.bindings) <= set(top.bindings):
         yield "the root does not bind what the notification binds"

@@ -265,8 +265,8 @@ def test_kinds_keep_their_spelling() -> None:
     ]  # fmt: skip
     assert sorted(obstacles.kind(class_.__new__(class_)) for class_ in get_args(obstacles.Obstacle)) == [
         "contradicted", "differs", "filter false", "gap too long", "late", "no match", "no partner", "no triple",
-        "not fed", "only background", "other value", "pending", "prevents", "retracted", "same event", "taken", "told",
-        "too early", "too far", "too few", "too long", "too much", "unrelated", "unsubscribed", "wrong class",
+        "not fed", "notified", "only background", "other value", "pending", "prevents", "retracted", "same event",
+        "taken", "too early", "too far", "too few", "too long", "too much", "unrelated", "unsubscribed", "wrong class",
     ]  # fmt: skip
 
 

@@ -105,7 +105,10 @@ class Story:
     def show(self, notification: Notification) -> str:
         events = " ".join(event.removeprefix("urn:") for event in notification.events)
         return " ".join(
-            [events or f"[{notification.start},{notification.end}]", *self.shown(dict(notification.bindings))]
+            [
+                events or f"[{notification.start_micros},{notification.end_micros}]",
+                *self.shown(dict(notification.bindings)),
+            ]
         )
 
     def shown(self, bindings: Mapping[str, str]) -> list[str]:

@@ -95,7 +95,7 @@ def test_other_subscriptions_see_derived_events(story: Any) -> None:
     sink = story.subscription("d", name="sink", d="?d ex:k ?k", deliver="SELECT ?k")
     first, second = story.run([sink, source], "a1@1-2 k=5; b1@4-6")
     assert [first.subscription, second.subscription] == ["sink", "source"]
-    assert (first.start, first.end, dict(first.bindings)) == (1, 6, {"k": story.term("5")})
+    assert (first.start_micros, first.end_micros, dict(first.bindings)) == (1, 6, {"k": story.term("5")})
     assert first.events == (f"urn:motet:derived:{second.id}:1",)
 
 

@@ -123,7 +123,7 @@ def test_iterations_join_on_what_both_use(story: Any) -> None:
 def test_the_hull_of_an_iteration(story: Any) -> None:
     """An iteration spans all its members."""
     (found,) = story.run([story.subscription("a{2}")], "a1@4-5; a2@2-7")
-    assert (found.start, found.end) == (2, 7)
+    assert (found.start_micros, found.end_micros) == (2, 7)
 
 
 def test_iterations_of_absence(story: Any) -> None:

@@ -30,7 +30,7 @@ def test_a_join_has_the_hull_and_all_bindings(story: Any) -> None:
     """The join has the union of events and bindings, `min` start, `max` end."""
     subscription = story.subscription("a AND b", deliver="SELECT *", a="?a ex:k ?k", b="?b ex:m ?m")
     (found,) = story.run([subscription], "b1@2-9 m=5; a1@1-4 k=3")
-    assert (found.start, found.end, story.show(found)) == (1, 9, "a1 b1 a=a1 b=b1 k=3 m=5")
+    assert (found.start_micros, found.end_micros, story.show(found)) == (1, 9, "a1 b1 a=a1 b=b1 k=3 m=5")
 
 
 def test_or_gives_either_side_with_the_other_unbound(story: Any) -> None:

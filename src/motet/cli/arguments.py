@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from motet.language.parse import SYNTAXES
 from motet.model.errors import UsageError
@@ -13,7 +13,11 @@ from motet.model.times import END_OF_TIME, parse_datetime
 
 if TYPE_CHECKING:
     from motet.jobs.run import BatchJob
+    from motet.lake import Lake
     from motet.ontology.load import Ontology
+
+
+STRICT_STATUS = 3  # with --strict: events were late, rejected or in conflict
 
 
 def add_syntax_argument(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +58,19 @@ def load_ontology(args: argparse.Namespace, paths: Sequence[str] | None = None) 
     return load(files, catalogue=read_catalogue(args.catalogue) if args.catalogue else None, imports=args.imports)
 
 
+def add_background_argument(parser: argparse.ArgumentParser) -> None:
+    """--ontology with its imports, for commands that write to a lake; `add_ontology` adds it."""
+    add_ontology_files(parser, "OWL or RDFS files that are added to the background of the lake first, if it lacks them")
+
+
+def add_ontology(args: argparse.Namespace, lake: Lake) -> None:
+    """Add what the background of a lake lacks of the ontology that the arguments name."""
+    if args.ontology:
+        from motet.jobs.background import add_to_background
+
+        add_to_background(lake, load_ontology(args).triples)
+
+
 def add_document_arguments(parser: argparse.ArgumentParser) -> None:
     """--base and --rest, which say how documents become events."""
     parser.add_argument("--base", metavar="IRI", help="the base of relative IRIs in the event files")
@@ -62,6 +79,24 @@ def add_document_arguments(parser: argparse.ArgumentParser) -> None:
         help="what happens to triples outside named graphs that belong to no event: refuse (default), drop them, or "
         "share them among all events of the document",
     )  # fmt: skip
+
+
+def add_content_type_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--content-type", metavar="TYPE", help="the format of standard input (default: guessed)")
+
+
+def add_strict_argument(parser: argparse.ArgumentParser) -> None:
+    """--strict, for `exit_status`."""
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with status 3 if events were late, rejected or in conflict"
+    )
+
+
+def exit_status(args: argparse.Namespace, *, rejected: int, late: int = 0) -> int:
+    """The exit status of a command that has done its work with these counts; conflicts are among the rejected."""
+    if args.strict and (rejected or late):
+        return STRICT_STATUS
+    return 1 if rejected else 0
 
 
 def add_arrival_argument(parser: argparse.ArgumentParser) -> None:
@@ -109,9 +144,19 @@ def add_replay_range(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def replay_range(args: argparse.Namespace) -> dict[str, int | None]:
+class ReplayRange(TypedDict):
     """The arguments of `add_replay_range` as instants."""
-    return {name: parse_instant(text) if (text := getattr(args, name)) else None for name in ("since", "until")}
+
+    since: int | None
+    until: int | None
+
+
+def replay_range(args: argparse.Namespace) -> ReplayRange:
+    """The arguments of `add_replay_range` as instants."""
+    return {
+        "since": parse_instant(args.since) if args.since else None,
+        "until": parse_instant(args.until) if args.until else None,
+    }
 
 
 def load_job(args: argparse.Namespace) -> BatchJob:
@@ -128,6 +173,14 @@ def load_job(args: argparse.Namespace) -> BatchJob:
         base=args.base,
         rest=args.rest,
     )
+
+
+def declared_prefixes(args: argparse.Namespace) -> dict[str, str]:
+    """The prefixes that the subscription files declare."""
+    from motet.jobs import subscription_files
+
+    documents = subscription_files.load_documents(args.subscriptions, syntax=args.syntax)
+    return subscription_files.declared_prefixes(documents)
 
 
 def parse_instant(text: str) -> int:

@@ -110,8 +110,8 @@ def _lines(change: NotificationChange, explainer: ChangeExplainer) -> Iterator[L
     from motet.provenance.text import why_lines
 
     notification, explanation = change.notification, explainer.explain(change)
-    style = explainer.style.for_day(notification.start)
-    interval = style.interval(notification.start, notification.end)
+    style = explainer.style.for_day(notification.start_micros)
+    interval = style.interval(notification.start_micros, notification.end_micros)
     head: list[Line] = [("", f"{notification.subscription} {notification.id[:12]} on {style.day}, {interval}", "head")]
     lines = why_lines(explanation.why, explainer.style) if explanation.why else head
     for index, (branch, text, kind) in enumerate(lines):

@@ -1,24 +1,37 @@
-"""`motet explain`: show the plan of subscriptions: shared nodes, state, partitioning and matching."""
+"""`motet explain`: show the plan of subscriptions, or how a query over a lake is answered."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from motet.cli import output
 from motet.cli.arguments import add_ontology_files, add_syntax_argument, load_ontology
+from motet.model.errors import UsageError
 
-HELP = "show the plan of subscriptions: shared nodes, state, partitioning and index lookups"
+if TYPE_CHECKING:
+    from motet.model.settings import Settings
+
+HELP = "show the plan of subscriptions, or the SQL, zones and bytes of a query over a lake"
 EXAMPLES = """\
   motet explain fire.motet
+  motet explain fire.motet --lake building                 # with the lateness of a lake
   motet explain *.motet --json
   motet explain fire.motet --svg plan.svg
   motet explain fire.motet --dot | dot -Tpdf > plan.pdf
+  motet explain --query 'SELECT ?e { ?e a <urn:Smoke> }' --lake building
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="subscription files, planned together")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="subscription files, planned together")
+    parser.add_argument("--query", metavar="TEXT", help="a SPARQL query to explain instead of subscriptions")
     add_ontology_files(parser, "OWL or RDFS files, to find which subscriptions derived events feed")
+    parser.add_argument(
+        "--lake",
+        metavar="DIR",
+        help="the lake that is queried, or whose lateness decides when notifications come (5 s)",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, with times in microseconds")
     form.add_argument("--dot", action="store_true", help="print a graph for Graphviz")
@@ -26,7 +39,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_syntax_argument(parser)
 
 
+def _settings(lake: str | None) -> Settings:
+    """The settings of a lake, or those of a new one."""
+    if lake is None:
+        from motet.model.settings import Settings
+
+        return Settings()
+    from motet.lake import Lake
+
+    return Lake.open(lake, create=False).snapshot().settings
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.query is not None:
+        return _explain_query(args)
+    if not args.files:
+        raise UsageError("nothing to explain", advice="Name subscription files, or give --query and --lake.")
     from motet.jobs.subscription_files import load_subscriptions
     from motet.model.control import entailment_of
     from motet.ontology.entailment import Entailment, Reasoner
@@ -35,10 +63,11 @@ def run(args: argparse.Namespace) -> int:
     plan = build_plan(load_subscriptions(args.files, syntax=args.syntax))
     ontology = frozenset(load_ontology(args).triples)
     reasoner = Reasoner(ontology, Entailment(entailment_of(ontology)))
+    settings = _settings(args.lake)
     if args.json:
         from motet.plan.explain import explain_json
 
-        output.print_json(explain_json(plan, reasoner))
+        output.print_json(explain_json(plan, reasoner, settings=settings))
     elif args.dot:
         from motet.plan.drawing import as_dot
 
@@ -50,5 +79,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         from motet.plan.explain import explain_text
 
-        print(explain_text(plan, reasoner), end="")
+        print(explain_text(plan, reasoner, settings=settings), end="")
+    return 0
+
+
+def _explain_query(args: argparse.Namespace) -> int:
+    if args.lake is None or args.files:
+        raise UsageError("a query is explained on a lake", advice="Give --query and --lake, and no files.")
+    if args.dot or args.svg is not None:
+        raise UsageError("a query has no drawing", advice="Leave out --dot and --svg.")
+    from motet.cli.query import complete_notifications
+    from motet.lake import Lake
+    from motet.query.explain_query import explain_query
+    from motet.query.lake_query import QueryOptions
+
+    lake = Lake.open(args.lake, create=False)
+    explanation = explain_query(lake, args.query, QueryOptions(), lambda: complete_notifications(lake))
+    if args.json:
+        output.print_json(explanation.to_json())
+    else:
+        print(explanation.to_text(), end="")
     return 0

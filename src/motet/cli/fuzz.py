@@ -13,7 +13,7 @@ from motet.model.errors import UsageError
 if TYPE_CHECKING:
     from motet.fuzz.compare import Difference, FuzzReport
 
-HELP = "compare an engine with the reference engine on random subscriptions, logs and ontologies"
+HELP = "compare an engine with the reference engine on random subscriptions and logs, or on random queries"
 EXAMPLES = """\
   motet fuzz --engine embedded --runs 2000
   motet fuzz --engine kernel --runs 100000 --jobs 8 --coverage
@@ -21,13 +21,17 @@ EXAMPLES = """\
   motet fuzz --engine spark --runs 500 --seed 7 --save differences/
   motet fuzz --engine spark-stream --runs 500   (many cases in one streaming query)
   motet fuzz --engine reference --runs 300      (against itself: other arrival orders, read in pieces)
+  motet fuzz --sparql --runs 2000               (random SPARQL queries: DuckDB, the evaluator, pyoxigraph, rdflib)
+  motet fuzz --sparql --engine spark --runs 50  (the same, and Spark)
 """
 ENGINES = ["embedded", "kernel", "buckets", "lake", "spark", "spark-stream", "reference"]
+QUERY_ENGINES = ["duckdb", "spark"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--engine", choices=ENGINES, default="embedded", help="default: embedded")
+    add("--engine", choices=[*ENGINES, "duckdb"], help="default: embedded; with --sparql duckdb or spark")
+    add("--sparql", action="store_true", help="compare on random SPARQL queries over random data")
     add("--runs", type=int, default=1000, metavar="N", help="random cases (default: 1000)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same cases (default: 0)")
     add("--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
@@ -41,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     from motet.fuzz.compare import fuzz
     from motet.fuzz.engines import find_engine
 
+    args.engine = args.engine or ("duckdb" if args.sparql else "embedded")
     _check(args)
+    if args.sparql:
+        return _run_queries(args)
     engine = find_engine(args.engine)
     with output.record_progress("comparing", args.runs) as advance:
         report = fuzz(engine, args.runs, args.seed, jobs=args.jobs, keep_going=args.keep_going, on_progress=advance)
@@ -61,7 +68,40 @@ def run(args: argparse.Namespace) -> int:
     return 1 if smallest else 0
 
 
+def _run_queries(args: argparse.Namespace) -> int:
+    from motet.fuzz.queries import fuzz_queries
+
+    with output.record_progress("comparing", args.runs) as advance:
+        report = fuzz_queries(args.engine, args.runs, args.seed, keep_going=args.keep_going, on_progress=advance)
+    fields = report.fields() | {"engine": args.engine, "seed": args.seed}
+    if args.json:
+        output.print_json(fields | {"found": [difference.files() for difference in report.differences]})
+    else:
+        _show_queries(fields)
+        for difference in report.differences:
+            print("\n" + "".join(f"--- {name}\n{text}" for name, text in difference.files().items()), end="")
+    if args.save:
+        for index, difference in enumerate(report.differences, 1):
+            difference.save(Path(args.save) / f"sparql-{args.seed}-{index}")
+    return 1 if report.differences else 0
+
+
+def _show_queries(fields: dict[str, object]) -> None:
+    """Counts of counts are shown on lines of their own."""
+    flat: dict[str, object] = {}
+    for name, value in fields.items():
+        flat |= {f"{name}: {key}": count for key, count in value.items()} if isinstance(value, dict) else {name: value}
+    output.print_fields(flat)
+
+
 def _check(args: argparse.Namespace) -> None:
+    if args.sparql and (args.engine not in QUERY_ENGINES or args.coverage or args.jobs > 1):
+        raise UsageError(
+            "--sparql runs with --engine duckdb or spark, in one process, without --coverage",
+            advice="Omit the other options.",
+        )
+    if args.engine == "duckdb" and not args.sparql:
+        raise UsageError("DuckDB answers queries, it has no subscriptions", advice="Add --sparql.")
     if args.runs < 1:
         raise UsageError(f"--runs must be at least 1, not {args.runs}", advice="Omit it for the default.")
     if args.jobs < 1:
@@ -90,8 +130,8 @@ def _show(fields: dict[str, object], report: FuzzReport, smallest: list[Differen
     if coverage:
         print("\nlogs by kind, and those with notifications")
         output.print_table(
-            [[row["kind"], row["logs"], row["told"]] for row in report.coverage.log_rows()],
-            headers=["kind", "logs", "told"],
+            [[row["kind"], row["logs"], row["notified"]] for row in report.coverage.log_rows()],
+            headers=["kind", "logs", "notified"],
         )
         print("\nruns in which all operands of an operator had occurrences: over logs of points / with intervals")
         output.print_table(_table(report), headers=["operator", *_contexts()])

@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from motet.cli import output
+from motet.cli import arguments, mapping, output
 from motet.cli.shutdown import graceful_shutdown
+from motet.cli.standard_input import STANDARD
 from motet.model.errors import UsageError
 from motet.model.settings import SettingValues, parse_setting_duration
 
@@ -21,16 +22,21 @@ if TYPE_CHECKING:
     from motet.connectors.ingestion import DocumentOptions, IngestResult
     from motet.lake import Lake
 
-STANDARD_INPUT = "-"
 CHUNK_BYTES = 1 << 20
 HELP = "append the events of files, standard input, a watched directory or a NATS stream to a lake"
 EXAMPLES = """\
   motet ingest --lake building monday.nq tuesday.nq.gz  # one load: committed in the order of time
   sensors | motet ingest --lake building -              # committed as they come
   motet ingest --lake building --lateness '10 min' --json *.trig
+  motet ingest --map new readings.csv > readings.yaml   # a mapping for rows, to edit
+  motet ingest --map readings.yaml --dry-run readings.csv
+  motet ingest --lake building --map readings.yaml readings.csv more.ndjson
+  motet ingest --lake building --ontology building.ttl events.nq
   motet ingest --lake building --watch inbox            # each new file once, until Ctrl-C
   motet ingest --lake building --watch inbox --once     # the files that are there, then stop
   motet ingest --lake building --nats nats://127.0.0.1:4222 --stream EVENTS --durable motet
+
+status: 1 when events were rejected; with --strict 3, also when events were late
 """
 
 
@@ -44,8 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--content-type",
         metavar="TYPE",
-        default="application/n-quads",
-        help="the format of standard input, and of messages without a Content-Type header (default: %(default)s)",
+        help="the format of standard input, and of messages without a Content-Type header (default: N-Quads)",
     )
     add("--id", metavar="IRI", help="the file, or standard input, is one event with this IRI")
     add("--base", metavar="IRI", help="the base of relative IRIs in documents that have none")
@@ -56,8 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="triples that belong to no event: refuse their document, drop them, or share them between all its events "
         "(default: %(default)s)",
     )
+    mapping.add_mapping_arguments(parser)
     add("--once", action="store_true", help="with --watch or --nats: stop when no input is left")
-    add("--lake", metavar="DIR", required=True, help="the lake, created if there is none")
+    add("--lake", metavar="DIR", help="the lake, created if there is none; required unless nothing is written")
     add(
         "--lateness",
         metavar="DURATION",
@@ -69,47 +75,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where rejected events are written (default: dead-letter/rejected.jsonl in the lake)",
     )
+    arguments.add_background_argument(parser)
+    arguments.add_strict_argument(parser)
     add("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.lake import Lake
+    from motet.lake import Lake, is_lake
 
     _check(args)
+    if mapping.is_preview(args):
+        return mapping.preview(args)
     settings: SettingValues = {}
     if args.lateness is not None:
         settings["lateness"] = parse_setting_duration(args.lateness, "unlimited")
+    is_new = not is_lake(args.lake)
     lake = Lake.open(args.lake, **settings)
     rejections = output.Rejections(args.dead_letter or Path(args.lake) / "dead-letter" / "rejected.jsonl")
-    totals = _Totals("messages" if args.nats else "files")
+    totals = _Totals("messages" if args.nats else "files", rejections)
     started = time.perf_counter()
-    if args.files == [STANDARD_INPUT]:
-        _ingest_standard_input(args, lake, rejections, totals)
-    elif args.files:
-        _ingest_files(args, lake, rejections, totals)
-    else:
-        _follow(args, lake, rejections, totals)
-    fields = totals.counts | {"rejected": rejections.count, "lake": args.lake}
-    fields["seconds"] = round(time.perf_counter() - started, 3)
-    output.print_json(fields) if args.json else output.print_fields(fields)
-    _print_advice(totals.result, rejections, args.lake)
-    return 1 if rejections.count else 0
+    is_complete = False
+    try:
+        arguments.add_ontology(args, lake)
+        if args.files == [STANDARD]:
+            _ingest_standard_input(args, lake, rejections, totals)
+        elif args.files:
+            _ingest_files(args, lake, rejections, totals)
+        else:
+            _follow(args, lake, rejections, totals)
+        is_complete = True
+    finally:  # what was done is said also when the rest fails
+        if is_new and not totals.result.accepted and (rejections.count or not is_complete) and lake.delete_if_empty():
+            output.warn(f"no event was accepted, so no lake {args.lake} was created")
+        fields = totals.counts | {"lake": args.lake, "seconds": round(time.perf_counter() - started, 3)}
+        if not is_complete:
+            output.warn("stopped before the end of the input: the summary is of what was committed")
+        output.print_json({**fields, "complete": is_complete}) if args.json else output.print_fields(fields)
+        _print_advice(totals.result, rejections, args.lake)
+    return arguments.exit_status(args, rejected=rejections.count, late=totals.result.late)
 
 
 class _Totals:
     """The counts of the summary and of the progress line."""
 
-    def __init__(self, inputs: str) -> None:
+    def __init__(self, inputs: str, rejections: output.Rejections) -> None:
         from motet.connectors.ingestion import IngestResult
 
         self._inputs = inputs
+        self._rejections = rejections
         self.result = IngestResult()
 
     @property
     def counts(self) -> dict[str, object]:
-        """The counts by name, except of rejected events."""
-        names = ("accepted", "repeated", "stamped", "late", "left_out")
-        return {self._inputs: self.result.inputs} | {name: getattr(self.result, name) for name in names}
+        """The counts by name; conflicting events are among the rejected ones."""
+        return {self._inputs: self.result.inputs, "accepted": self.result.accepted, **self._others()}
+
+    def _others(self) -> dict[str, int]:
+        names = ("repeated", "stamped", "late", "left_out")
+        counts = {name: getattr(self.result, name) for name in names}
+        return counts | {"rejected": self._rejections.count, "conflicting": self._rejections.conflicts}
 
     @property
     def decided(self) -> int:
@@ -119,15 +143,14 @@ class _Totals:
     def add(self, result: IngestResult) -> str:
         """Add a commit; returns the text that shows the progress."""
         self.result += result
-        counts = {name: getattr(self.result, name) for name in ("repeated", "stamped", "late", "rejected", "left_out")}
-        others = [f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count]
+        others = [f"{count} {name.replace('_', ' ')}" for name, count in self._others().items() if count]
         return ", ".join([f"{self.result.accepted} accepted", *others])
 
 
 def _documents(args: argparse.Namespace) -> DocumentOptions:
     from motet.connectors.ingestion import DocumentOptions
 
-    return DocumentOptions(args.id, args.base, args.rest)
+    return DocumentOptions(args.id, args.base, args.rest, mapping.read_mapping(args))
 
 
 def _ingest_files(args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:
@@ -194,11 +217,13 @@ def _follow(args: argparse.Namespace, lake: Lake, rejections: output.Rejections,
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse wrong arguments before a lake is created."""
-    from motet.codec.formats import format_of_content_type, format_of_path
+    from motet.codec.formats import Format, format_of_content_type
 
+    if args.lake is None and not mapping.is_preview(args):
+        raise UsageError("the lake is missing", advice="Add --lake DIR; it is created if there is none.")
     if sum(map(bool, (args.files, args.watch, args.nats))) != 1:
         raise UsageError("exactly one source is required", advice="Give files, or -, or --watch DIR, or --nats URL.")
-    if STANDARD_INPUT in args.files and len(args.files) > 1:
+    if STANDARD in args.files and len(args.files) > 1:
         raise UsageError("standard input is no part of a load of files", advice="Ingest - and the files separately.")
     if args.id is not None and len(args.files) != 1:
         raise UsageError("--id names the event of one input", advice="Give one file, or -.")
@@ -208,11 +233,13 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--once is for --watch and --nats", advice="Omit it: files are read once anyway.")
     if args.watch and not Path(args.watch).is_dir():
         raise UsageError(f"there is no directory {args.watch!r}", advice="Create it, or check the path.")
+    if args.content_type is not None and not args.nats and args.files != [STANDARD]:
+        raise UsageError("--content-type is for - and --nats", advice="Leave it out: files have that of their names.")
+    args.content_type = args.content_type or Format.N_QUADS.value
     format_of_content_type(args.content_type)
-    if args.files != [STANDARD_INPUT]:
+    mapping.check_mapping(args)
+    if args.files != [STANDARD]:
         _sizes(args.files)
-        for path in args.files:
-            format_of_path(path)
 
 
 def _sizes(paths: list[str]) -> list[int]:
@@ -238,5 +265,6 @@ def _print_advice(totals: IngestResult, rejections: output.Rejections, lake: str
         output.warn(f"left out: {totals.left_out} triples or derived events. Derived events are derived again.")
     if rejections.count:
         output.warn(
-            f"rejected events: {rejections.count}. Correct the dead letters in {rejections.path} and ingest them again."
+            f"rejected events: {rejections.count}. Correct the dead letters "
+            f"{'above' if rejections.path == STANDARD else f'in {rejections.path}'} and ingest them again."
         )

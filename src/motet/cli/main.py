@@ -1,6 +1,7 @@
 """The entry point of the `motet` command: finds the subcommand, runs it, and turns errors into exit statuses.
 
-Status 0: success. 1: the command failed. 2: its arguments were wrong and nothing was done. 130: interrupted.
+Status 0: success. 1: the command failed, or events were rejected. 2: its arguments were wrong and nothing was done.
+3: with `--strict`, events were late, rejected or in conflict. 130: interrupted.
 Subcommand modules import heavy libraries inside functions, so that `--help` is printed at once.
 """
 
@@ -15,24 +16,23 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 from motet import __version__
+from motet.cli.standard_input import copy_standard_input
 from motet.model.errors import MotetError, UsageError
 from motet.model.extras import require_extra
 
 COMMANDS = (
-    "demo", "run", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
-    "query", "ingest", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz",
+    "demo", "run", "publish", "ingest", "subscribe", "unsubscribe", "subscriptions", "notifications", "background",
+    "retract", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
+    "query", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz", "reproduce",
     "doctor",
 )  # fmt: skip
-WITHOUT_PANDAS = (
-    "ingest",
-    "export",
-    "deliver",
-    "inspect",
-    "tick",
-    "settings",
-    "compact",
-    "upgrade",
-)  # short commands: loading pandas would double their time
+ON_SPARK = (
+    "demo",
+    "stream",
+    "submit",
+    "fuzz",
+    "doctor",
+)  # commands that may use Spark without an argument that says so
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,10 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_program = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     args = make_parser(arguments).parse_args(arguments)
-    if is_program and args.command in WITHOUT_PANDAS:
+    is_embedded = getattr(args, "engine", None) == "embedded"
+    if is_program and (is_embedded or (args.command not in ON_SPARK and getattr(args, "engine", None) != "spark")):
         sys.meta_path.insert(0, _NoPandas())
     try:
         _require_extras(args)
+        copy_standard_input(args)
         return int(args.run(args))
     except MotetError as error:
         print(f"motet {args.command}: {error}", file=sys.stderr)
@@ -59,10 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _require_extras(args: argparse.Namespace) -> None:
     """Refuse a command before it does anything if its engine or its source is not installed."""
     engine = getattr(args, "engine", None)
-    if args.command == "stream":
-        require_extra("spark", "`motet stream`", alternative="open the lake with motet.open() to process it here")
+    if args.command == "stream" and engine == "spark":
+        require_extra("spark", "`motet stream`", alternative="use --engine embedded")
     elif engine in ("spark", "spark-stream"):
         require_extra("spark", f"`motet {args.command} --engine {engine}`", alternative="use --engine embedded")
+    if getattr(args, "metrics_port", None) is not None:
+        require_extra("metrics", f"`motet {args.command} --metrics-port`")
     if getattr(args, "nats", None) is not None:
         require_extra("nats", f"`motet {args.command}` with a NATS server")
 

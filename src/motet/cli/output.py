@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from motet.model.errors import DecodeError, UsageError
+from motet.model.errors import ConflictError, DecodeError, UsageError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -68,31 +68,67 @@ def print_tree(lines: Iterable[tuple[str, str, str]], note: str = "") -> None:
     styles = {"head": "bold", "operator": "bold yellow", "leaf": "bold cyan", "fact": ""}
     console = Console(highlight=False, soft_wrap=True)
     for branch, text, kind in lines:
-        console.print(Text.assemble((branch, "dim"), (_printable(text), styles[kind])))
+        console.print(Text.assemble((branch, "dim"), (printable(text), styles[kind])))
     if note:
         warn(note)
 
 
 def warn(message: str) -> None:
     """Print a message on standard error; control characters of the data it names are escaped."""
-    print("\n".join(map(_printable, message.split("\n"))), file=sys.stderr)
+    print("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
 
 
 class Rejections:
-    """Counts the rejected events of a command, prints the first of them, and writes all as dead letters."""
+    """Counts the rejected events of a command, prints the first of them, and writes all as dead letters.
+
+    A path `-` is standard output.
+    """
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = path
         self.count = 0
+        self.conflicts = 0
 
     def __call__(self, rejected: Sequence[DecodeError]) -> None:
         for error in rejected[: max(0, PRINTED_REJECTIONS - self.count)]:
             warn(f"rejected: {error}")
         if rejected and self.path is not None:
-            from motet.codec.rejections import write_dead_letters
+            from motet.codec.rejections import dead_letters, write_dead_letters
 
-            write_dead_letters(self.path, rejected)
+            if self.path == "-":
+                print(dead_letters(rejected), end="")
+            else:
+                write_dead_letters(self.path, rejected)
         self.count += len(rejected)
+        self.conflicts += sum(isinstance(error, ConflictError) for error in rejected)
+
+
+class NotifiedSubscriptions:
+    """A sink for the lines of notifications that notes the names of their subscriptions."""
+
+    _NAME = re.compile(rb'"subscription": "([^"\\]*)"\}\n')
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self.names: set[str] = set()
+        self._rest = b""
+
+    def write(self, data: bytes) -> int:
+        text = self._rest + bytes(data)
+        self.names.update(name.decode() for name in set(self._NAME.findall(text)))
+        self._rest = text[text.rfind(b"\n") + 1 :]
+        return self._sink.write(data)
+
+    def writelines(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def as_file(self) -> BinaryIO:
+        """Itself, as what engines write to: they only call these methods."""
+        return cast(BinaryIO, self)
 
 
 @contextmanager
@@ -141,8 +177,8 @@ def status_line(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def open_output(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears under its name only when it is complete."""
-    if path is None:
+    """Standard output, also for `-`, or a file that appears under its name only when it is complete."""
+    if path is None or path == "-":
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
@@ -158,7 +194,10 @@ def open_output(path: str | None) -> Iterator[BinaryIO]:
 
 
 def write_svg(path: str, drawing: str) -> None:
-    """Write a drawing to the file of --svg."""
+    """Write a drawing to the file of --svg, or to standard output for `-`."""
+    if path == "-":
+        print(drawing)
+        return
     try:
         Path(path).write_text(drawing, encoding="utf-8")
     except OSError as error:
@@ -176,9 +215,9 @@ def _cell(value: object) -> str:
         return ", ".join(f"{name} {_cell(count)}" for name, count in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_cell(item) for item in value)
-    return "" if value is None else _printable(str(value))
+    return "" if value is None else printable(str(value))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text with control characters escaped: a terminal would obey them."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from motet.spark.stream.job import ProgressObserver
-    from motet.spark.stream.progress import BatchProgress, LakeStatus
+    from motet.jobs.stream_progress import BatchProgress, LakeStatus, ProgressObserver
 
 
 @contextmanager
@@ -43,10 +42,14 @@ class BatchLines:
             now = time.time_ns() // 1000
             text = json.dumps({**batch.to_json(), "lakes": [lake.to_json(now) for lake in lakes]}, sort_keys=True)
         else:
+            from motet.jobs.stream_progress import pending_note
+
+            counts = [f"{count} {name}" for name in ("late", "stamped") if (count := getattr(batch, name))]
+            notes = [*counts, note] if (note := pending_note(lakes)) else counts
             text = (
                 f"batch {batch.number}: {batch.records} records in {batch.seconds:.1f} s "
                 f"({batch.records_per_second:.0f}/s), {batch.notifications} notifications, "
-                f"{sum(lake.backlog for lake in lakes)} behind"
+                f"{sum(lake.backlog for lake in lakes)} behind" + "".join(f", {each}" for each in notes)
             )
         print(text, flush=True)
 
@@ -73,28 +76,32 @@ class LiveTable:
 
 
 def _batch_table(batch: BatchProgress) -> Table:
-    stages = [f"{name} {share:.0%}" for name, share in batch.shares.items() if share >= 0.01]
-    rows = (
-        ("batch", f"{batch.number}, {batch.seconds:.1f} s: {', '.join(stages)}"),
+    shares = [f"{name} {share:.0%}" for name, share in batch.shares.items() if share >= 0.01]
+    rows = [
+        ("batch", f"{batch.number}, {batch.seconds:.1f} s" + (f": {', '.join(shares)}" if shares else "")),
         ("records", f"{batch.records} ({batch.records_per_second:.0f}/s)"),
-        ("events", f"{batch.events} ({batch.events_per_second:.0f}/s), {batch.late} late"),
+        ("events", f"{batch.events} ({batch.events_per_second:.0f}/s), {batch.late} late, {batch.stamped} stamped"),
         ("notifications", f"{batch.notifications} ({batch.match_rate:.3g} per event)"),
-        ("processor", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in batch.stages.items())),
-        (
-            "state",
-            f"{batch.state_rows} rows, {batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f} MB",
-        ),
-    )
+    ]
+    if batch.stages:
+        rows.append(("processor", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in batch.stages.items())))
+    if batch.state_bytes is not None and batch.store_bytes is not None:
+        sizes = f"{batch.state_bytes / 1e6:.1f} MB, on disk {batch.store_bytes / 1e6:.1f} MB"
+        rows.append(("state", f"{batch.state_rows} rows, {sizes}"))
     return make_table(rows)
 
 
 def _lake_table(lakes: list[LakeStatus], now: int) -> Table:
+    from motet.jobs.stream_progress import pending_note
+
     rows = []
     for lake in lakes:
         frontier = "none yet" if lake.frontier is None else format_datetime(lake.frontier)
         durations = _duration(lake.lag), _duration(lake.behind(now))
-        rows.append((lake.lake, lake.end, lake.backlog, frontier, *durations, "yes" if lake.live else "no"))
-    return make_table(rows, headers=["lake", "records", "behind", "frontier", "lag", "behind the clock", "live"])
+        live, pending = "yes" if lake.live else "no", pending_note([lake])
+        rows.append((lake.lake, lake.end, lake.backlog, frontier, *durations, live, pending))
+    headers = ["lake", "records", "behind", "frontier", "lag", "behind the clock", "live", "notifications"]
+    return make_table(rows, headers=headers)
 
 
 def _duration(micros: int | None) -> str:

@@ -1,27 +1,30 @@
-"""`motet query`: answer a SPARQL 1.1 query over RDF files and print the answer."""
+"""`motet query`: answer a SPARQL 1.1 query over the history of a lake or over RDF files, and print the answer."""
 
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.model.errors import LimitError, UsageError
+from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from motet.lake import Lake
+    from motet.query.lake_query import AnswerWithWarnings, OnPercentage
+    from motet.query.limits import QueryLimits
     from motet.sparql.algebra import Query
     from motet.sparql.dataset import Dataset
     from motet.sparql.query import Answer, SolutionSequence
 
-HELP = "answer a SPARQL query over RDF files"
+HELP = "answer a SPARQL query over the history of a lake, or over RDF files"
 EXAMPLES = """\
-  motet query 'SELECT ?s (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?s' --data monday.nq tuesday.nq.gz
+  motet query 'SELECT ?class (COUNT(?e) AS ?n) { ?e a ?class } GROUP BY ?class' --lake building
+  motet query --file fires.rq --lake building --as-of 2026-11-15T12:00:00Z --from 2026-11-14T00:00:00Z
+  motet query 'SELECT * FROM <urn:motet:notifications> { ?n <urn:motet:ns#subscription> ?s }' --lake building
+  motet query --lake building                  # a shell: type queries, complete names with the tab key
   motet query --file fires.rq --data events.trig --format csv --output fires.csv
   motet query 'CONSTRUCT { ?r a <urn:Room> } { ?e <urn:room> ?r }' --data events.ttl --format nt
 """
@@ -31,34 +34,132 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("query", nargs="?", metavar="QUERY", help="SELECT, ASK, CONSTRUCT or DESCRIBE")
     add("--file", metavar="FILE", help="read the query from a file; - is standard input")
-    add("--data", nargs="+", metavar="FILE", required=True, help="files with the default and named graphs to query")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--lake", metavar="DIR", help="the lake whose events to query")
+    source.add_argument("--data", nargs="+", metavar="FILE", help="files with the default and named graphs to query")
+    add(
+        "--as-of",
+        metavar="OFFSET|TIME",
+        help="read the log up to this offset, or as it was at this time",
+    )
+    add("--from", dest="span_from", metavar="TIME", help="only events and notifications that end at this time or later")
+    add("--to", dest="span_to", metavar="TIME", help="only events and notifications that start at this time or earlier")
+    add(
+        "--entailment",
+        choices=["none", "rdfs", "owl-rl"],
+        help="default: the setting of the lake; none for files",
+    )
     add(
         "--format",
         choices=["table", "json", "xml", "csv", "tsv", "nt", "ttl"],
         default="table",
         help="default: table, and ttl for a graph",
     )
+    add(
+        "--engine",
+        choices=["duckdb", "memory", "spark"],
+        help="what answers the query (default: duckdb for a lake, memory for files)",
+    )
     add("--output", metavar="FILE", help="default: standard output")
     add("--max-rows", type=_positive, default=1_000_000, metavar="N", help="refuse longer answers; default: 1000000")
+    add("--memory", type=_positive, default=2048, metavar="MB", help="most memory of DuckDB; default: 2048")
     add("--timeout", type=_positive, default=300, metavar="SECONDS", help="give up after this time; default: 300")
 
 
 def run(args: argparse.Namespace) -> int:
+    from motet.query.limits import QueryLimits
+
+    if args.output not in (None, "-") and args.format == "table":
+        raise UsageError("a table is for the terminal", advice="choose the format of the file with --format")
+    limits = QueryLimits(seconds=args.timeout, rows=args.max_rows, memory=args.memory << 20)
+    if args.lake and args.query is None and args.file is None and sys.stdin.isatty():
+        return _shell(args, limits)
+    text, source = _query_text(args)
+    if args.lake:
+        found, warnings = _query_lake(args, text, source, limits)
+    else:
+        found, warnings = _query_files(args, text, source, limits)
+    for warning in warnings:
+        output.warn(warning)
+    _write(found, args.format, args.output)
+    return 0
+
+
+def _shell(args: argparse.Namespace, limits: QueryLimits) -> int:
+    """Answer the queries that a person types."""
+    from motet.cli.query_shell import start
+    from motet.lake import Lake
+
+    def answer(text: str) -> None:
+        found, warnings = _query_lake(args, text, None, limits)
+        for warning in warnings:
+            output.warn(warning)
+        _write(found, args.format, args.output)
+
+    start(Lake.open(args.lake, create=False), answer)
+    return 0
+
+
+def _query_lake(args: argparse.Namespace, text: str, source: str | None, limits: QueryLimits) -> AnswerWithWarnings:
+    with output.status_line("answering") as update:
+        return _answer(args, text, source, limits, lambda percentage: update(f"{percentage:.0f} %"))
+
+
+def _answer(
+    args: argparse.Namespace, text: str, source: str | None, limits: QueryLimits, on_progress: OnPercentage
+) -> AnswerWithWarnings:
+    from motet.lake import Lake
+    from motet.query.lake_query import QueryOptions, query_lake
+
+    lake = Lake.open(args.lake, create=False)
+
+    as_of = int(args.as_of) if args.as_of and args.as_of.isdigit() else args.as_of
+    options = QueryOptions(
+        as_of=as_of,
+        span=(args.span_from, args.span_to),
+        entailment=args.entailment,
+        engine="duckdb" if args.engine in (None, "spark") else args.engine,
+        limits=limits,
+        on_progress=on_progress,
+    )
+    if args.engine == "spark":
+        from motet.spark.lake_query import answer_on_spark
+        from motet.spark.session import session
+
+        return answer_on_spark(session(), lake, text, options, lambda: complete_notifications(lake), source)
+    return query_lake(lake, text, options, lambda: complete_notifications(lake), source=source)
+
+
+def complete_notifications(lake: Lake) -> None:
+    """Compute and store the notifications that the table of a lake lacks."""
+    from motet.embedded.cloud import Cloud
+
+    output.warn("computing notifications that the lake has not stored yet")
+    with Cloud(lake) as cloud:
+        cloud.flush()
+
+
+def _query_files(
+    args: argparse.Namespace, text: str, source: str | None, limits: QueryLimits
+) -> tuple[Answer, list[str]]:
+    from motet.query.duckdb_engine import answer_with_duckdb
     from motet.query.files import read_dataset
+    from motet.query.lake_query import AnswerWithWarnings, answer_size
+    from motet.query.limits import time_limit
     from motet.sparql.parse import read_query
     from motet.sparql.query import answer
 
-    if args.output and args.format == "table":
-        raise UsageError("a table is for the terminal", advice="choose the format of the file with --format")
-    text, source = _query_text(args)
+    for option, value in (("--as-of", args.as_of), ("--from", args.span_from), ("--to", args.span_to)):
+        if value is not None:
+            raise UsageError(f"{option} is for lakes: files have no log", advice="leave it out, or query a lake")
+    if args.engine == "spark":
+        raise UsageError("files are not queried on Spark", advice="leave out --engine, or query a lake")
     query = read_query(text, source=source)
-    with _time_limit(args.timeout):
-        dataset = read_dataset(args.data, now=_now(), random_bits=_random_bits)
-        _warn_of_missing_graphs(query, dataset)
-        found = answer(query, dataset)
-        _check_size(found, args.max_rows)
-    _write(found, args.format, args.output)
-    return 0
+    with time_limit(limits.seconds):
+        dataset = read_dataset(args.data, now=_now(), random_bits=_random_bits, entailment=args.entailment or "none")
+        found = answer_with_duckdb(query, dataset) if args.engine == "duckdb" else answer(query, dataset)
+    limits.check_rows(answer_size(found))
+    return AnswerWithWarnings(found, _missing_graphs(query, dataset))
 
 
 def _positive(text: str) -> int:
@@ -70,7 +171,10 @@ def _positive(text: str) -> int:
 def _query_text(args: argparse.Namespace) -> tuple[str, str | None]:
     """The text of the query and the name of its file."""
     if (args.query is None) == (args.file is None):
-        raise UsageError("a query is needed, once", advice="write it as the first argument, or name a file with --file")
+        raise UsageError(
+            "a query is needed, once",
+            advice="write it as the first argument, or name a file with --file; on a terminal --lake opens a shell",
+        )
     if args.query is not None:
         return args.query, None
     if args.file == "-":
@@ -91,37 +195,13 @@ def _random_bits() -> int:
     return secrets.randbits(128)
 
 
-@contextmanager
-def _time_limit(seconds: int) -> Iterator[None]:
-    def stop(_signal: int, _frame: object) -> None:
-        raise LimitError(
-            f"no answer after {seconds} s", advice="make the query more selective, or give more time with --timeout"
-        )
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _warn_of_missing_graphs(query: Query, dataset: Dataset) -> None:
+def _missing_graphs(query: Query, dataset: Dataset) -> list[str]:
     names = (*query.dataset.default, *query.dataset.named) if query.dataset else ()
-    for name in dict.fromkeys(names):
-        if name not in dataset.named:
-            output.warn(f"the graph {name} is in none of the files; it is taken as empty")
-
-
-def _check_size(found: Answer, most: int) -> None:
-    from motet.sparql.query import SolutionSequence
-
-    size = 1 if isinstance(found, bool) else len(found.rows) if isinstance(found, SolutionSequence) else len(found)
-    if size > most:
-        raise LimitError(
-            f"the answer has {size} rows, more than {most}", advice="add LIMIT to the query, or raise --max-rows"
-        )
+    return [
+        f"the graph {name} is in none of the files; it is taken as empty"
+        for name in dict.fromkeys(names)
+        if name not in dataset.named
+    ]
 
 
 def _write(found: Answer, syntax: str, path: str | None) -> None:

@@ -1,47 +1,63 @@
-"""`motet stream`: run the live pipeline on Spark, from the log of a lake to its notification table."""
+"""`motet stream`: run the live pipeline, from the log of a lake to its notification table."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from motet.cli import arguments, output
+from motet.cli.pending import pending_text
 from motet.cli.progress_view import progress_view
+from motet.cli.registered import warn_of_earlier_events, warn_of_no_subscription, warn_of_unknown_names
 from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
+    import threading
+
+    from motet.jobs.stream_progress import LakeStatus, ProgressObserver
     from motet.lake import Lake
 
-CHECKED_SUBSCRIPTIONS = 1_000  # the newest active ones, whose names are looked for in the newest records
-CHECKED_RECORDS = 50_000
-
-HELP = "compute a lake's notifications on Spark while events are appended"
+FEW_RECORDS = 20_000  # up to which --once ends sooner in a JVM that does not optimise its code
+SPARK_OPTIONS = ("checkpoint", "buckets", "max_records", "master", "conf")
+HELP = "compute a lake's notifications while events are appended, on Spark or in this process"
 EXAMPLES = """\
   motet stream --lake building
+  motet stream --lake building --engine embedded --once     # no Spark, no JVM: for small lakes
   motet stream --lake building --once --json
   motet stream --lake north --lake south --checkpoint both --metrics-port 9464
+
+status: with --strict 3 when events were late
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--lake", metavar="DIR", action="append", required=True, help="the lake; repeatable")
-    add("--checkpoint", metavar="DIR", help="the checkpoint directory of the query (default: LAKE/checkpoint)")
+    add(
+        "--engine",
+        choices=["spark", "embedded"],
+        default="spark",
+        help="spark (default), or embedded: in this process, without a JVM, for lakes that one core can follow",
+    )
     add("--once", action="store_true", help="process the records appended so far, then stop")
+    arguments.add_background_argument(parser)
+    add("--checkpoint", metavar="DIR", help="on Spark: the checkpoint directory (default: LAKE/checkpoint)")
     add(
         "--buckets",
         type=int,
         metavar="N",
-        help="the number of hash partitions; fixed by the checkpoint (default: 4 per core, 64 on a cluster)",
+        help="on Spark: the number of hash partitions; fixed by the checkpoint (default: 4 per core, 64 on a cluster)",
     )
-    add("--max-records", type=int, metavar="N", help="the most records of a lake in one batch (default: 200000)")
+    add("--max-records", type=int, metavar="N", help="on Spark: the most records of a lake in a batch (200000)")
     add("--most", dest="max_records", type=int, help=argparse.SUPPRESS)  # the former name
     add("--master", metavar="URL", help="the Spark master (default: local[*], or the master of `motet submit`)")
     arguments.add_spark_settings(parser)
+    arguments.add_strict_argument(parser)
     add("--json", action="store_true", help="print each batch as a line of JSON, and the totals at the end")
     add("--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics on this port; 0 chooses a free one")
     add(
@@ -52,54 +68,99 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class PipelineRunner(Protocol):
+    """A pipeline on any engine."""
+
+    @property
+    def totals(self) -> dict[str, int]: ...
+
+    @property
+    def status(self) -> list[LakeStatus]: ...
+
+    def run(self, stop_requested: threading.Event, *, once: bool = False) -> None: ...
+
+
 def run(args: argparse.Namespace) -> int:
     from motet.lake import Lake
-    from motet.spark.session import resolve_master
-    from motet.spark.stream.checkpoint import default_checkpoint, open_checkpoint
-    from motet.spark.stream.job import MAX_RECORDS, PipelineJob, pipeline_session
-    from motet.spark.stream.progress import Metrics, serve_metrics
 
+    _check(args)
+    lakes = [Lake.open(lake, create=False) for lake in args.lake]
+    with ExitStack() as stack:
+        observers: list[ProgressObserver] = [_metrics(args, stack)] if args.metrics_port is not None else []
+        fields: dict[str, object] = {}
+        if args.engine == "spark":
+            checkpoint = _checkpoint(args, lakes, stack)
+            fields["checkpoint"] = str(checkpoint)
+        for lake in lakes:
+            arguments.add_ontology(args, lake)
+            if not warn_of_no_subscription(lake.snapshot(), str(lake.store.root)):
+                warn_of_earlier_events(lake.snapshot())
+            warn_of_unknown_names(lake.snapshot())
+        start = _start_spark(args, lakes, checkpoint, stack) if args.engine == "spark" else _start_embedded(lakes)
+        stop_requested = stack.enter_context(graceful_shutdown())
+        observers.append(stack.enter_context(progress_view(as_json=args.json)))
+        pipeline = start(observers)
+        pipeline.run(stop_requested, once=args.once)
+    pending = sum(lake.pending for lake in pipeline.status)
+    fields = {**pipeline.totals, "pending": pending, **fields}
+    print(json.dumps(fields, sort_keys=True)) if args.json else output.print_fields(fields)
+    for lake_status in pipeline.status:
+        if text := pending_text((lake_status.pending, lake_status.pending_until), lake_status.lake):
+            output.warn(text)
+    return arguments.exit_status(args, rejected=0, late=pipeline.totals["late"])
+
+
+def _check(args: argparse.Namespace) -> None:
     if args.max_records is not None and args.max_records < 1:
         raise UsageError(f"--max-records must be at least 1, not {args.max_records}", advice="Omit it for the default.")
-    config = arguments.spark_settings(args)
-    lakes = [Lake.open(lake, create=False) for lake in args.lake]
-    checkpoint = Path(args.checkpoint or default_checkpoint(args.lake)).absolute()
+    given = [name for name in SPARK_OPTIONS if getattr(args, name) not in (None, [])]
+    if args.engine == "embedded" and given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"{option} is an option of Spark", advice="Leave it out, or use --engine spark.")
+
+
+def _metrics(args: argparse.Namespace, stack: ExitStack) -> ProgressObserver:
+    """Metrics that are served until the stack is closed."""
+    from motet.jobs.metrics import Metrics, serve_metrics
+
     metrics = Metrics()
-    with ExitStack() as stack:
-        if args.metrics_port is not None:
-            port = stack.enter_context(serve_metrics(metrics, args.metrics_host, args.metrics_port))
-            output.warn(f"metrics: http://{args.metrics_host}:{port}/metrics")
-        roots = [str(lake.store.root.absolute()) for lake in lakes]
-        metadata = open_checkpoint(checkpoint, roots, args.buckets, resolve_master(args.master))
-        for lake in lakes:
-            _warn_of_unknown_names(lake)
-        output.warn("starting Spark ...")
-        spark = stack.enter_context(pipeline_session(args.master, metadata.buckets, config))
-        stop_requested = stack.enter_context(graceful_shutdown())
-        view = stack.enter_context(progress_view(as_json=args.json))
-        max_records = args.max_records or MAX_RECORDS
-        observers = (metrics, view)
-        pipeline = PipelineJob(
-            spark, lakes, checkpoint, max_records=max_records, observers=observers, report=output.warn
-        )
-        pipeline.run(stop_requested, once=args.once)
-    fields = pipeline.totals | {"checkpoint": str(checkpoint)}
-    print(json.dumps(fields, sort_keys=True)) if args.json else output.print_fields(fields)
-    return 0
+    port = stack.enter_context(serve_metrics(metrics, args.metrics_host, args.metrics_port))
+    output.warn(f"metrics: http://{args.metrics_host}:{port}/metrics")
+    return metrics
 
 
-def _warn_of_unknown_names(lake: Lake) -> None:
-    """Name the classes and properties of a lake's subscriptions that neither its background nor an event has."""
-    from motet.language.parse import parse
-    from motet.lint.unknown_names import UnknownNames
-    from motet.model.control import ControlState
+PipelineStart = Callable[[Sequence["ProgressObserver"]], PipelineRunner]
 
-    snapshot = lake.snapshot()
-    state = ControlState().apply_all(snapshot.control_records())
-    newest = list(state.subscriptions.values())[-CHECKED_SUBSCRIPTIONS:]
-    names = UnknownNames([each for record in newest for each in parse(record.text)], state.background)
-    first = max(0, snapshot.next_offset - CHECKED_RECORDS)
-    for records in snapshot.records(first, columns=["triples"]) if names.is_open else ():
-        names.observe(records)
-    for unknown in names.found():
-        output.warn(f"warning: {unknown}")
+
+def _start_embedded(lakes: Sequence[Lake]) -> PipelineStart:
+    from motet.embedded.pipeline import EmbeddedPipeline
+
+    return lambda observers: EmbeddedPipeline(lakes, observers=observers, report=output.warn)
+
+
+def _checkpoint(args: argparse.Namespace, lakes: Sequence[Lake], stack: ExitStack) -> Path:
+    """The checkpoint, checked and held until the stack is closed."""
+    from motet.spark.session import resolve_master
+    from motet.spark.stream.checkpoint import default_checkpoint, hold_checkpoint, open_checkpoint
+
+    arguments.spark_settings(args)
+    checkpoint = Path(args.checkpoint or default_checkpoint(args.lake)).absolute()
+    roots = [str(lake.store.root.absolute()) for lake in lakes]
+    args.buckets = open_checkpoint(checkpoint, roots, args.buckets, resolve_master(args.master)).buckets
+    stack.enter_context(hold_checkpoint(checkpoint))
+    return checkpoint
+
+
+def _start_spark(args: argparse.Namespace, lakes: Sequence[Lake], checkpoint: Path, stack: ExitStack) -> PipelineStart:
+    from motet.spark.session import brief_settings
+    from motet.spark.stream.job import MAX_RECORDS, PipelineJob, pipeline_session
+
+    output.warn("starting Spark ...")
+    settings = arguments.spark_settings(args)
+    if args.once and sum(lake.snapshot().next_offset for lake in lakes) < FEW_RECORDS:
+        settings = brief_settings(args.master) | settings
+    spark = stack.enter_context(pipeline_session(args.master, args.buckets, settings))
+    max_records = args.max_records or MAX_RECORDS
+    return lambda observers: PipelineJob(
+        spark, lakes, checkpoint, max_records=max_records, observers=observers, report=output.warn
+    )

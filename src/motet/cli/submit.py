@@ -75,6 +75,8 @@ def _submission(args: argparse.Namespace) -> Submission:
         )
     if command[0] in EMBEDDED_BY_DEFAULT and "spark" not in command:
         raise UsageError(f"`motet {command[0]}` runs on the embedded engine by default", advice="Add --engine spark.")
+    if "embedded" in command or "--engine=embedded" in command:
+        raise UsageError("the embedded engine does not run on a cluster", advice="Leave --engine embedded out.")
     environment = Path(args.environment) if args.environment else None
     if environment is not None and not args.dry_run:
         environment = pack_environment(environment)

@@ -10,6 +10,7 @@ from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
     from motet.jobs.investigate import WhyInput
+    from motet.jobs.run import BatchJob
     from motet.model.notifications import Notification
 
 HELP = "explain a notification: its events, their bindings, and what held at each operator"
@@ -49,23 +50,32 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_ontology_arguments(parser)
     arguments.add_arrival_argument(parser)
     arguments.add_document_arguments(parser)
+    arguments.add_content_type_argument(parser)
     arguments.add_prefix_argument(parser)
     add("--json", action="store_true", help="print the answer as JSON")
 
 
-def check_input_arguments(args: argparse.Namespace) -> None:
-    """Require a lake or files, not both."""
+def check_input_arguments(args: argparse.Namespace, *, subscriptions_with_lake: bool = False) -> None:
+    """Require a lake or files, not both; subscription files over a lake only if the command allows them."""
     has_files = bool(args.subscriptions) and bool(args.events)
-    if bool(args.lake) == has_files or (args.lake and (args.subscriptions or args.events)):
+    is_both = args.lake and (args.events or (args.subscriptions and not subscriptions_with_lake))
+    if is_both or not (args.lake or has_files):
         raise UsageError("a lake or files are required", advice="Give --lake DIR, or --subscriptions and --events.")
+    options: dict[str, object] = {"arrival": None, "base": None, "rest": "refuse", "content_type": None}
+    options["entailment" if args.subscriptions else "ontology"] = None if args.subscriptions else []
+    given = [name for name, default in options.items() if getattr(args, name) != default]
+    if args.lake and given:
+        raise UsageError(
+            f"--{given[0].replace('_', '-')} does not apply to the log of a lake", advice="Leave it out, or give files."
+        )
 
 
-def input_from_files(args: argparse.Namespace, required: tuple[str, ...] = ()) -> WhyInput:
-    """The log of the given files; the events in ``required`` are examined in any case."""
+def input_from_files(args: argparse.Namespace, required: tuple[str, ...] = (), job: BatchJob | None = None) -> WhyInput:
+    """The log of the given files, or of a job of them; the events in ``required`` are examined in any case."""
     from motet.jobs.investigate import from_files
     from motet.jobs.subscription_files import declared_prefixes, load_documents
 
-    job = arguments.load_job(args)
+    job = arguments.load_job(args) if job is None else job
     prefixes = declared_prefixes(load_documents(args.subscriptions, syntax=args.syntax))
     return from_files(job, prefixes | arguments.prefixes_of(args), output.Rejections(None), required)
 
@@ -89,7 +99,7 @@ def _from_lake(args: argparse.Namespace) -> tuple[WhyInput, Notification]:
     log = from_lake(
         snapshot,
         notification.subscription,
-        Interval(notification.start, notification.end),
+        Interval(notification.start_micros, notification.end_micros),
         prefixes=arguments.prefixes_of(args),
         entailment=args.entailment,
         required=notification.events,

@@ -128,5 +128,5 @@ class ChangeExplainer:
         return min(answers, key=lambda answer: answer.nearest.nearness, default=None)
 
     def _input(self, replay: Replay, notification: Notification) -> WhyInput:
-        interval = Interval(notification.start, notification.end)
+        interval = Interval(notification.start_micros, notification.end_micros)
         return from_replay(replay, notification.subscription, interval, self.style, notification.events)

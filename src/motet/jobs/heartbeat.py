@@ -28,7 +28,7 @@ class Heartbeat:
         self._is_on_spark = spark
         self._frontier: int | None = None
         self._since: int | None = None  # when the frontier was first seen, by the lake's clock
-        self._next = 0  # when the operators are asked again
+        self._next = 0  # when pending occurrences are looked up again
         self._has_warned = False
 
     def beat(self, processed_to: int, waiting: Waiting) -> bool:

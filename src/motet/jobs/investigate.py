@@ -38,11 +38,16 @@ from motet.model.records import (
     Unsubscribe,
 )
 from motet.model.times import END_OF_TIME, START_OF_TIME
+from motet.provenance.obstacles import Late, Obstacle, Retracted, TooEarly
 from motet.provenance.text import TextStyle
 from motet.provenance.traced_log import TracedLog, time_radius
 
 UNFILTERED_EVENTS = 1_000  # up to so many events are examined whether they match a leaf or not
 MAX_EVENTS = 5_000  # that are examined: evaluating the definitions takes quadratic time
+MAX_LISTED = 5  # IRIs in an error
+MINTED = "urn:motet:event:"  # before the IRI of an event that stated none
+DERIVED = "urn:motet:derived:"  # before the IRI of a derived event, which no file has
+MINTED_LENGTH = len(MINTED) + 64
 NEAR_MISS_FACTOR = 3  # events this many times as far away as the bounds allow can be near misses
 
 
@@ -74,14 +79,78 @@ def find_notification(id_prefix: str, notifications: Iterable[Notification]) -> 
     return candidates[0]
 
 
-def event_interval(snapshot: Snapshot, event: str) -> Interval:
-    """The interval of an event of a lake."""
-    for batch in snapshot.records(columns=["kind", "id", "start", "end"]):
-        rows = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), pc.equal(batch.column("id"), event)))
-        for start, end in zip(micros(rows.column("start")), micros(rows.column("end")), strict=True):
+@dataclass(frozen=True)
+class LoggedEvent:
+    """Where an event is in the log of a lake, and when it took place."""
+
+    id: str
+    offset: int
+    interval: Interval
+    late: bool
+    frontier: int | None  # before its commit
+
+
+def find_event(snapshot: Snapshot, event: str) -> LoggedEvent:
+    """An event of a lake by its IRI, or by the beginning of an IRI that Motet has given it, if it is the only one."""
+    is_prefix = event.startswith(MINTED) and len(event) < MINTED_LENGTH
+    selects = pc.starts_with if is_prefix else pc.equal
+    found: list[LoggedEvent] = []
+    for batch in snapshot.records(columns=["offset", "kind", "id", "start", "end", "late", "frontier"]):
+        rows = batch.filter(pc.and_(pc.equal(batch.column("kind"), "event"), selects(batch.column("id"), event)))
+        times = zip(*(micros(rows.column(name)) for name in ("start", "end", "frontier")), strict=True)
+        fields = zip(*(rows.column(name).to_pylist() for name in ("id", "offset", "late")), times, strict=True)
+        for id_, offset, late, (start, end, frontier) in fields:
             assert start is not None and end is not None, "events of a log are stamped"
-            return Interval(start, end)
-    raise UsageError(f"there is no event <{event}> in {snapshot.store.root}", advice="Check the event's IRI.")
+            found.append(LoggedEvent(id_, offset, Interval(start, end), late, frontier))
+        if found and not is_prefix:
+            return found[0]
+    if len(found) == 1:
+        return found[0]
+    raise _no_event(event, [each.id for each in found], f"in {snapshot.store.root}")
+
+
+def _no_event(event: str, matching: Sequence[str], where: str, known: Sequence[str] = ()) -> UsageError:
+    if matching:
+        return UsageError(
+            f"several events {where} have an IRI that begins with <{event}>: {_iris(matching)}",
+            advice="Give more of the IRI.",
+        )
+    advice = f"The events {where} are {_iris(known)}." if known else "Check the event's IRI."
+    return UsageError(f"there is no event <{event}> {where}", advice=advice)
+
+
+def _iris(ids: Sequence[str]) -> str:
+    shown = ", ".join(f"<{id_}>" for id_ in ids[:MAX_LISTED])
+    return f"{shown} and {len(ids) - MAX_LISTED} more" if len(ids) > MAX_LISTED else shown
+
+
+def find_file_event(job: BatchJob, event: str) -> str:
+    """The IRI of an event of files by its IRI, or by the beginning of one that Motet has given it.
+
+    The IRIs of events without one are those of section 14 of the language page, as `motet run` prints them.
+    """
+    ids = [id_ for events in EventFiles(job, lambda _: None) for id_ in events.column("id").to_pylist()]
+    if event in ids or event.startswith(DERIVED):
+        return event
+    is_prefix = event.startswith(MINTED) and len(event) < MINTED_LENGTH
+    matching = [id_ for id_ in ids if id_.startswith(event)] if is_prefix else []
+    if len(matching) == 1:
+        return matching[0]
+    minted_first = sorted(ids, key=lambda id_: not id_.startswith(MINTED))
+    raise _no_event(event, matching, "in the files", minted_first)
+
+
+def hidden_from_replay(replay: Replay, name: str, event: LoggedEvent) -> Obstacle | None:
+    """Why an event of the log is not visible to a subscription that is replayed; None if it is visible."""
+    group = replay.group_of(name)
+    if group is None:
+        raise UsageError(f"there is no subscription {name!r} in the files", advice="Check the name.")
+    view = group.view
+    if event.late and event.frontier is not None and view.late_caps is None:
+        return Late(event.interval.end, event.frontier)
+    if view.since is not None and event.interval.start < view.since:
+        return TooEarly(event.interval.start, view.since)
+    return Retracted() if view.retractions.get(event.id, -1) >= event.offset else None
 
 
 def from_files(

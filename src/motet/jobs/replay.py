@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from motet.engine.match.closure import closed_background
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.warm_up import ensure_compiled
+from motet.jobs.run import write_notifications
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import TIME, Triple, micros, notification_rows, record_batch, record_rows, tick_record
@@ -157,7 +157,12 @@ class ReplayView:
 
 
 def replay_view(
-    snapshot: Snapshot, *, since: int | None = None, until: int | None = None, late: bool = False
+    snapshot: Snapshot,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    late: bool = False,
+    ontology: frozenset[Triple] = frozenset(),
 ) -> ReplayView:
     """The replay view of a snapshot; reads its control records, not its events."""
     if since is not None and until is not None and since > until:
@@ -168,7 +173,7 @@ def replay_view(
     caps = frontier_caps(snapshot) if late else None
     first_event = _first_event_offset(snapshot)
     state = ControlState().apply_all(snapshot.control_records(stop=first_event))
-    background, entailment = state.background, state.requested_entailment
+    background, entailment = state.background | ontology, state.requested_entailment
     changes: list[ReplayedChange] = []
     for batch in snapshot.controls(first_event):
         state.apply_all(control_records(batch))
@@ -272,39 +277,61 @@ def load_replay(
     since: int | None = None,
     until: int | None = None,
     late: bool = False,
+    ontology: Iterable[Triple] = (),
 ) -> Replay:
     """A replay of the lake as it is now, or of a snapshot; ``since`` replaces the SINCE of every subscription.
 
-    With ``late`` the late events are read as if they had come in time.
+    With ``late`` the late events are read as if they had come in time. The triples of ``ontology`` are in the
+    background from the beginning on; the lake is not changed.
     """
     if since is not None:
         subscriptions = [replace(subscription, since=since) for subscription in subscriptions]
     snapshot = lake if isinstance(lake, Snapshot) else Lake.open(lake, create=False).snapshot()
+    added = frozenset(ontology)
     groups = [
-        ReplayGroup(replay_view(snapshot, since=instant, until=until, late=late), tuple(group))
+        ReplayGroup(replay_view(snapshot, since=instant, until=until, late=late, ontology=added), tuple(group))
         for instant, group in groupby(sorted(subscriptions, key=_since), key=lambda subscription: subscription.since)
     ]
     _refuse_edges_between_groups(groups)
     return Replay(snapshot, tuple(groups))
 
 
-def replay_embedded(replay: Replay, sink: BinaryIO, on_progress: OnProgress = lambda _: None) -> int:
+OnPending = Callable[[Sequence[int]], None]  # gets, for each notification that is not final, the frontier it waits for
+
+
+def replay_embedded(
+    replay: Replay,
+    sink: BinaryIO,
+    on_progress: OnProgress = lambda _: None,
+    on_pending: OnPending = lambda _: None,
+) -> int:
     """Write the notifications as sorted lines and return their number."""
-    notifications = [
-        notification
-        for group in replay.groups
-        for notification in replay_notifications(replay.snapshot, group, on_progress)
-    ]
-    notifications.sort(key=lambda notification: notification.sort_key)
-    sink.writelines(f"{notification.to_line()}\n".encode() for notification in notifications)
-    return len(notifications)
+    batches = (
+        batch for group in replay.groups for batch in _replay_batches(replay.snapshot, group, on_progress, on_pending)
+    )
+    return write_notifications(batches, sink)
+
+
+def pending_of(replay: Replay) -> list[int]:
+    """For each notification that is not final at the end of a replay, the frontier it waits for."""
+    pending: list[int] = []
+    for group in replay.groups:
+        for _ in _replay_batches(replay.snapshot, group, lambda _: None, pending.extend):
+            pass
+    return pending
 
 
 def replay_notifications(
     snapshot: Snapshot, group: ReplayGroup, on_progress: OnProgress = lambda _: None
 ) -> Iterator[Notification]:
     """The notifications of a group, in log order."""
-    ensure_compiled()
+    for batch in _replay_batches(snapshot, group, on_progress):
+        yield from (notification for notification, _ in notification_rows(batch))
+
+
+def _replay_batches(
+    snapshot: Snapshot, group: ReplayGroup, on_progress: OnProgress, on_pending: OnPending = lambda _: None
+) -> Iterator[pa.RecordBatch]:
     view = group.view
     processor = Processor(background=view.background, entailment=view.entailment)
     processor.activate(group.subscriptions)
@@ -315,7 +342,8 @@ def replay_notifications(
             on_progress(len(records))
 
     for records, frontier in view.controls.interleave(events()):
-        yield from (notification for notification, _ in notification_rows(processor.advance(records, frontier)))
+        yield processor.advance(records, frontier)
+    on_pending(processor.pending_instants().tolist())
 
 
 def _since(subscription: Subscription) -> tuple[bool, int]:

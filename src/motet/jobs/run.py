@@ -15,13 +15,12 @@ from motet.codec.decode import decode_file
 from motet.codec.events import COUNTS, Decoded, OnRejected, UniqueEvents
 from motet.codec.options import DecodeOptions, Rest
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
 from motet.lint.unknown_names import UnknownName, UnknownNames
-from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_rows, stamp, tick_record
+from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_batch, stamp, tick_record
 from motet.model.control import entailment_of
-from motet.model.notifications import Notification
+from motet.model.notification_lines import sorted_lines
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
 from motet.ontology.load import Ontology
@@ -134,21 +133,16 @@ class EventFiles:
 
 def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """Process the events batch by batch, then a tick at the end of time, which makes all occurrences final."""
-    ensure_compiled()
     processor = Processor(background=job.background, entailment=job.entailment)
     processor.activate(job.subscriptions)
     files = EventFiles(job, on_rejected)
-    notifications: list[Notification] = []
+    notifications: list[pa.RecordBatch] = []
     offset = 0
     for events in files:
-        notifications += (
-            notification
-            for notification, _ in notification_rows(processor.advance(event_records(events, offset), None))
-        )
+        notifications.append(processor.advance(event_records(events, offset), None))
         offset += len(events)
-    last = processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME)
-    notifications += (notification for notification, _ in notification_rows(last))
-    return _write_notifications(files, notifications, sink)
+    notifications.append(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+    return files.summary(write_notifications(notifications, sink))
 
 
 def run_reference(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
@@ -159,7 +153,8 @@ def run_reference(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> Run
     rows = [row for events in files for row in event_rows(events)]
     entailment = Entailment(job.entailment)
     notifications = evaluate(list(_log(job, rows)), ontology=job.background, entailment=entailment, lateness=None)
-    return _write_notifications(files, notifications, sink)
+    batch = notification_batch((notification, 0) for notification in notifications)
+    return files.summary(write_notifications([batch], sink))
 
 
 def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
@@ -175,7 +170,10 @@ def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
     yield TickRecord(next(offsets), END_OF_TIME)
 
 
-def _write_notifications(files: EventFiles, notifications: Iterable[Notification], sink: BinaryIO) -> RunSummary:
-    ordered = sorted(notifications, key=lambda notification: notification.sort_key)
-    sink.writelines(f"{notification.to_line()}\n".encode() for notification in ordered)
-    return files.summary(len(ordered))
+def write_notifications(batches: Iterable[pa.RecordBatch], sink: BinaryIO) -> int:
+    """Write the sorted lines of notifications and return their number."""
+    count = 0
+    for lines in sorted_lines(batches):
+        sink.write("".join(f"{line}\n" for line in lines).encode())
+        count += len(lines)
+    return count

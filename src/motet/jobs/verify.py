@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.warm_up import ensure_compiled
 from motet.jobs.replay import OnProgress
 from motet.lake import Snapshot
-from motet.model.batches import notification_rows
+from motet.model.notification_lines import json_lines
 from motet.model.records import Subscribe, Unsubscribe
 from motet.model.timeline import FrontierTimeline, LogRecords
 
@@ -173,7 +172,6 @@ def recompute(
         for batch, frontier in snapshot.log_records(0, stop):
             yield (batch, frontier) if names is None else drop_other_subscriptions(batch, frontier, names)
 
-    ensure_compiled()
     processor = Processor(earlier_records=records)
     for batch, frontier in records(snapshot.notifications_end):
         yield from table_rows(processor.advance(batch, frontier))
@@ -188,8 +186,7 @@ def stored_rows(snapshot: Snapshot) -> Iterator[TableRow]:
 
 def table_rows(notifications: pa.RecordBatch) -> Iterator[TableRow]:
     """NOTIFICATIONS as rows of the hash chain."""
-    for notification, offset in notification_rows(notifications):
-        yield offset, notification.to_line()
+    yield from zip(notifications.column("offset").to_pylist(), json_lines(notifications).to_pylist(), strict=True)
 
 
 def drop_other_subscriptions(records: pa.RecordBatch, frontier: int | None, names: Collection[str]) -> LogRecords:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,8 +17,9 @@ from datetime import timedelta
 from motet.language.motet_lexer import is_event_name, is_subscription_name
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
+from motet.model.arguments import check_type
 from motet.model.errors import UsageError
-from motet.model.times import format_duration
+from motet.model.times import Instant, format_datetime, format_duration, to_micros
 from motet.sparql.tokens import Document, closing, tokenise
 
 DurationInput = str | timedelta
@@ -112,6 +114,7 @@ class PatternText:
         return self.text if is_event_name(self.text) else f"({self.text})"
 
     def _combine(self, sign: str, right: PatternText, tail: str = "") -> PatternText:
+        check_type("the pattern", right, PatternText)
         return PatternText(f"{self._operand} {sign} {right._operand}{tail}", self.events + right.events)
 
     def _wrapped(self, text: str) -> PatternText:
@@ -121,7 +124,13 @@ class PatternText:
 def event(
     name: str, class_iri: str | None = None, body: str | None = None, *, times: tuple[str, str] | None = None
 ) -> PatternText:
-    """An event: its name, the IRI of its class, a SPARQL body, and variables for its start and end."""
+    """An event: its name, its class, a SPARQL body, and variables for its start and end.
+
+    The class is an IRI, or a name such as ``ex:Alarm`` with one of the prefixes of the subscription.
+    """
+    check_type("the name", name, str)
+    check_type("the class", class_iri, str, None)
+    check_type("the body", body, str, None)
     if not is_event_name(name):
         raise UsageError(f"'{name}' cannot name an event", advice="use letters, digits and '_', and no keyword")
     parts = [f"EVENT {name}"]
@@ -133,6 +142,7 @@ def event(
 
 def no(pattern: PatternText, duration: DurationInput) -> PatternText:
     """``NO pattern FOR duration``."""
+    check_type("the pattern", pattern, PatternText)
     return PatternText(f"NO {pattern._operand} FOR {_duration(duration)}", pattern.events)
 
 
@@ -145,15 +155,23 @@ def subscription(  # noqa: PLR0913  (one keyword per clause of the grammar)
     select: Iterable[str] | None = None,
     construct: Iterable[str] = (),
     deliver: str | None = None,
-    since: str | None = None,
+    since: Instant | None = None,
     prefixes: Mapping[str, str] | None = None,
 ) -> Subscription:
     """The checked subscription; ``select`` lists variables, ``construct`` templates, ``deliver`` SIGNAL or EVENTS."""
+    check_type("the name", name, str)
+    check_type("the pattern", pattern, PatternText)
+    check_type("select", select, Iterable, None)
+    check_type("prefixes", prefixes, Mapping, None)
+    if context not in [*Context, *(one.value for one in Context)]:
+        contexts = ", ".join(one.value for one in Context)
+        raise UsageError(f"{context!r} is no context", advice=f"Use one of {contexts}.")
     if not is_subscription_name(name):
         raise UsageError(f"'{name}' cannot name a subscription", advice="use letters, digits, '_' and '-', no keyword")
     lines = [f"PREFIX {prefix}: <{iri}>" for prefix, iri in (prefixes or {}).items()]
-    lines += [f"SUBSCRIPTION {name}" + (f' SINCE "{since}"' if since else "")]
-    lines += [f"  {declaration}" for declaration in _declarations(pattern)]
+    beginning = "" if since is None else f' SINCE "{format_datetime(to_micros(since))}"'
+    lines += [f"SUBSCRIPTION {name}{beginning}"]
+    lines += [f"  {_with_class(declaration, prefixes or {})}" for declaration in _declarations(pattern)]
     lines += [f"  WHEN {pattern.text}"]
     lines += [f"  CONTEXT {Context(context).value}{' UNBOUNDED' if unbounded else ''}"]
     lines += ["  SELECT " + " ".join(f"?{variable}" for variable in select)] if select is not None else []
@@ -161,6 +179,15 @@ def subscription(  # noqa: PLR0913  (one keyword per clause of the grammar)
     lines += [f"  {deliver}"] if deliver else []
     (parsed,) = parse("\n".join(lines), source=name)
     return parsed
+
+
+def _with_class(declaration: str, prefixes: Mapping[str, str]) -> str:
+    """The declaration of an event, with the IRI of a class that is written with one of the prefixes."""
+
+    def expand(match: re.Match[str]) -> str:
+        return f"{match[1]}<{prefixes[match[2]]}{match[3]}>" if match[2] in prefixes else match[0]
+
+    return re.sub(r"(EVENT \S+ : )<([^<>:]*):([^<>]*)>", expand, declaration, count=1)
 
 
 def _declarations(pattern: PatternText) -> list[str]:
@@ -174,6 +201,7 @@ def _declarations(pattern: PatternText) -> list[str]:
 def _duration(duration: DurationInput) -> str:
     if isinstance(duration, timedelta):
         return format_duration(duration // timedelta(microseconds=1))
+    check_type("the duration", duration, str, timedelta)
     return f'"{duration}"^^xsd:dayTimeDuration' if duration.startswith(("P", "-")) else duration
 
 

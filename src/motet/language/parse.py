@@ -5,6 +5,7 @@ from __future__ import annotations
 from motet.language.check import check, check_names
 from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import Subscription
+from motet.model.arguments import check_type
 from motet.model.errors import UsageError
 from motet.sparql.tokens import Document
 
@@ -21,8 +22,10 @@ def parse(
     >>> [subscription.name for subscription in parse("SUBSCRIPTION any EVENT e WHEN e")]
     ['any']
     """
+    check_type("the text", text, str)
     if not is_subscription_name(name):
         raise UsageError(f"'{name}' cannot name a subscription", advice="use letters, digits, '_' and '-', no keyword")
+    text = text.removeprefix("\ufeff")  # a byte order mark
     document = Document(text, source)
     subscriptions = _surface(document, syntax, name)
     check_names(subscriptions, text, source)

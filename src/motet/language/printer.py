@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from motet.language import syntax
+from motet.model.arguments import check_type
 from motet.model.times import format_datetime, format_duration
 from motet.sparql.tokens import Document, tokenise
 
@@ -28,7 +29,10 @@ def to_text(
       EVENT e : u:C
       WHEN e
     """
+    check_type("the subscription", subscriptions, syntax.Subscription, Iterable)
     several = (subscriptions,) if isinstance(subscriptions, syntax.Subscription) else tuple(subscriptions)
+    for one in several:
+        check_type("a subscription", one, syntax.Subscription)
     iris = ShortIris(prefixes or {})
     writer = _Writer(iris)
     return iris.document([writer.subscription(subscription) for subscription in several])

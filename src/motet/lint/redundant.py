@@ -5,8 +5,8 @@ A subscription contains another one if it notifies at least of the same events.
 Containment is sound but not complete. Pairs in every context but unrestricted depend on the other events, so there only
 an equal pattern contains another, possibly with one more filter on top. Unrestricted pairs are all pairs: wider leaves,
 longer windows and fewer conditions give more of them. ``A UNLESS B`` beside ``A`` is not reported, although ``A``
-contains it: nobody could tell its notifications from those of ``A``. One exception is not covered: a background graph
-with triples about the events themselves may add more to the narrower leaf than to the wider leaf.
+contains it: its notifications cannot be distinguished from those of ``A``. One exception is not covered: a background
+graph with triples about the events themselves may add more to the narrower leaf than to the wider leaf.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_PAIRS = 40_000  # beyond this only equal subscriptions are reported, not con
 VariableMapping = Mapping[str, str]  # the wider pattern's variables to terms of the narrower one, ``?name`` or constant
 Subsumes = Callable[[str, str], bool]  # of two classes, the wider first
 
-_FILTERS = frozenset({Kind.WITHIN, Kind.FILTER})  # nobody can filter notifications by UNLESS or WITHOUT
+_FILTERS = frozenset({Kind.WITHIN, Kind.FILTER})  # notifications cannot be filtered by UNLESS or WITHOUT
 
 
 def same_class(wider: str, narrower: str) -> bool:

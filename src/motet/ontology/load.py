@@ -14,6 +14,7 @@ import io
 import json
 import logging
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -79,6 +80,7 @@ def parse_ontology(content: bytes, syntax: Format = Format.TURTLE, *, source: st
     """
     import pyoxigraph
 
+    content = content.removeprefix(BOM_UTF8)
     _refuse_unsafe(content, syntax, source)
     try:
         quads = pyoxigraph.parse(content, pyoxigraph.RdfFormat.from_media_type(syntax.value))
@@ -183,7 +185,7 @@ def _syntax_error(error: SyntaxError, source: str) -> DecodeError:
 def read_catalogue(path: str | Path) -> dict[str, Path]:
     """The paths of a catalogue by IRI."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"the catalogue {path} cannot be read: {error.strerror}", advice="check its path") from error
     except ValueError as error:

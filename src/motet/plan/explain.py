@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
+from motet.model.settings import Settings
 from motet.model.times import format_duration
 from motet.ontology.entailment import Reasoner
 from motet.plan import text
+from motet.plan.delay import notified_after, notified_text
 from motet.plan.derivation_edges import derivation_edges
 from motet.plan.graph import Kind, Plan, PlanNode, Root
 from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates
@@ -83,13 +85,18 @@ class Explanation:
         return [f"final {format_duration(lag)} after its end"] if lag > below else []
 
 
-def explain_text(plan: Plan, reasoner: Reasoner | None = None) -> str:
-    """The plan as text; with the reasoner of an ontology, derivation edges take its inferences into account."""
+def explain_text(plan: Plan, reasoner: Reasoner | None = None, *, settings: Settings | None = None) -> str:
+    """The plan as text; with the reasoner of an ontology, derivation edges take its inferences into account.
+
+    With the settings of a lake it says how long after its last event a notification comes.
+    """
     explanation = Explanation(plan, reasoner)
     lines: list[str] = []
     displayed: set[int] = set()
     for root in plan.roots:
-        lines += [*_subscription(explanation, root, displayed), ""]
+        lines += [*_subscription(explanation, root, displayed)]
+        lines += [f"   {notified_text(root.subscription, settings.lateness)}"] if settings else []
+        lines += [""]
     lines += [*_partitioning(explanation), "", _summary(explanation)]
     return "\n".join(lines) + "\n"
 
@@ -140,11 +147,13 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def explain_json(plan: Plan, reasoner: Reasoner | None = None) -> dict[str, object]:
+def explain_json(
+    plan: Plan, reasoner: Reasoner | None = None, *, settings: Settings | None = None
+) -> dict[str, object]:
     """The plan as values for JSON; durations in microseconds, terms as N-Triples, conditions as SPARQL."""
     explanation = Explanation(plan, reasoner)
     return {
-        "subscriptions": [_root_json(root) for root in plan.roots],
+        "subscriptions": [_root_json(root, settings) for root in plan.roots],
         "nodes": [_node_json(explanation, node) for node in plan.nodes],
         "leaves": [_leaf_json(plan, leaf_id) for leaf_id in range(len(plan.leaves))],
         "feeds": [asdict(edge) for edge in explanation.derivation_edges],
@@ -152,8 +161,9 @@ def explain_json(plan: Plan, reasoner: Reasoner | None = None) -> dict[str, obje
     }
 
 
-def _root_json(root: Root) -> dict[str, object]:
-    return {
+def _root_json(root: Root, settings: Settings | None) -> dict[str, object]:
+    notified = {} if settings is None else {"notified_after": notified_after(root.subscription, settings.lateness)}
+    return notified | {
         "name": root.subscription.name,
         "node": root.node,
         "context": root.subscription.context.value,

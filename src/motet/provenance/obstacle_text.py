@@ -61,6 +61,11 @@ def obstacle_text(obstacle: LocatedObstacle, event: str, style: TextStyle) -> st
     return f"as {obstacle.leaf} it matches, but in {where}: {reason}{tried}"
 
 
+def leaf_obstacle_text(obstacle: obstacles.Obstacle, event: str, style: TextStyle) -> str:
+    """Why an event does not match a leaf."""
+    return _leaf(obstacle, style, iri(event))
+
+
 def _invisible(obstacle: obstacles.Obstacle, style: TextStyle) -> str:
     match obstacle:
         case obstacles.Late(end, frontier):

@@ -225,10 +225,8 @@ def kind(obstacle: Obstacle) -> str:
     """The name of an obstacle in JSON, made from the name of its class.
 
     >>> kind(Retracted()), kind(Notified(()))
-    ('retracted', 'told')
+    ('retracted', 'notified')
     """
-    if isinstance(obstacle, Notified):
-        return "told"
     name = type(obstacle).__name__
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
 

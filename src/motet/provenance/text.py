@@ -235,7 +235,7 @@ Line = tuple[str, str, str]  # branches, text, and kind of line: head, leaf, ope
 
 def why_lines(why: Why, style: TextStyle) -> Iterator[Line]:
     """The derivation tree of a notification as lines."""
-    style = style.for_day(why.notification.start)
+    style = style.for_day(why.notification.start_micros)
     yield "", _head(why, style), "head"
     bindings = style.bindings(why.notification.bindings)
     if bindings:
@@ -253,7 +253,7 @@ def why_lines(why: Why, style: TextStyle) -> Iterator[Line]:
 
 def _head(why: Why, style: TextStyle) -> str:
     notification = why.notification
-    when = style.interval(notification.start, notification.end)
+    when = style.interval(notification.start_micros, notification.end_micros)
     return f"{notification.subscription} {notification.id[:12]} on {style.day}, {when}"
 
 
@@ -289,8 +289,8 @@ def why_json(why: Why) -> dict[str, object]:
         "notification": why.notification.id,
         "subscription": why.notification.subscription,
         "context": why.context.value,
-        "start": format_datetime(why.notification.start),
-        "end": format_datetime(why.notification.end),
+        "start": format_datetime(why.notification.start_micros),
+        "end": format_datetime(why.notification.end_micros),
         "events": list(why.notification.events),
         "bindings": facts.bindings_json(why.notification.bindings),
         "others": why.other_count,

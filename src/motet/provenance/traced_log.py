@@ -173,7 +173,7 @@ class TracedLog(Log):
         record, producer = self.event_record(event), self.producer(event)
         if record is not None:
             return record.start
-        return None if producer is None else producer[1].notification.start
+        return None if producer is None else producer[1].notification.start_micros
 
     def is_retracted(self, event: str, before: int = NEVER) -> bool:
         """Whether an event has been retracted, before an offset."""
@@ -227,7 +227,12 @@ class TracedEvaluator(Evaluator):
     def is_notification(self, o: Occurrence, notification: Notification) -> bool:
         """Whether an occurrence of the whole pattern is this notification."""
         projected = (tuple(sorted(o.events)), o.start, o.end, self.delivered_bindings(o))
-        return projected == (notification.events, notification.start, notification.end, notification.bindings)
+        return projected == (
+            notification.events,
+            notification.start_micros,
+            notification.end_micros,
+            notification.bindings,
+        )
 
     def choices(self, pattern: syntax.Pairing, scope: Scope) -> list[PartnerChoice]:
         """The choices of partners that gave the pairs of an operator."""

@@ -93,7 +93,7 @@ def test_the_first_record_that_passed_an_instant(reached: list[int], asked: list
     frontier = Frontier.from_records(np.arange(len(reached)) + 50, np.array(reached), NO_FRONTIER)
     instants = np.array(sorted(asked) if rising else asked, np.int64)
     expected = [next((place for place, at in enumerate(reached) if at > instant), 0) + 50 for instant in instants]
-    assert frontier.passing_offsets(instants).tolist() == expected
+    assert frontier.offsets_past(instants).tolist() == expected
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS)))

@@ -62,4 +62,4 @@ def test_a_subscription_begins_at_the_frontier_before_its_commit() -> None:
     settings = control_row(0, "settings", "", "{}")
     rows = [settings, {**silence, "frontier": 10}, {**event(2, "b", 30), "frontier": 10}]
     found = list(notification_rows(Processor().advance(record_batch(*rows), 30)))
-    assert [(told.start, told.end, offset) for told, offset in found] == [(10, 15, 2)]
+    assert [(told.start_micros, told.end_micros, offset) for told, offset in found] == [(10, 15, 2)]

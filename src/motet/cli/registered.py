@@ -1,0 +1,79 @@
+"""Warnings of `subscribe`, `stream` and `notifications` about subscriptions that match nothing yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from motet.cli import output
+from motet.model.times import format_datetime
+
+if TYPE_CHECKING:
+    from motet.lake import Snapshot
+    from motet.language.syntax import Subscription
+
+CHECKED_SUBSCRIPTIONS = 1_000  # the newest active ones, whose names are looked for in the newest records
+CHECKED_RECORDS = 50_000
+NAMED_SUBSCRIPTIONS = 5
+
+
+def warn_of_unknown_names(snapshot: Snapshot, subscriptions: Iterable[Subscription] | None = None) -> None:
+    """Name the classes and properties of subscriptions that neither the background nor an event of a lake has.
+
+    Without subscriptions those that are active are looked at.
+    """
+    from motet.language.parse import parse
+    from motet.lint.unknown_names import UnknownNames
+    from motet.model.control import ControlState
+    from motet.model.records import EVENT
+
+    if not snapshot.count(EVENT):  # nothing to compare names with yet
+        return
+    state = ControlState().apply_all(snapshot.control_records())
+    newest = list(state.subscriptions.values())[-CHECKED_SUBSCRIPTIONS:]
+    requested = [each for record in newest for each in parse(record.text)] if subscriptions is None else subscriptions
+    names = UnknownNames(requested, state.background)
+    first = max(0, snapshot.next_offset - CHECKED_RECORDS)
+    for records in snapshot.records(first, columns=["triples"]) if names.is_open else ():
+        names.observe(records)
+    for unknown in names.found():
+        output.warn(f"warning: {unknown}")
+
+
+def events_before_text(snapshot: Snapshot, names: Sequence[str], offset: int) -> str | None:
+    """Says that subscriptions without SINCE, registered at an offset, do not see the events before it, if any."""
+    segments = [segment for segment in snapshot.segments if segment.first < offset and segment.kinds.get("event")]
+    starts = [segment.start for segment in segments if segment.start is not None]
+    if not starts or not names:
+        return None
+    count = sum(segment.kinds["event"] for segment in segments)
+    shown = ", ".join(map(repr, names[:NAMED_SUBSCRIPTIONS]))
+    more = f" and {len(names) - NAMED_SUBSCRIPTIONS} more" if len(names) > NAMED_SUBSCRIPTIONS else ""
+    begin = "subscription {} begins" if len(names) == 1 else "subscriptions {} begin"
+    earlier = f"the {count} events that are there, which are" if count > 1 else "the event that is there, which is"
+    return (
+        f"{begin.format(shown + more)} after {earlier} not matched.\n"
+        f'  To match them, too, unsubscribe and write SINCE "{format_datetime(min(starts))}" after the name.'
+    )
+
+
+def warn_of_no_subscription(snapshot: Snapshot, lake: str) -> bool:
+    """Say that a lake has no subscription, if so; True then."""
+    if snapshot.subscriptions():
+        return False
+    output.warn(
+        f"{lake} has no active subscription, so there is nothing to notify of.\n"
+        f"  `motet subscribe --lake {lake} FILE` registers one; with SINCE it also sees the events that are there."
+    )
+    return True
+
+
+def warn_of_earlier_events(snapshot: Snapshot) -> None:
+    """Say which active subscriptions without SINCE begin after all events that are there."""
+    from motet.language.parse import parse
+
+    last_event = max((segment.stop for segment in snapshot.segments if segment.kinds.get("event")), default=0)
+    newest = list(snapshot.subscriptions().values())[-CHECKED_SUBSCRIPTIONS:]
+    names = [each.name for each in newest if each.offset >= last_event and parse(each.text)[0].since is None]
+    if text := events_before_text(snapshot, names, snapshot.next_offset):
+        output.warn(text)
