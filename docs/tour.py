@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "motet"
 PACKAGES = (
     "model", "jit", "sparql", "codec", "ontology", "language", "plan", "lint", "engine", "reference", "provenance",
-    "lake", "jobs", "connectors", "embedded", "spark", "demo", "fuzz", "cli",
+    "overlay", "lake", "jobs", "connectors", "embedded", "spark", "demo", "fuzz", "cli",
 )  # fmt: skip
 HEAD = """\
 # A tour of the files

@@ -1,0 +1,1 @@
+"""A deterministic simulator of networks of protocol nodes: one seed, one trace."""
