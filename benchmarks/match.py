@@ -99,7 +99,8 @@ def events(parameters: Parameters, count: int) -> pa.RecordBatch:
     triples = pa.StructArray.from_arrays([c.take(pa.array(order)) for c in columns], fields=list(TRIPLE))
     lists = pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * 3, pa.int32()), triples, type=EVENTS.field(3).type)
     times = pa.array(np.arange(count)).cast(TIME)
-    return pa.RecordBatch.from_arrays([ids, times, times, lists, pa.array(np.arange(count))], schema=EVENTS)
+    columns = [ids, times, times, lists, pa.array(np.arange(count)), pa.nulls(count, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
 def best(action: Callable[[], object], rounds: int = 9) -> float:

@@ -88,6 +88,7 @@ def _batch(rows: list[Observation]) -> pa.RecordBatch:
     columns = [
         pa.array([row.event for row in rows]), times, times,
         pa.array(triples, pa.list_(pa.field("item", TRIPLE, nullable=False))), pa.array(np.zeros(len(rows), np.int64)),
+        pa.nulls(len(rows), pa.binary()),
     ]  # fmt: skip
     return pa.record_batch(columns, schema=EVENTS)
 

@@ -43,7 +43,8 @@ def events(stream: Points | Intervals, objects: dict[str, pa.Array]) -> pa.Recor
     bounds = pa.array(np.arange(count + 1) * width, pa.int32())
     lists = pa.ListArray.from_arrays(bounds, triples, type=EVENTS.field("triples").type)
     start, end = (pa.array(column).cast(TIME) for column in (stream[2], stream[-1]))
-    return pa.RecordBatch.from_arrays([ids, start, end, lists, pa.array(np.arange(count))], schema=EVENTS)
+    columns = [ids, start, end, lists, pa.array(np.arange(count)), pa.nulls(count, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
 def names(stem: str, numbers: Column, tail: str, digits: int = 1) -> pa.Array:

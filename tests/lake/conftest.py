@@ -24,6 +24,7 @@ def _events(specs: Iterable[Spec | str], quads: int = 1) -> pa.Table:
             for id, _, _ in rows  # noqa: A001 the column's name
         ],
         "line": range(1, len(rows) + 1),
+        "payload": [None] * len(rows),
     }
     return pa.table([pa.array(columns[field.name], field.type) for field in EVENTS], schema=EVENTS)
 

@@ -35,6 +35,7 @@ def events(ids: list[str], writer: str, dice: random.Random) -> pa.Table:
     start = [time.time_ns() // 1_000_000 - dice.randrange(0, 2 * LATENESS) for _ in ids]
     triple = {"subject": "<urn:s>", "predicate": "<urn:writer>", "object": f'"{writer}"'}
     columns = {"id": ids, "start": start, "end": start, "triples": [[triple]] * len(ids), "line": [1] * len(ids)}
+    columns["payload"] = [None] * len(ids)
     return pa.table([pa.array(columns[field.name], field.type) for field in EVENTS], schema=EVENTS)
 
 

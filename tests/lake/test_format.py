@@ -79,10 +79,10 @@ def test_unknown_columns_are_ignored(lake: Lake) -> None:
     expected = records(lake)
     path = lake.store.path(lake.snapshot().segments[0].name)
     table = pq.read_table(path)
-    pq.write_table(table.append_column("payload", pa.array(["<x/>"] * table.num_rows)), path)
+    pq.write_table(table.append_column("colour", pa.array(["<x/>"] * table.num_rows)), path)
     stream, rows = (segment.name for segment in lake.snapshot().segments[1:])
     _replace_body(lake, stream, _with_column)
-    _replace_body(lake, rows, lambda body: json.dumps([[*row, "<x/>"] for row in json.loads(body)]).encode())
+    _replace_body(lake, rows, lambda body: json.dumps([[*row, None, "<x/>"] for row in json.loads(body)]).encode())
     assert records(lake) == expected
     columns = ["end", "digest"]
     chosen = pa.Table.from_batches(Lake.open(lake.store.root).snapshot().records(columns=columns))
@@ -115,7 +115,7 @@ def _replace_body(lake: Lake, name: str, change: Callable[[bytes], bytes]) -> No
 def _with_column(body: bytes) -> bytes:
     with pa.ipc.open_stream(body) as stream:
         table = stream.read_all()
-    table = table.append_column("payload", pa.array(["<x/>"] * table.num_rows))
+    table = table.append_column("colour", pa.array(["<x/>"] * table.num_rows))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

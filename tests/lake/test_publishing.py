@@ -11,7 +11,7 @@ from tests.builders import TEN, ManualClock
 
 from motet.lake import AppendRequest, Lake
 from motet.lake.manifest import commit_name
-from motet.model.batches import EventRow, Triple
+from motet.model.batches import EventRow, Triple, event_batch
 from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.records import SettingsChange, Subscribe, Tick
 from motet.model.settings import Settings
@@ -285,3 +285,17 @@ def test_a_lake_has_an_identity(tmp_path: Path) -> None:
     """The id of a lake stays the same; two lakes have two."""
     one, two = (Lake.open(tmp_path / name) for name in "ab")
     assert one.id == Lake.open(tmp_path / "a").id != two.id
+
+
+def test_the_content_of_an_xml_event_is_its_canonical_document(lake: Lake) -> None:
+    """White space in tags and lifted triples make no difference; another text is a conflict, and so are its triples."""
+    document = EventRow("urn:e:1", 1, 1, (), b"<a b='1' c='2'>x</a>")
+    lake.append([document])
+    same = document._replace(payload=b'<?xml version="1.0"?><a  c="2" b="1">x<!-- note --></a>')
+    lifted = document._replace(triples=(("<urn:e:1>", "<urn:b>", '"1"'),))
+    for repetition in (same, lifted):
+        for events in ([repetition], event_batch([repetition])):
+            assert lake.append(events).repeated == 1
+    for conflict in (document._replace(payload=b"<a b='1' c='2'>y</a>"), lifted._replace(payload=None)):
+        with pytest.raises(ConflictError):
+            lake.append([conflict])

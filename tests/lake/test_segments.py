@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from motet.lake import Lake, segments
-from motet.lake.segments import read_rows, version_in
-from motet.model.batches import RECORDS
+from motet.lake.segments import is_inline, read_rows, version_in
+from motet.model.batches import RECORDS, EventRow, event_batch, record_rows
+from motet.model.content import content_digest
 from motet.model.errors import CorruptLakeError
 
 Events = Callable[..., pa.Table]
@@ -37,6 +39,49 @@ def test_damaged_rows_are_named(tmp_path: Path, events: Events, damage: bytes) -
     path.write_bytes(line + b"\n" + damage)
     with pytest.raises(CorruptLakeError, match=path.name):
         list(lake.snapshot().records())
+
+
+XML = b'<?xml version="1.0" encoding="iso-8859-1"?>\r\n<a  b=\'1\'>\xe9</a>\n'
+EVERY_FORM = {"rows": 1, "stream": 40, "segment": 5_000}
+
+
+@pytest.mark.parametrize("form", EVERY_FORM)
+def test_the_document_of_an_xml_event_is_kept_byte_for_byte(tmp_path: Path, form: str) -> None:
+    """Beside the triples of the event, in every form of records, before and after a compaction."""
+    triples = (("<urn:s>", "<urn:p>", '"o"'),)
+    events = [
+        EventRow(f"urn:e:{n}", n, n, triples, XML.replace(b"'1'", b"'%d'" % n) if n % 2 == 0 else None)
+        for n in range(EVERY_FORM[form])
+    ]
+    lake = Lake.open(tmp_path)
+    lake.append(event_batch(events))
+    assert is_inline(lake.snapshot().segments[-1].name) == (form != "segment")
+    for _ in range(2):
+        records = [row for batch in lake.snapshot().records(1) for row in record_rows(batch)]
+        assert [EventRow(str(row.id), row.start, row.end, row.triples, row.payload) for row in records] == events
+        assert [row.digest for row in records] == [content_digest(row.triples, row.payload) for row in events]
+        lake.compact()
+
+
+def test_a_segment_without_documents_is_read(tmp_path: Path, events: Events) -> None:
+    """Files that were written before XML events have no column for documents: it is null."""
+    lake = Lake.open(tmp_path)
+    lake.append(events(["urn:a"]))
+    lake.compact()
+    [path] = lake.snapshot().segment_paths()
+    pq.write_table(pq.read_table(path).drop(["payload"]), path)
+    assert [row.payload for batch in lake.snapshot().records() for row in record_rows(batch)] == [None, None]
+
+
+def test_large_documents_divide_row_groups(tmp_path: Path) -> None:
+    """Reading one row group costs a few megabytes, whatever the size of the documents."""
+    lake = Lake.open(tmp_path)
+    document = b"<a>" + random.Random(1).randbytes(100_000).hex().encode() + b"</a>"
+    lake.append(event_batch([EventRow(f"urn:e:{n}", n, n, (), document) for n in range(150)]))
+    metadata = pq.ParquetFile(tmp_path / lake.snapshot().segments[-1].name).metadata
+    sizes = [metadata.row_group(n).num_rows * len(document) for n in range(metadata.num_row_groups)]
+    assert sum(sizes) == 150 * len(document)
+    assert max(sizes) <= segments.GROUP_QUADS * segments.ELEMENT_BYTES
 
 
 def test_row_groups_are_bounded(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,10 +92,11 @@ class UniqueEvents:
         return len(self._digests)
 
     def _conflict(self, event: pa.RecordBatch, source: str) -> DecodeError:
-        [(id_, _, _, triples)] = event_rows(event)
-        lines = [f"{s} {p} {o} {terms.iri(id_)} ." for s, p, o in triples]
+        [(id_, _, _, triples, payload)] = event_rows(event)
+        lines = "\n".join(f"{s} {p} {o} {terms.iri(id_)} ." for s, p, o in triples)
+        text = lines if payload is None else payload.decode("utf-8", "replace")
         problem = conflict_problem(event.column("line")[0].as_py())
-        return rejection(source, id_, [replace(problem, content=truncate("\n".join(lines)))])
+        return rejection(source, id_, [replace(problem, content=truncate(text))])
 
 
 OnRejected = Callable[[Sequence[DecodeError]], object]  # reports rejected events, or writes dead letters
@@ -218,6 +219,7 @@ def _to_events(quads: pa.RecordBatch, starts: Int64s, graphs: pa.StringArray, ti
         _timestamps(times.end),
         pa.ListArray.from_arrays(offsets, triples, type=EVENTS.field("triples").type),
         quads.column("line").take(pa.array(starts)),
+        pa.nulls(len(starts), pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 

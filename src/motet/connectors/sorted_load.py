@@ -360,13 +360,13 @@ def _blocks(events: pa.RecordBatch) -> tuple[Int64s, npt.NDArray[np.float64]]:
 
 
 def _event_bytes(events: pa.RecordBatch) -> Int64s:
-    """The number of bytes of the terms of each event."""
+    """The number of bytes of the terms and the document of each event."""
     triples = events.column("triples")
     bounds = triples.offsets.to_numpy()
     lengths = sum(pc.binary_length(terms).to_numpy().astype(np.int64) for terms in triples.values.flatten())
     total = np.concatenate([[0], np.cumsum(lengths)])
     sizes: Int64s = np.diff(total[bounds])
-    return sizes
+    return sizes + pc.fill_null(pc.binary_length(events.column("payload")), 0).to_numpy()
 
 
 def _ends(batch: pa.RecordBatch) -> Int64s:

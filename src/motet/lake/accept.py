@@ -25,6 +25,7 @@ from motet.model.batches import (
     Triple,
     event_batch,
     event_rows,
+    payload_column,
     record_batch,
 )
 from motet.model.content import content_digest, content_digests
@@ -60,6 +61,7 @@ class SmallBatch(NamedTuple):
     ends: list[int | None]
     triples: list[tuple[Triple, ...]]
     digests: list[bytes]
+    payloads: list[bytes | None]
 
 
 class AppendRequest:
@@ -104,6 +106,8 @@ def uncommitted_events(events: pa.RecordBatch | pa.Table) -> pa.Table:
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
     digests = table["digest"].cast(pa.binary()) if "digest" in table.column_names else None
     try:
+        if "payload" not in table.column_names:
+            table = table.append_column("payload", payload_column(table))
         table = table.select(EVENTS.names).cast(EVENTS)
     except (KeyError, ValueError) as error:
         raise UsageError(f"these are not events: {error}", advice="Append batches of the EVENTS schema.") from error
@@ -138,15 +142,16 @@ def as_small_batch(events: EventInput) -> SmallBatch | None:
     rows = _small_rows(events) if isinstance(events, pa.RecordBatch | pa.Table) else events
     if rows is None or not 0 < len(rows) <= SMALL_BATCH:
         return None
-    batch = SmallBatch([], [], [], [], [])
-    for id_, start, end, triples in rows:
+    batch = SmallBatch([], [], [], [], [], [])
+    for id_, start, end, triples, payload in rows:
         if id_ in batch.ids or not _is_interval(start, end):
             return None
         batch.ids.append(id_)
         batch.starts.append(start)
         batch.ends.append(end)
         batch.triples.append(triples)
-        batch.digests.append(content_digest(triples))
+        batch.digests.append(content_digest(triples, payload))
+        batch.payloads.append(payload)
     return batch
 
 
@@ -341,7 +346,8 @@ def place_small(
         starts.append(start)
         ends.append(end)
         row = (offset, EVENT, batch.ids[index], start, end, before, is_late, None)
-        records.append(RecordRow(*row, batch.triples[index], is_stamped, batch.digests[index]))
+        content = batch.digests[index], batch.payloads[index]
+        records.append(RecordRow(*row, batch.triples[index], is_stamped, *content))
     frontier = next_frontier(before, max(moving) if moving else None, (), clock, settings)
     count, late = len(records), len(ends) - len(counting)
     stamped = batch.ends.count(None) if count == len(batch.ends) else sum(row.stamped for row in records)

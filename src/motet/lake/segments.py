@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,13 +20,15 @@ from motet.model.batches import NOTIFICATIONS, RECORDS, RecordRow, conform, reco
 from motet.model.errors import CorruptLakeError, LakeError
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
+ELEMENT_BYTES = 128  # about the size of a list element
 SINGLE_THREAD_ROWS = 1_000  # a file with at most so many rows is read by one thread
 INLINE_BYTES = 65_536  # records up to this size are inline
 INLINE_FOLDER = "manifest/"
 _JSON = json.JSONEncoder(separators=(",", ":"))
 _ROW_FIELDS = len(RecordRow._fields)
 _ROWS = b"["  # first byte of JSON; an Arrow batch begins with 0xFF
-FORMAT_1_RECORDS = pa.schema([field for field in RECORDS if field.name not in ("stamped", "digest")])
+FORMAT_1_RECORDS = pa.schema([field for field in RECORDS if field.name not in ("stamped", "digest", "payload")])
+_FORMAT_1_FIELDS = len(FORMAT_1_RECORDS)
 _STATISTICS = ["offset", "kind", "start", "end"]  # columns that readers prune by; terms would only enlarge the footers
 
 
@@ -66,7 +69,13 @@ def inline_rows(records: Sequence[RecordRow]) -> bytes:
     >>> inline_rows([RecordRow(0, "tick", None, None, 5, None, False, None, ())])
     b'[[0,"tick",null,null,5,null,false,null,[],false,null]]'
     """
-    return _JSON.encode([(*row[:-1], row.digest and row.digest.hex()) for row in records]).encode()
+    return _JSON.encode([_json_row(record) for record in records]).encode()
+
+
+def _json_row(record: RecordRow) -> tuple[object, ...]:
+    """The fields of a record as JSON; the document of an XML event, in base64, is a field that other records lack."""
+    fields = (*record[:-2], record.digest and record.digest.hex())
+    return fields if record.payload is None else (*fields, b64encode(record.payload).decode())
 
 
 def inline_batch(records: pa.Table) -> memoryview:
@@ -79,8 +88,10 @@ def inline_batch(records: pa.Table) -> memoryview:
 
 def _record(row: list[Any]) -> RecordRow:
     """The record in a row of JSON: of format 1 two fields shorter, of a later format perhaps longer."""
-    *values, triples, stamped, digest = (*row, False, None)[:_ROW_FIELDS]
-    return RecordRow._make([*values, tuple(map(tuple, triples)), stamped, digest and bytes.fromhex(digest)])
+    missing = (False, None, None)[len(row) - _FORMAT_1_FIELDS :]
+    *values, triples, stamped, digest, payload = (*row, *missing)[:_ROW_FIELDS]
+    content = digest and bytes.fromhex(digest), payload and b64decode(payload, validate=True)
+    return RecordRow._make([*values, tuple(map(tuple, triples)), stamped, *content])
 
 
 def read_rows(
@@ -183,6 +194,7 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _weight(table: pa.Table) -> int:
-    """The number of rows and list elements, by which row groups are divided."""
+    """The number of rows and list elements, by which row groups are divided; documents count by their size."""
     lists = (column for column in table.columns if pa.types.is_list(column.type))
-    return table.num_rows + sum(len(chunk.flatten()) for column in lists for chunk in column.chunks)
+    documents = table["payload"].nbytes // ELEMENT_BYTES if "payload" in table.column_names else 0
+    return table.num_rows + documents + sum(len(chunk.flatten()) for column in lists for chunk in column.chunks)

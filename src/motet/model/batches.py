@@ -40,6 +40,7 @@ EVENTS = pa.schema(
         pa.field("end", TIME),
         pa.field("triples", pa.list_(pa.field("item", TRIPLE, nullable=False)), nullable=False),
         pa.field("line", pa.int64(), nullable=False),
+        pa.field("payload", pa.binary()),  # the document of an XML event, as it was published; null for RDF
     ]
 )
 
@@ -56,6 +57,7 @@ RECORDS = pa.schema(
         pa.field("triples", pa.list_(pa.field("item", TRIPLE, nullable=False)), nullable=False),
         pa.field("stamped", pa.bool_(), nullable=False),  # the event states no time: it has that of its commit
         pa.field("digest", pa.binary()),  # of an event's content; null for control records and events of format 1
+        pa.field("payload", pa.binary()),  # the document of an XML event, as it was published; null for others
     ]
 )
 
@@ -87,6 +89,7 @@ class EventRow(NamedTuple):
     start: int | None
     end: int | None
     triples: tuple[Triple, ...]
+    payload: bytes | None = None  # the document of an XML event
 
 
 class RecordRow(NamedTuple):
@@ -103,14 +106,27 @@ class RecordRow(NamedTuple):
     triples: tuple[Triple, ...]
     stamped: bool = False
     digest: bytes | None = None
+    payload: bytes | None = None
 
 
 def event_rows(events: pa.RecordBatch | pa.Table) -> Iterator[EventRow]:
     """The rows of an EVENTS or RECORDS batch."""
     triples = events.column("triples").to_pylist()
     times = (micros(events.column("start")), micros(events.column("end")))
-    for id_, start, end, rows in zip(events.column("id").to_pylist(), *times, triples, strict=True):
-        yield EventRow(id_, start, end, tuple((row["subject"], row["predicate"], row["object"]) for row in rows))
+    ids, payloads = events.column("id").to_pylist(), payload_column(events).to_pylist()
+    for id_, start, end, rows, payload in zip(ids, *times, triples, payloads, strict=True):
+        graph = tuple((row["subject"], row["predicate"], row["object"]) for row in rows)
+        yield EventRow(id_, start, end, graph, payload)
+
+
+def payload_column(events: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+    """The documents of the XML events of a batch; null for RDF events, and for all of a batch without the column.
+
+    >>> payload_column(event_batch([EventRow("urn:e", None, None, (), b"<a/>")])).to_pylist()
+    [b'<a/>']
+    """
+    index = events.schema.get_field_index("payload")
+    return pa.nulls(events.num_rows, pa.binary()) if index < 0 else events.column(index)
 
 
 def event_batch(rows: Iterable[EventRow], lines: Iterable[int] | None = None) -> pa.RecordBatch:
@@ -120,7 +136,8 @@ def event_batch(rows: Iterable[EventRow], lines: Iterable[int] | None = None) ->
     >>> list(event_rows(event_batch([row]))) == [row]
     True
     """
-    events = [(*row, line) for row, line in zip(rows, repeat(1) if lines is None else lines, strict=False)]
+    numbers = repeat(1) if lines is None else lines
+    events = [(*row[:-1], line, row.payload) for row, line in zip(rows, numbers, strict=False)]
     return pa.RecordBatch.from_struct_array(pa.array(events, _EVENT))
 
 
@@ -166,6 +183,7 @@ def event_records(events: pa.RecordBatch, offset: int | pa.Array, frontier: pa.A
         "text": pa.nulls(count, pa.string()),
         "stamped": pa.repeat(pa.scalar(False), count),
         "digest": pa.nulls(count, pa.binary()),
+        "payload": payload_column(events),
     }
     arrays = [columns[field.name] if field.name in columns else events.column(field.name) for field in RECORDS]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)

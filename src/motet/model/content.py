@@ -1,6 +1,7 @@
 """Digests of events' contents, which distinguish a repetition from a conflict (language page, section 14).
 
-The content of an event is its triples without CloudEvents attributes, whatever their order.
+The content of an RDF event is its triples without CloudEvents attributes, whatever their order; that of an XML event is
+the canonical form of its document, whatever triples a mapping lifts from it.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.model.batches import Triple
+from motet.model.batches import Triple, payload_column
 
 ATTRIBUTE = "urn:cloudevents:attribute:"  # the namespace of CloudEvents attributes
 _ATTRIBUTE_PREDICATE = f"<{ATTRIBUTE}"
 
 
-def content_digest(triples: Collection[Triple]) -> bytes:
-    """The SHA-256 of an event's sorted triples, without CloudEvents attributes.
+def content_digest(triples: Collection[Triple], payload: bytes | None = None) -> bytes:
+    """The SHA-256 of an event's sorted triples without CloudEvents attributes; of the canonical document of XML events.
 
     >>> one, two = ("<urn:s>", "<urn:p>", '"1"'), ("<urn:s>", "<urn:p>", '"2"')
     >>> content_digest([one, two]) == content_digest([two, one]), content_digest([one]) == content_digest([two])
     (True, False)
     """
+    if payload is not None:
+        from motet.model.xml_document import canonical_document
+
+        return sha256(canonical_document(payload)).digest()
     text = "\n".join(sorted(map(" ".join, triples)))
     if _ATTRIBUTE_PREDICATE in text:
         own = [triple for triple in triples if not triple[1].startswith(_ATTRIBUTE_PREDICATE)]
@@ -37,7 +42,14 @@ def content_digests(events: pa.RecordBatch | pa.Table) -> list[bytes]:
     """The digest of each event of a batch of EVENTS or RECORDS."""
     column = events.column("triples")
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return [digest for chunk in chunks for digest in _digests(chunk)]
+    digests = [digest for chunk in chunks for digest in _digests(chunk)]
+    payloads = payload_column(events)
+    if payloads.null_count < len(digests):
+        return [
+            digest if payload is None else content_digest((), payload)
+            for digest, payload in zip(digests, payloads.to_pylist(), strict=True)
+        ]
+    return digests
 
 
 def _digests(lists: pa.ListArray) -> list[bytes]:

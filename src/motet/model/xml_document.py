@@ -1,0 +1,228 @@
+"""XML documents as bytes: parses them within limits, refuses what is unsafe, and writes the canonical form.
+
+Nothing is fetched, no entity is declared or expanded, and no processing instruction is followed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NoReturn, cast
+
+from lxml import etree
+
+from motet.model.errors import DecodeError
+
+MIB = 1 << 20
+ENCODINGS = {  # that a document may declare, and the codec of each
+    "utf-8": "utf-8",
+    "us-ascii": "ascii",
+    "iso-8859-1": "latin-1",
+    "iso-8859-15": "iso8859-15",
+    "windows-1252": "cp1252",
+    "utf-16": "utf-16",
+}
+MOTET_NAMESPACE = "urn:motet:ns#"
+STYLESHEET = "xml-stylesheet"  # the one processing instruction that is left alone; it is never followed
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00<")
+_UTF_32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff", b"<\x00\x00\x00", b"\x00\x00\x00<")
+_DECLARATION = re.compile(
+    r"\ufeff?<\?xml\s[^>]*?(?P<all>\sencoding\s*=\s*[\"'](?P<name>[A-Za-z0-9._-]+)[\"'])[^>]*?\?>"
+)
+_DOCTYPE = re.compile(rb"(?:[\xef\xbb\xbf\s]|<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->)*+<!DOCTYPE", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class XmlLimits:
+    """Upper limits for one XML document; what exceeds them is rejected.
+
+    The parser itself has two more: 256 levels, and 10 million bytes for one text or attribute.
+    """
+
+    max_bytes: int = 16 * MIB
+    max_depth: int = 200  # levels of elements
+    max_elements: int = 500_000
+    max_attributes: int = 250_000  # in the document, namespace declarations included
+    max_attributes_of_element: int = 256
+    max_attribute_bytes: int = MIB
+    max_text_bytes: int = 8 * MIB  # of one text node
+    max_namespaces: int = 256  # in scope at one element
+    max_name_bytes: int = 1_000
+
+
+def parse_xml(data: bytes, limits: XmlLimits | None = None) -> etree._Element:
+    """The root of a document from outside; raises DecodeError, with line and column, for one that is refused.
+
+    >>> parse_xml(b"<order><pay>finished</pay></order>").findtext("pay")
+    'finished'
+    >>> parse_xml(b"<!DOCTYPE a><a/>")
+    Traceback (most recent call last):
+    motet.model.errors.DecodeError: input, line 1, column 1: the XML has a document type declaration
+      remove the DOCTYPE, and write the text of its entities in place
+    """
+    limits = limits or XmlLimits()
+    if len(data) > limits.max_bytes:
+        _refuse(f"the XML document is larger than {limits.max_bytes} bytes", "publish it in parts")
+    text = _as_utf8(data)
+    _check_bytes(text, limits)
+    root = _parse(text)
+    _check_tree(root, text, limits)
+    return root
+
+
+def parse_stored_xml(data: bytes) -> etree._Element:
+    """The root of a document that `parse_xml` has accepted before: its limits are not checked again."""
+    return _parse(_as_utf8(data))
+
+
+def canonical_form(element: etree._Element) -> bytes:
+    """An element as Exclusive Canonical XML 1.0 without comments, and without the text that follows it.
+
+    >>> canonical_form(parse_xml(b'<a  y="2" x="1"><!-- note --></a>'))
+    b'<a x="1" y="2"></a>'
+    """
+    return etree.tostring(element, method="c14n", exclusive=True, with_comments=False, with_tail=False)
+
+
+def canonical_document(data: bytes) -> bytes:
+    """The canonical form of the root of a document: equal for documents that differ in white space inside tags, order
+    of attributes, quotes, comments, encoding, unused namespaces, or anything outside the root.
+    """
+    return canonical_form(parse_stored_xml(data))
+
+
+def _parse(text: bytes) -> etree._Element:
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
+    )
+    try:
+        root = etree.fromstring(text, parser)
+    except etree.XMLSyntaxError as error:
+        reason = (error.msg or "it is empty").partition(", line ")[0].strip()
+        line, column = error.position
+        if "XML_PARSE_HUGE" in reason:
+            reason = reason.partition(", use XML_PARSE_HUGE")[0].partition(", try XML_PARSE_HUGE")[0]
+            _refuse(f"the XML exceeds a limit of its parser: {reason}", "make it smaller or flatter", line, column)
+        _refuse(f"not well-formed XML: {reason}", "correct it and publish it again", line, column)
+    except ValueError as error:  # characters that no XML has
+        _refuse(f"not well-formed XML: {error}", "correct it and publish it again")
+    if root is None or root.getroottree().docinfo.internalDTD is not None:
+        _refuse("the XML has a document type declaration", _DOCTYPE_ADVICE)
+    return root
+
+
+_DOCTYPE_ADVICE = "remove the DOCTYPE, and write the text of its entities in place"
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """The document in UTF-8; of another encoding, with spaces in place of its declaration."""
+    if data.startswith(_UTF_32):
+        _refuse_encoding("UTF-32")
+    is_utf_16 = data.startswith(_UTF_16)
+    head = data[:1024].decode("utf-16-be" if data[:1] in (b"\xfe", b"\x00") else "utf-16-le", "replace")
+    declared = _DECLARATION.match(head if is_utf_16 else data[:512].decode("latin-1").removeprefix("ï»¿"))
+    name = declared["name"].lower() if declared else "utf-16" if is_utf_16 else "utf-8"
+    if is_utf_16 and name in ("utf-16le", "utf-16be"):
+        name = "utf-16"
+    if name not in ENCODINGS or is_utf_16 != (name == "utf-16"):
+        _refuse_encoding(declared["name"] if declared else name)
+    if name == "utf-8":
+        return data
+    codec = ENCODINGS[name]
+    if is_utf_16 and data[0] not in (0xFF, 0xFE):
+        codec = "utf-16-be" if data[0] == 0 else "utf-16-le"
+    try:
+        text = data.decode(codec)
+    except UnicodeDecodeError as error:
+        _refuse(f"the XML is not {name}: {error.reason} at byte {error.start}", "send it in the encoding it declares")
+    if declared:
+        blank = " " * len(declared["all"])
+        text = text.replace(declared["all"], blank, 1)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        _refuse(f"the XML is not {name}: {error.reason}", "send it in the encoding it declares")
+
+
+def _refuse_encoding(name: str) -> NoReturn:
+    _refuse(f"the encoding {name} of the XML is not read", f"send it as one of {', '.join(ENCODINGS)}")
+
+
+def _check_bytes(text: bytes, limits: XmlLimits) -> None:
+    """Refuse what would be costly to parse: what the bytes show is an upper bound of what the document has."""
+    if b"<!DOCTYPE" in text and (match := _DOCTYPE.match(text)):
+        position = _position(text, match.end() - len("<!DOCTYPE"))
+        _refuse("the XML has a document type declaration", _DOCTYPE_ADVICE, *position)
+    if text.count(b"<") - text.count(b"</") > limits.max_elements:
+        _refuse(f"the XML has more than {limits.max_elements} elements", "publish it in parts")
+    attributes = min(text.count(b"="), (text.count(b'"') + text.count(b"'")) // 2)
+    if attributes > limits.max_attributes:
+        _refuse(f"the XML has more than {limits.max_attributes} attributes", "publish it in parts")
+
+
+def _position(text: bytes, index: int) -> tuple[int, int]:
+    before = text[:index]
+    return before.count(b"\n") + 1, index - (before.rfind(b"\n") + 1) + 1
+
+
+def _check_tree(root: etree._Element, text: bytes, limits: XmlLimits) -> None:
+    """Refuse what exceeds a limit; a document too small for a limit is not searched."""
+    tags = text.count(b"<")
+    if tags > limits.max_depth:
+        _refuse_first(root, _deeper_than(limits.max_depth), f"elements nested deeper than {limits.max_depth}")
+    if text.count(b"=") > limits.max_attributes_of_element:
+        count = limits.max_attributes_of_element
+        _refuse_first(root, f"(//*[count(@*) > {count}])[1]", f"an element with more than {count} attributes")
+    if len(text) > limits.max_attribute_bytes:
+        size = limits.max_attribute_bytes
+        _refuse_first(root, f"(//*[@*[string-length() > {size}]])[1]", f"an attribute longer than {size} characters")
+    if len(text) > limits.max_text_bytes:
+        size = limits.max_text_bytes
+        _refuse_first(root, f"(//*[text()[string-length() > {size}]])[1]", f"a text longer than {size} characters")
+    if b"<?" in text[1:]:
+        for instruction in cast(list[etree._ProcessingInstruction], root.xpath("//processing-instruction()")):
+            if instruction.target != STYLESHEET or instruction.getparent() is not None:
+                what = f"the XML has a processing instruction <?{str(instruction.target)[:100]} …?>"
+                advice = f"remove it; only {STYLESHEET} before the root is left alone"
+                _refuse(what, advice, _line(instruction))
+    if text.count(b"xmlns") > limits.max_namespaces:
+        _check_namespaces(root, limits.max_namespaces)
+    if len(text) > limits.max_name_bytes:
+        _check_names(root, limits.max_name_bytes)
+
+
+def _check_namespaces(root: etree._Element, limit: int) -> None:
+    declarations = etree.iterwalk(root, events=("start-ns", "end-ns"))
+    in_scope = 0
+    for event, _ in declarations:
+        in_scope += 1 if event == "start-ns" else -1
+        if in_scope > limit:
+            _refuse(f"the XML has more than {limit} namespaces in scope", "declare each namespace once, at the root")
+
+
+def _check_names(root: etree._Element, limit: int) -> None:
+    where = f"(//*[string-length(name()) > {limit} or @*[string-length(name()) > {limit}]"
+    _refuse_first(
+        root, f"{where} or string-length(namespace-uri()) > {limit}])[1]", f"a name longer than {limit} bytes"
+    )
+
+
+@lru_cache(maxsize=16)
+def _deeper_than(depth: int) -> str:
+    return f"(/{'/'.join('*' * (depth + 1))})[1]"
+
+
+def _refuse_first(root: etree._Element, path: str, what: str) -> None:
+    """Refuse the document if the path selects an element of it."""
+    for element in cast(list[etree._Element], root.xpath(path)):
+        _refuse(f"the XML has {what}", "make it smaller or flatter", _line(element))
+
+
+def _line(node: etree._Element) -> int | None:
+    return cast(int | None, node.sourceline)
+
+
+def _refuse(reason: str, advice: str, line: int | None = None, column: int | None = None) -> NoReturn:
+    raise DecodeError(reason, line=line, column=column, advice=advice)
