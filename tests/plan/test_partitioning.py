@@ -9,7 +9,8 @@ import pytest
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.plan.builder import build_plan
-from motet.plan.partitioning import Component, components
+from motet.plan.graph import RouteKind
+from motet.plan.partitioning import BucketLayout, Component, components, leaf_routes
 
 Write = Callable[..., Subscription]
 PAIR = "a:A room?r; b:B room?r"
@@ -138,3 +139,75 @@ def test_a_crossed_operand_is_not_hashed_two_ways(write: Write) -> None:
     component = only(write(events, "(a AND b) BEFORE (c AND d)", "unrestricted UNBOUNDED", "SELECT ?x ?y"))
     assert len(component.nodes) == 2
     assert component.keys == ()
+
+
+BUCKETS = 4
+LEAVES = "EVENT a : <urn:A> { ?a <urn:room> ?r } EVENT b : <urn:B> { ?b <urn:room> ?r }"
+
+
+def routed(pattern: str, name: str = "s", leaves: str = LEAVES) -> Subscription:
+    (parsed,) = parse(f"SUBSCRIPTION {name} {leaves} WHEN {pattern}")
+    return parsed
+
+
+def route_kinds(pattern: str, leaves: str = LEAVES) -> dict[str, RouteKind]:
+    return {name: route.kind for name, route in leaf_routes(routed(pattern, leaves=leaves)).items()}
+
+
+def test_a_key_that_is_projected_partitions_a_subscription() -> None:
+    """All operators join on the room, and notifications have it: each room is in one bucket."""
+    pattern = "a BEFORE b WITHIN 5 s CONTEXT chronicle SELECT ?r"
+    assert route_kinds(pattern) == {"a": RouteKind.KEY, "b": RouteKind.KEY}
+
+
+def test_a_key_that_is_not_projected_is_no_route() -> None:
+    """Notifications of different buckets could be equal, so all rooms are in one bucket."""
+    pattern = "a BEFORE b WITHIN 5 s CONTEXT chronicle SIGNAL"
+    assert route_kinds(pattern) == {"a": RouteKind.SINGLE, "b": RouteKind.SINGLE}
+
+
+def test_a_pattern_that_one_event_decides_is_routed_by_event() -> None:
+    """OR is stateless: no two events have to be in one bucket."""
+    assert route_kinds("a OR b SELECT ?r") == {"a": RouteKind.EVENT, "b": RouteKind.EVENT}
+
+
+def test_a_pattern_without_a_key_is_in_a_single_bucket() -> None:
+    """The rooms of a and b are different variables."""
+    leaves = "EVENT a : <urn:A> { ?a <urn:room> ?r } EVENT b : <urn:B> { ?b <urn:room> ?q }"
+    assert route_kinds("a AND b WITHIN 5 s CONTEXT chronicle", leaves) == {"a": RouteKind.SINGLE, "b": RouteKind.SINGLE}
+
+
+def test_equal_subscriptions_have_the_same_single_bucket() -> None:
+    """The route depends on the pattern, not on the name."""
+    pattern = "a BEFORE b WITHIN 5 s CONTEXT chronicle SIGNAL"
+    first, second = (leaf_routes(routed(pattern, name)) for name in ("first", "second"))
+    assert first == second
+
+
+def test_a_bucket_may_hold_a_subscription_that_is_routed_there() -> None:
+    """Every bucket may hold a subscription with a key; one bucket holds a single-bucket one."""
+    layout = BucketLayout(BUCKETS)
+    keyed = routed("a BEFORE b WITHIN 5 s CONTEXT chronicle SELECT ?r")
+    single = routed("a BEFORE b WITHIN 5 s CONTEXT chronicle SIGNAL")
+    assert list(layout.holders(keyed)) == list(range(BUCKETS))
+    assert len(layout.holders(single)) == 1
+    assert (layout.is_single_bucket(keyed), layout.is_single_bucket(single)) == (False, True)
+
+
+def test_a_key_that_is_not_projected_is_a_route_where_repetitions_are_removed() -> None:
+    """A batch run accepts that two buckets compute the same notification; members of an iteration are not divided."""
+    hidden = routed("a BEFORE b WITHIN 5 s CONTEXT chronicle SIGNAL")
+    routes = leaf_routes(hidden, may_repeat=True).values()
+    assert {(route.kind, route.may_repeat) for route in routes} == {(RouteKind.KEY, True)}
+    assert not BucketLayout(BUCKETS, may_repeat=True).is_single_bucket(hidden)
+    shown = routed("a BEFORE b WITHIN 5 s CONTEXT chronicle SELECT ?r")
+    assert leaf_routes(shown, may_repeat=True) == leaf_routes(shown)
+    members = routed("a AND b WITHIN 5 s CONTEXT cumulative CONSTRUCT { ?this <urn:of> ?a }")
+    assert {route.kind for route in leaf_routes(members, may_repeat=True).values()} == {RouteKind.SINGLE}
+
+
+def test_a_leaf_with_two_keys_goes_to_a_single_bucket() -> None:
+    """Both operands are one leaf with swapped variables: its occurrences belong to two buckets."""
+    leaf = "EVENT {0} {{ ?{0} <urn:p> ?{1} ; <urn:q> ?{2} }} ".format
+    pattern, leaves = "a BEFORE b WITHIN 5 s", f"{leaf('a', 'x', 'y')} {leaf('b', 'y', 'x')}"
+    assert route_kinds(pattern, leaves) == {"a": RouteKind.SINGLE, "b": RouteKind.SINGLE}

@@ -14,12 +14,11 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from motet.engine.match.single_events import is_single_event
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.routing import BucketLayout
 from motet.lake import CommitResult, CommittedRecords, Lake, Snapshot, record_batches
 from motet.lake.progress import greatest_waiting, pending_count
+from motet.language.scope import is_single_event
 from motet.language.syntax import Subscription
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import registrations
@@ -27,6 +26,7 @@ from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Unsubscribe
 from motet.model.timeline import LogRecords, with_frontiers
+from motet.plan.partitioning import BucketLayout
 
 #: Computes and commits the notifications of the records appended so far.
 ProcessAvailable = Callable[[], None]

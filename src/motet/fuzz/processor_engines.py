@@ -13,7 +13,6 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from motet import reference
@@ -180,7 +179,10 @@ def _rows(record: reference.Record) -> Iterator[RecordRow]:
 
 @dataclass(frozen=True)
 class BucketsEngine:
-    """One router and one processor per bucket; the seed of the case determines the number of buckets, one to five."""
+    """The partitioned runtime; the seed of the case determines the number of buckets, one to five.
+
+    After some batches a worker is restored from its state.
+    """
 
     name: str = "buckets"
     accepts_logs: bool = True
@@ -191,10 +193,9 @@ class BucketsEngine:
         return [self._lines(case) for case in cases]
 
     def _lines(self, case: Case) -> list[str]:
-        from motet.engine.runtime.processor import Processor
-        from motet.engine.runtime.routing import BucketLayout, derivation_linked
+        from motet.engine.runtime.partitions import PartitionWorker, Router, backfill_records, derivation_linked
         from motet.engine.state.snapshot import StateSnapshot
-        from motet.spark.stream.lake_view import BucketBackfill
+        from motet.plan.partitioning import BucketLayout
 
         random = Random(case.seed)  # noqa: S311  (seeded, not secret)
         log = log_records(case)
@@ -205,27 +206,23 @@ class BucketsEngine:
             (subscription,) = parse(log.records.column("text")[offset].as_py())
             if layout.is_single_bucket(subscription):
                 return before
-            return BucketBackfill(subscription, layout, before).read_bucket(bucket)
+            return ((batches[bucket], timeline) for timeline, batches in backfill_records(subscription, layout, before))
 
-        router = Processor(layout=layout)
-        processors = [
-            Processor(earlier_records=partial(earlier_records, bucket), layout=layout, bucket=bucket)
-            for bucket in range(layout.count)
-        ]
+        router = Router(layout)
+        readers = [partial(earlier_records, bucket) for bucket in range(layout.count)]
+        workers = [PartitionWorker.create(layout, bucket, reader) for bucket, reader in enumerate(readers)]
         notifications: list[pa.RecordBatch] = []
         for batch, frontier in random_batches(log, len(log.records), random):
-            matched, routed = router.route(batch)
-            notifications.append(matched)
+            routed = router.route(batch)
+            notifications.append(routed.notifications)
             timeline = FrontierTimeline.from_records(batch, frontier)
-            for bucket, processor in enumerate(processors):
-                is_routed = np.isin(timeline.offsets, routed[routed[:, 0] == bucket, 1]) | timeline.is_boundary
-                notifications.append(processor.advance(batch.filter(pa.array(is_routed)), timeline))
+            controls, events = batch.filter(pa.array(timeline.is_boundary)), dict(routed.by_bucket())
+            for bucket, worker in enumerate(workers):
+                received = [controls, events[bucket]] if bucket in events else [controls]
+                notifications.append(worker.advance(received, timeline))
                 if random.random() < RESTORE_PROBABILITY:
-                    snapshot = StateSnapshot.from_bytes(processor.dump())
-                    earlier = partial(earlier_records, bucket)
-                    processors[bucket] = Processor.restore(
-                        snapshot, earlier_records=earlier, layout=layout, bucket=bucket
-                    )
+                    snapshot = StateSnapshot.from_bytes(worker.processor.dump())
+                    workers[bucket] = PartitionWorker.restore(snapshot, layout, bucket, readers[bucket])
         rows = (row for batch in notifications for row in notification_rows(batch))
         emissions = [(log.case_offsets[offset], notification) for notification, offset in rows]
         return emission_lines(emissions, offsets=True)

@@ -51,6 +51,14 @@ def has_no(root: syntax.Pattern) -> bool:
     return any(isinstance(node, syntax.No) for node, _ in nodes(root))
 
 
+def is_single_event(subscription: syntax.Subscription) -> bool:
+    """Whether a subscription has one leaf under WITHIN and FILTER only, and no CONSTRUCT."""
+    pattern = subscription.pattern
+    while isinstance(pattern, syntax.Within | syntax.Filter):
+        pattern = pattern.operand
+    return isinstance(pattern, syntax.Leaf) and not isinstance(subscription.delivery, syntax.Construct)
+
+
 def leaves(root: syntax.Pattern) -> Iterator[syntax.Leaf]:
     """
     >>> [leaf.name for leaf in leaves(syntax.Or(syntax.Leaf("a"), syntax.Times(syntax.Leaf("b"), 2)))]

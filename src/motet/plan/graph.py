@@ -96,11 +96,13 @@ class RouteKind(Enum):
 @dataclass(frozen=True, slots=True)
 class Route:
     """Where occurrences of a leaf go when detection is partitioned into buckets. ``key`` has the leaf's variables that
-    make up the key, or the label of the single bucket.
+    make up the key, or the label of the single bucket. With ``may_repeat`` several buckets may compute the same
+    notification.
     """
 
     kind: RouteKind
     key: tuple[str, ...] = ()
+    may_repeat: bool = field(default=False, repr=False)  # digests are of the repr
 
 
 @dataclass(frozen=True, slots=True)

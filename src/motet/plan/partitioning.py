@@ -1,4 +1,11 @@
-"""Components of a plan that must run together, and the variables by which each can be partitioned.
+"""Partitioning: the key by which a subscription is spread over buckets, the bucket of a row, and what may repeat.
+
+It has two sides. `components` explains a plan: which operators run together, and by which variables. `BucketLayout`
+decides: the route of each EVENT of a subscription, which depends on nothing but the subscription, so that others never
+move its state. The route is by key if it has a partition key that its notifications project: then those of different
+buckets differ. It is by event if each event decides alone. Otherwise it is to a single bucket: one for all equal
+subscriptions, and one for all that derivation edges link. A run that removes repeated notifications at its end, as a
+batch run can, also accepts routes by a key that notifications do not project; a pipeline refuses them.
 
 Matching is done event by event and needs no partitioning; leaf occurrences then go to the *components*: groups of
 operators that share operands. A component is partitioned by variables that are bound in all occurrences of all its
@@ -11,13 +18,23 @@ Sharing stops where it would cost the key: subscriptions that have a key alone b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
 
-from motet.plan.graph import ITERATION, Edge, Kind, Plan, PlanNode, Root
+import numpy as np
+
+from motet.jit.compiled import Ints
+from motet.language.scope import delivered_names, is_single_event
+from motet.language.syntax import Select, Subscription
+from motet.plan.builder import PlanBuilder
+from motet.plan.graph import ITERATION, Edge, Kind, Plan, PlanNode, Root, Route, RouteKind, Start
 
 _SEPARATED = "operators shared with other subscriptions are computed separately, because together they have no key"
 _STATELESS = frozenset({Kind.LEAF, Kind.OR, Kind.WITHIN, Kind.FILTER})
+_DERIVATIONS = "what feeds each other"  # hashed to a bucket: not to be changed
+_MAX_CACHED = 20_000  # subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,3 +198,118 @@ def _below(plan: Plan, roots: Iterable[int]) -> tuple[int, ...]:
                 ids.add(edge.child)
                 stack.append(edge.child)
     return tuple(sorted(ids))
+
+
+def bucket_of(strings: Sequence[str], count: int) -> int:
+    """The bucket of a key, the same in all processes.
+
+    >>> bucket_of(["<urn:room:1>"], 64), bucket_of(["<urn:room:1>"], 64)
+    (34, 34)
+    """
+    digest = blake2b("\n".join(strings).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % count
+
+
+def key_buckets(keys: Ints, string: Callable[[int], str], count: int) -> Ints:
+    """The bucket of each row of keys, which ``string`` maps to strings; each distinct key is hashed once."""
+    distinct, indexes = np.unique(keys, axis=0, return_inverse=True)
+    buckets = [bucket_of([string(value) for value in key], count) for key in distinct.tolist()]
+    return np.array(buckets, np.int64)[indexes.ravel()]
+
+
+@dataclass(frozen=True)
+class BucketLayout:
+    """The number of buckets, the subscriptions at either end of a derivation edge, and whether several buckets may
+    compute the same notification.
+    """
+
+    count: int
+    derivation_linked: frozenset[str] = frozenset()
+    may_repeat: bool = False
+
+    @property
+    def derivation_bucket(self) -> int:
+        """The bucket of all subscriptions that are linked by derivation edges."""
+        return bucket_of([_DERIVATIONS], self.count)
+
+    def routes(self, subscription: Subscription) -> Mapping[str, Route]:
+        """The route of each EVENT of a subscription, by its name."""
+        if subscription.name in self.derivation_linked:
+            return _same_route(subscription, Route(RouteKind.SINGLE, (_DERIVATIONS,)))
+        return leaf_routes(subscription, may_repeat=self.may_repeat)
+
+    def is_single_bucket(self, subscription: Subscription) -> bool:
+        """Whether all occurrences of a subscription are in one bucket."""
+        return any(route.kind is RouteKind.SINGLE for route in self.routes(subscription).values())
+
+    def holders(self, subscription: Subscription) -> Sequence[int]:
+        """The buckets in which a subscription may have occurrences."""
+        labels = {route.key for route in self.routes(subscription).values() if route.kind is RouteKind.SINGLE}
+        return sorted({bucket_of(label, self.count) for label in labels}) or range(self.count)
+
+    def buckets(
+        self, leaf: PlanNode, values: Ints, string: Callable[[int], str], iris: Callable[[], Sequence[str]]
+    ) -> Ints:
+        """The bucket of each occurrence of a leaf: of its row of ``values``, or of the IRI of its event."""
+        route = leaf.route
+        if route is None or route.kind is RouteKind.SINGLE:
+            return np.full(len(values), bucket_of(route.key if route else [_DERIVATIONS], self.count))
+        if route.kind is RouteKind.EVENT:
+            return np.array([bucket_of([iri], self.count) for iri in iris()], np.int64)
+        return key_buckets(values[:, [leaf.variables.index(name) for name in route.key]], string, self.count)
+
+
+def _same_route(subscription: Subscription, route: Route) -> Mapping[str, Route]:
+    return dict.fromkeys((event.name for event in subscription.events), route)
+
+
+@lru_cache(maxsize=_MAX_CACHED)
+def leaf_routes(subscription: Subscription, *, may_repeat: bool = False) -> Mapping[str, Route]:
+    """The route of each EVENT, by its name, of a subscription without derivation edges.
+
+    >>> from motet.language.parse import parse
+    >>> leaf = "EVENT {0} {{ ?{0} <urn:room> ?room }}".format
+    >>> subscriptions = [
+    ...     parse(f"SUBSCRIPTION s {leaf('a')} {leaf('b')} WHEN a BEFORE b WITHIN 5 s SELECT {variables}")[0]
+    ...     for variables in ("?room", "?a")
+    ... ]
+    >>> [leaf_routes(subscription)["a"].kind.name for subscription in subscriptions]
+    ['KEY', 'SINGLE']
+    >>> [leaf_routes(subscription, may_repeat=True)["a"].may_repeat for subscription in subscriptions]
+    [False, True]
+    """
+    builder = PlanBuilder()
+    root = builder.add(subscription, Start(0, subscription.since))
+    plan = builder.plan([root])
+    (component,) = components(plan)
+    leaf_ids = {event.name: builder.leaf(event)[0] for event in subscription.events}
+    # In buckets a single-event subscription has only its backfill, which is read once: in a single bucket.
+    if component.is_stateless and not is_single_event(subscription):
+        return _same_route(subscription, Route(RouteKind.EVENT))
+    key, projected = component.key(root.node), _projected(root)
+    positions = [position for position, name in enumerate(key) if name in projected]
+    repeats = not positions and may_repeat and not plan.nodes[root.node].with_members
+    keys = _leaf_keys(plan, component, [*range(len(key))] if repeats else positions)
+    if keys.keys() >= set(leaf_ids.values()):
+        return {name: Route(RouteKind.KEY, keys[leaf_id], repeats) for name, leaf_id in leaf_ids.items()}
+    return _same_route(subscription, Route(RouteKind.SINGLE, (builder.digests[root.node],)))
+
+
+def _projected(root: Root) -> set[str]:
+    """The variables of the root node that notifications project."""
+    delivery, delivered = root.subscription.delivery, delivered_names(root.subscription)
+    return {variable for variable, name in root.renaming if delivery == Select() or name in delivered}
+
+
+def _leaf_keys(plan: Plan, component: Component, positions: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """A part of the key in the variables of each leaf, by leaf id; not of a leaf that has two keys."""
+    keys: dict[int, set[tuple[str, ...]]] = {}
+    for node_id in component.nodes if positions else ():
+        for edge in plan.nodes[node_id].children:
+            leaf = plan.nodes[edge.child]
+            if leaf.kind is Kind.LEAF and leaf.operator.leaf_id is not None:
+                leaf_variables = {parent: child for child, parent in edge.renaming}
+                key = component.key(node_id)
+                leaf_key = tuple(leaf_variables[key[position]] for position in positions)
+                keys.setdefault(leaf.operator.leaf_id, set()).add(leaf_key)
+    return {leaf_id: next(iter(leaf_keys)) for leaf_id, leaf_keys in keys.items() if len(leaf_keys) == 1}

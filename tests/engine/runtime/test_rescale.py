@@ -16,12 +16,12 @@ from motet.engine.detect.columns import EVENT_BIT
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.rescale import merge, split
-from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
+from motet.plan.partitioning import bucket_of
 
 BUCKETS = 4
 ROOMS = 7

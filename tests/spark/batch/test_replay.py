@@ -15,6 +15,7 @@ from tests.replays import expected_replay_lines, nth_replay
 import motet
 from motet.codec.decode import decode_bytes
 from motet.demo import building
+from motet.engine.runtime.partitions import PartitionedRun
 from motet.fuzz.case import timed_event
 from motet.fuzz.files import nquads
 from motet.fuzz.lakes import write_lake
@@ -27,33 +28,34 @@ from motet.model.terms import RDF_TYPE, RDFS, iri
 from motet.model.times import parse_datetime
 from motet.plan.graph import RouteKind
 from motet.reference import EventRecord
-from motet.spark.batch.job_plan import plan_job
 from motet.spark.batch.replay import MatchVisible, replay_spark
-from motet.spark.batch.routing import EventRouter
-from motet.spark.batch.tasks import ROUTED_EVENTS, DetectGroups
+from motet.spark.batch.tasks import ROUTED_EVENTS, DetectBuckets
 from motet.spark.batch.verify import verify_spark
+
+BUCKETS = 16
 
 
 def lines_of(replay: Replay, part: ReplayGroup) -> set[str]:
-    """The notifications of tasks and groups together."""
+    """The notifications of tasks and buckets together."""
     history = part.view
-    plan = plan_job(part.subscriptions, history.background, history.entailment)
-    matched = MatchVisible(pickle.dumps((EventRouter(plan), history)))(replay.snapshot.records())
+    run = PartitionedRun.plan(part.subscriptions, history.background, history.entailment, BUCKETS)
+    matched = MatchVisible(pickle.dumps((run, history)))(replay.snapshot.records())
     rows = [row for batch in matched for row in batch.to_pylist()]
-    with_no = [index for index, group in enumerate(plan.groups) if group.has_no]
     least_end = min((row["end"] for row in rows), default=None)
-    routed: list[dict[str, Any]] = [{"group": index, "bucket": 0, "offset": -1, "end": least_end} for index in with_no]
-    routed += [{name: row[name] for name in ROUTED_EVENTS.names[2:]} | route for row in rows for route in row["routes"]]
-    table = pa.Table.from_pylist(
-        sorted(routed, key=lambda row: [row[name] for name in ROUTED_EVENTS.names[:3]]), ROUTED_EVENTS
-    )
-    detected = DetectGroups(pickle.dumps(plan), history.controls)(iter(table.to_batches(max_chunksize=7)))
+    routed: list[dict[str, Any]] = [{"bucket": bucket, "offset": -1, "end": least_end} for bucket in run.no_buckets]
+    routed += [
+        {name: row[name] for name in ROUTED_EVENTS.names[1:]} | {"bucket": bucket}
+        for row in rows
+        for bucket in row["buckets"]
+    ]
+    table = pa.Table.from_pylist(sorted(routed, key=lambda row: (row["bucket"], row["offset"])), ROUTED_EVENTS)
+    detected = DetectBuckets(pickle.dumps(run), history.controls)(iter(table.to_batches(max_chunksize=7)))
     lines = {line["text"] for row in rows for line in row["notifications"]}
     return lines.union(*(batch.column("text").to_pylist() for batch in detected))
 
 
 def test_random_replays_equal_the_reference(tmp_path: Path) -> None:
-    """Divided into tasks and groups, with background changes in between, a replay has the same notifications."""
+    """Divided into tasks and buckets, with background changes in between, a replay has the same notifications."""
     kinds, changed = Counter[RouteKind](), 0
     for number in range(16):
         asked = nth_replay(1, number)
@@ -62,7 +64,8 @@ def test_random_replays_equal_the_reference(tmp_path: Path) -> None:
         replay = load_replay(lake, asked.subscriptions, since=asked.since, until=asked.until, late=asked.late)
         [part] = replay.groups
         assert lines_of(replay, part) == set(expected_replay_lines(asked)), f"replay {number}"
-        kinds.update(one.route_kind for one in plan_job(part.subscriptions, part.view.background, None).groups)
+        run = PartitionedRun.plan(part.subscriptions, part.view.background, None, BUCKETS)
+        kinds.update(route.kind for one in run.composite for route in run.layout.routes(one).values())
         changed += bool(part.view.controls.changes)
     assert changed > 1 and kinds.keys() == set(RouteKind)
 

@@ -16,13 +16,13 @@ from tests.builders import RESULT_TIME, datetime, event_nquads
 from motet.codec.decode import decode_file
 from motet.codec.events import UniqueEvents
 from motet.codec.options import Limits
+from motet.engine.runtime.partitions import RoutedRecords
 from motet.jobs.run import RunSummary
 from motet.model.batches import EventRow, event_rows
 from motet.model.errors import DecodeError, EngineError
 from motet.model.notifications import Notification
 from motet.model.terms import literal
 from motet.spark.batch.events import split_files
-from motet.spark.batch.routing import RoutedEvents
 from motet.spark.batch.run import run_batch
 from motet.spark.batch.tasks import PACKED_EVENTS, BatchMatcher
 
@@ -34,21 +34,21 @@ def saying() -> BatchMatcher:
     """Notifies for each <urn:say> triple: its object is the subscription and the value of ?x (of ?y too, if "b")."""
 
     class Saying:  # inside a function, so that it is pickled whole and not by a name the workers cannot import
-        def match(self, events: pa.RecordBatch) -> RoutedEvents:
+        def route(self, records: pa.RecordBatch) -> RoutedRecords:
+            from motet.engine.runtime.partitions import RoutedRecords
             from motet.model.batches import event_rows, notification_batch
             from motet.model.notifications import Notification
             from motet.model.terms import literal_parts
-            from motet.spark.batch.routing import RoutedEvents
 
             def said() -> Iterator[tuple[Notification, int]]:
-                for row, offset in zip(event_rows(events), events.column("offset").to_pylist(), strict=True):
+                for row, offset in zip(event_rows(records), records.column("offset").to_pylist(), strict=True):
                     for _, predicate, term in row.triples:
                         if predicate == "<urn:say>":
                             name = literal_parts(term)[0]
                             bindings = (("x", term), ("y", term)) if name == "b" else (("x", term),)
                             yield Notification(name, row.start or 0, row.end or 0, (row.id,), bindings), offset
 
-            return RoutedEvents(notification_batch(said()))
+            return RoutedRecords(records, notification_batch(said()))
 
     return Saying()
 
@@ -150,7 +150,7 @@ def test_a_failure_in_a_task_is_one_error_that_says_why(spark: SparkSession, tmp
     """The error of a task is raised as one sentence, and no output is written."""
 
     class Failing:
-        def match(self, events: pa.RecordBatch) -> RoutedEvents:
+        def route(self, records: pa.RecordBatch) -> RoutedRecords:
             raise ValueError("this matching is broken")
 
     path = tmp_path / "events.nq"

@@ -1,18 +1,41 @@
-"""Runs on Spark with composite subscriptions, against the embedded engine."""
+"""The tasks of a batch run: without Spark against the reference engine, and on Spark against the embedded one."""
 
 from __future__ import annotations
 
 import io
+import os
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from motet.demo import building
+from motet.engine.runtime.partitions import PartitionedRun
+from motet.fuzz.case import Case
+from motet.fuzz.cases import nth_case
+from motet.fuzz.files import EX
+from motet.fuzz.oracle import expected_lines
+from motet.fuzz.subscriptions import EngineCapabilities
+from motet.jobs.replay import ReplayControls
 from motet.jobs.run import load_job, run_embedded
+from motet.language.syntax import Event, GroupPattern
+from motet.model.batches import EVENTS, event_records, notification_rows
+from motet.model.control import entailment_of
 from motet.model.terms import XSD
 from motet.ontology.load import load
+from motet.plan.graph import RouteKind
+from motet.reference import SubscribeRecord
 from motet.spark.batch.run import run_spark
+from motet.spark.batch.tasks import ROUTED_EVENTS, DetectBuckets
+from motet.spark.encoding import triples_to_text
 
+CASES = int(os.environ.get("MOTET_CASES", "20"))
+BUCKETS = 16
 MORE = """
 PREFIX bld: <http://example.org/building#>
 
@@ -56,3 +79,74 @@ def _extra() -> list[str]:
         f'<{name}> {building.RESULT_TIME} "2026-11-16T{clock}Z"^^<{XSD}dateTime> <{name}> .\n'
         for name, clock in names
     ]
+
+
+def events_of(case: Case) -> pa.RecordBatch:
+    """The accepted events, in the order of the log."""
+    first = {event.id: event for event in reversed(case.events)}
+    rows = [
+        {
+            "id": event.id,
+            "start": event.start,
+            "end": event.end,
+            "triples": [{"subject": s, "predicate": p, "object": o} for s, p, o in event.triples],
+            "line": 0,
+        }
+        for event in case.events
+        if first[event.id] is event
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=EVENTS)
+
+
+def lines_of(case: Case, run: PartitionedRun) -> list[str]:
+    """The notifications of the tasks before and after the shuffle, without Spark between them."""
+    events = events_of(case)
+    routed = run.route(event_records(events, 0))
+    singles = [notification.to_line() for notification, _ in notification_rows(routed.notifications)]
+    texts = triples_to_text(events.column("triples")).to_pylist()
+    rows = [
+        events.slice(index, 1).to_pylist()[0] | {"triples": texts[index], "bucket": bucket, "offset": index}
+        for bucket, index in routed.routes.tolist()
+    ]
+    least_end = min((event["end"] for event in events.to_pylist()), default=None)
+    no_rows = [{"bucket": bucket, "offset": -1, "end": least_end} for bucket in run.no_buckets]
+    table = pa.Table.from_pylist(sorted(no_rows + rows, key=lambda row: (row["bucket"], row["offset"])), ROUTED_EVENTS)
+    detected = [
+        line
+        for batch in DetectBuckets(pickle.dumps(run), ReplayControls())(iter(table.to_batches(max_chunksize=7)))
+        for line in batch.column("text").to_pylist()
+    ]
+    return sorted(singles + (list(dict.fromkeys(detected)) if run.may_repeat else detected))
+
+
+def keyed(case: Case) -> Case:
+    """The same case, but every leaf binds ?room, often to several values: most patterns have a key then."""
+    return case.with_records(
+        replace(
+            record, subscription=replace(record.subscription, events=tuple(map(_keyed, record.subscription.events)))
+        )
+        if isinstance(record, SubscribeRecord)
+        else record
+        for record in case.records
+    )
+
+
+def _keyed(event: Event) -> Event:
+    own = f"?{event.name} <{EX}room> | <{EX}near> ?room ."
+    body = event.body or GroupPattern("", frozenset())
+    return replace(event, body=GroupPattern(f"{own} {body.text}", body.variables | {event.name, "room"}))
+
+
+@pytest.mark.parametrize("change", [keyed, lambda case: case], ids=["keyed", "as they come"])
+def test_buckets_together_have_the_notifications_of_one_engine(change: Callable[[Case], Case]) -> None:
+    """Over random subscriptions and events, the tasks have exactly the notifications of the reference engine."""
+    kinds, repeating = Counter[RouteKind](), 0
+    for number in range(CASES):
+        case = change(nth_case(1, number, EngineCapabilities(logs=False)))
+        background = case.ontology
+        run = PartitionedRun.plan(case.subscriptions, background, entailment_of(background), BUCKETS)
+        kinds.update(next(iter(run.layout.routes(one).values())).kind for one in run.composite)
+        repeating += run.may_repeat
+        assert lines_of(case, run) == sorted(expected_lines(case)), number
+    assert kinds[RouteKind.SINGLE] and kinds[RouteKind.EVENT]
+    assert change is not keyed or (kinds[RouteKind.KEY] > CASES and repeating)

@@ -22,14 +22,6 @@ from motet.model.terms import iri
 Rows = list[tuple[Notification, int]]
 
 
-def is_single_event(subscription: syntax.Subscription) -> bool:
-    """Whether a subscription has one leaf under WITHIN and FILTER only, and no CONSTRUCT."""
-    pattern = subscription.pattern
-    while isinstance(pattern, syntax.Within | syntax.Filter):
-        pattern = pattern.operand
-    return isinstance(pattern, syntax.Leaf) and not isinstance(subscription.delivery, syntax.Construct)
-
-
 def single_event_leaf(subscription: syntax.Subscription) -> LeafQuery:
     """The leaf of a single-event subscription; other subscriptions are refused.
 

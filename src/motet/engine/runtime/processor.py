@@ -21,7 +21,7 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import Frontier, ProbeFrontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
 from motet.engine.detect.output import merge_notifications, root_output
-from motet.engine.match.single_events import is_single_event, notify, notify_small
+from motet.engine.match.single_events import notify, notify_small
 from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription, Backfill, parse_stored
 from motet.engine.runtime.backgrounds import Backgrounds
@@ -34,9 +34,9 @@ from motet.engine.runtime.processor_state import (
     restored_subscriptions,
 )
 from motet.engine.runtime.record_slices import RecordSlice, slice_at_controls
-from motet.engine.runtime.routing import BucketLayout
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
+from motet.language.scope import is_single_event
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.batches import RecordRow, Triple
 from motet.model.control import ControlState
@@ -46,9 +46,9 @@ from motet.model.timeline import NO_FRONTIER, FrontierAfter, LogRecords, clamp_f
 from motet.model.times import END_OF_TIME
 from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Kind, Plan, Start
+from motet.plan.partitioning import BucketLayout
 
 EarlierRecordsReader = Callable[[int], Iterable[LogRecords]]  # all records before an offset
-LeafFilter = Callable[[int, Occurrences, Dictionary], Occurrences]  # from a leaf's node and occurrences to those to use
 
 
 class Processor:
@@ -72,7 +72,6 @@ class Processor:
         background: frozenset[Triple] = frozenset(),
         entailment: str | None = None,
         earlier_records: EarlierRecordsReader | None = None,
-        leaf_filter: LeafFilter | None = None,
         layout: BucketLayout | None = None,
         bucket: int | None = None,
         shared_plan: SharedPlan | None = None,
@@ -81,7 +80,6 @@ class Processor:
         matches single-event subscriptions and routes events to buckets.
         """
         self._earlier_records = earlier_records
-        self._leaf_filter = leaf_filter
         self._layout = layout
         self._bucket = bucket
         self._shared = shared_plan or SharedPlan()
@@ -230,7 +228,7 @@ class Processor:
         is_linked = subscription.name in self._layout.derivation_linked
         if is_single_event(subscription) and not needs_backfill and not is_linked:
             return True
-        return not self._layout.may_hold(self._bucket, subscription)
+        return self._bucket not in self._layout.holders(subscription)
 
     def _add(self, active: ActiveSubscription) -> None:
         self._put(active)
@@ -350,8 +348,6 @@ class Processor:
         """The occurrences of leaves that are detected here."""
         dictionary, backfill, layout = self.dictionary, self._state.backfill, self._layout
         leaves = self._plan.leaf_matcher.occurrences(events, dictionary)
-        if self._leaf_filter:
-            leaves = {leaf: self._leaf_filter(leaf, table, dictionary) for leaf, table in leaves.items()}
         if layout:
             leaves = {
                 leaf: table.take(self._buckets_of(layout, leaf, table) == self._bucket)
@@ -362,7 +358,9 @@ class Processor:
         return leaves
 
     def _buckets_of(self, layout: BucketLayout, leaf: int, table: Occurrences) -> Ints:
-        return layout.buckets_of(self._shared.builder.nodes[leaf], table, self.dictionary)
+        dictionary = self.dictionary
+        node, iris = self._shared.builder.nodes[leaf], dictionary.events.iris
+        return layout.buckets(node, table.values, dictionary.string, lambda: iris(table.events).to_pylist())
 
     def _prune(self, frontier: Frontier) -> None:
         """Drop state that can no longer contribute, and compact the dictionary."""
@@ -459,20 +457,20 @@ class Processor:
         return processor
 
     def spawn(
-        self,
-        subscriptions: Iterable[Subscription],
-        leaf_filter: LeafFilter | None = None,
-        beginning: int | None = None,
+        self, subscriptions: Iterable[Subscription], bucket: int | None = None, beginning: int | None = None
     ) -> Processor:
-        """A processor with these subscriptions and the same background that has read nothing; it reuses what is
-        compiled.
+        """A processor of a bucket with these subscriptions and the same background that has read nothing.
 
-        With a ``leaf_filter`` it is one of several that share the work, and detects the occurrences the filter returns.
-        ``beginning`` is as for `activate`.
+        It reuses what is planned and compiled. ``beginning`` is as for `activate`.
         """
         self._apply_changes()
-        entailment = self._backgrounds.requested_entailment
-        processor = Processor(background=self.background, entailment=entailment, leaf_filter=leaf_filter)
+        processor = Processor(
+            background=self.background,
+            entailment=self._backgrounds.requested_entailment,
+            layout=self._layout,
+            bucket=bucket,
+            shared_plan=self._shared.copy_plan(),
+        )
         self._backgrounds.fix_edge_background()
         processor._backgrounds.take_edges(self._backgrounds)
         processor._plan.reuse_compiled(self._plan)

@@ -11,7 +11,6 @@ from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.active_subscription import ActiveSubscription, Backfill, from_snapshot_entry, snapshot_entry
 from motet.engine.runtime.backgrounds import Backgrounds
-from motet.engine.runtime.routing import BucketLayout
 from motet.engine.state.format import state_error
 from motet.engine.state.restore import fill_dictionary, restore_order, state_rows
 from motet.engine.state.rows import canonical_rows
@@ -21,6 +20,7 @@ from motet.model.settings import Settings
 from motet.model.timeline import NO_FRONTIER
 from motet.plan.builder import PlanBuilder
 from motet.plan.graph import Root
+from motet.plan.partitioning import BucketLayout
 
 Digests = Mapping[int, str]  # by node
 

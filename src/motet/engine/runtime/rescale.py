@@ -19,14 +19,13 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences, map_values
 from motet.engine.detect.table_kernels import first_equal
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.routing import bucket_of
 from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
 from motet.jit.compiled import Ints
 from motet.model.timeline import NO_FRONTIER
 from motet.plan.graph import Plan
-from motet.plan.partitioning import components
+from motet.plan.partitioning import bucket_of, components
 
 BucketHash = Callable[[Sequence[str], int], int]
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from motet.codec.nquads_kernels import scan
+from motet.engine.runtime.partitions import Router
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.routing import BucketLayout
 from motet.jit.compiled import interpret_no_more
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
 from motet.model.batches import EventRow, event_batch, event_records
+from motet.plan.partitioning import BucketLayout
 
 _PATTERNS = {
     "a": "a",
@@ -37,7 +38,7 @@ def warm_up() -> None:
     processor.activate(subscriptions)
     processor.advance(records, 40 * _SECOND)
     Processor.load(processor.dump())
-    router = Processor(layout=BucketLayout(2))
+    router = Router(BucketLayout(2))
     router.activate(subscriptions)
     router.route(records)
     scan(np.frombuffer(b"\n", np.uint8), first_line=1, max_line_bytes=1)

@@ -2,7 +2,7 @@
 
 Tasks read the log through the lake's data source, drop the records that are not visible to a replay, and match the
 others with the background that is current at their offset. Routed events are detected as in a run over files, after one
-shuffle by group and bucket; background changes reach every processor at their offset. Subscriptions with different
+shuffle by bucket; background changes reach every processor at their offset. Subscriptions with different
 SINCE are replayed one after the other.
 """
 
@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
+from motet.engine.runtime.partitions import PartitionedRun
 from motet.jobs.replay import Replay, ReplayGroup, ReplayView
 from motet.lake import Snapshot
 from motet.model.batches import RECORDS
-from motet.spark.batch.job_plan import plan_job
-from motet.spark.batch.routing import EventRouter
 from motet.spark.batch.run import cached, compute_notifications, engine_errors, write_lines
-from motet.spark.batch.tasks import MATCH_COLUMNS, match_columns
+from motet.spark.batch.tasks import BUCKETS_PER_CORE, MATCH_COLUMNS, match_columns
 from motet.spark.encoding import Batches
 from motet.spark.session import parallelism, session
 
@@ -50,40 +49,41 @@ def _replay_group(spark: SparkSession, snapshot: Snapshot, group: ReplayGroup, s
     from motet.spark.tables import read_lake
 
     view = group.view
-    plan = plan_job(group.subscriptions, view.background, view.entailment)
-    match = MatchVisible(dumps((EventRouter(plan), view)))  # type: ignore[no-untyped-call]  # vendored, without types
+    buckets = BUCKETS_PER_CORE * parallelism(spark)
+    run = PartitionedRun.plan(group.subscriptions, view.background, view.entailment, buckets)
+    match = MatchVisible(dumps((run, view)))  # type: ignore[no-untyped-call]  # vendored, without types
     tasks = TASKS_PER_CORE * parallelism(spark)
     records = read_lake(spark, snapshot.store.root, 0, snapshot.next_offset).coalesce(tasks)
     accepted = stack.enter_context(cached(records.mapInArrow(match, from_arrow_schema(ACCEPTED))))
-    return stack.enter_context(compute_notifications(spark, accepted, plan, view.controls))
+    return stack.enter_context(compute_notifications(spark, accepted, run, view.controls))
 
 
 @dataclass(frozen=True)
 class MatchVisible:
     """Rows of RECORDS to rows of ACCEPTED, for the events that are visible to a replay."""
 
-    pickled: bytes  # the router with the first background, and the replay view
+    pickled: bytes  # the run with the first background, and the replay view
 
     def __call__(self, batches: Batches) -> Batches:
         _, view = _load(self.pickled)
         for records in batches:
             for background, events in view.split_by_background(view.visible(records)):
-                matched = match_columns(events, _router(self.pickled, background))
+                matched = match_columns(events, _run(self.pickled, background))
                 columns = [*map(events.column, ("id", "offset", "frontier")), *matched]
                 yield pa.RecordBatch.from_arrays(columns, schema=ACCEPTED)
 
 
 @lru_cache(maxsize=8)
-def _router(pickled: bytes, background: int) -> EventRouter:
-    """The router with the background of an index; cached, because a worker process runs many tasks."""
-    router, view = _load(pickled)
+def _run(pickled: bytes, background: int) -> PartitionedRun:
+    """The run with the background of an index; cached, because a worker process runs many tasks."""
+    run, view = _load(pickled)
     graph, entailment = view.backgrounds[background]
-    return EventRouter(replace(router.plan, background=graph, entailment=entailment)) if background else router
+    return replace(run, background=graph, entailment=entailment) if background else run
 
 
 @lru_cache(maxsize=2)
-def _load(pickled: bytes) -> tuple[EventRouter, ReplayView]:
+def _load(pickled: bytes) -> tuple[PartitionedRun, ReplayView]:
     from pyspark.cloudpickle import loads
 
-    router, view = loads(pickled)
-    return router, view
+    run, view = loads(pickled)
+    return run, view

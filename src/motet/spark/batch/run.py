@@ -1,8 +1,8 @@
 """`motet run` on Spark: event files in, sorted notifications out (language page, section 10).
 
-Events are matched where they are decoded. Of several events with one IRI the first is accepted: a shuffle by id finds
+Events are routed where they are decoded. Of several events with one IRI the first is accepted: a shuffle by id finds
 it, and the notifications of the others are dropped; those with other content are rejected. Accepted events that are
-routed cross a second shuffle, by group and bucket, and are detected after it. The driver collects no data: tasks write
+routed cross a second shuffle, by bucket, and are detected after it. The driver collects no data: tasks write
 sorted files, which the driver concatenates.
 """
 
@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, BinaryIO
 from motet.codec.events import OnRejected
 from motet.codec.grouping import NOT_CONSECUTIVE, SORT_ADVICE
 from motet.codec.rejections import conflict_problem, rejection
+from motet.engine.runtime.partitions import PartitionedRun
 from motet.jobs.replay import ReplayControls
 from motet.jobs.run import BatchJob, RunSummary
 from motet.model.errors import DecodeError, EngineError
 from motet.spark.batch.events import FileSplits, add_outcome, split_files
-from motet.spark.batch.job_plan import JobPlan, plan_job
-from motet.spark.batch.routing import EventRouter
-from motet.spark.batch.tasks import ORDER, BatchMatcher, detect_groups, match_events
+from motet.spark.batch.tasks import BUCKETS_PER_CORE, ORDER, BatchMatcher, detect_buckets, match_events
 from motet.spark.session import parallelism, session
 from motet.spark.stream.errors import innermost_cause
 
@@ -41,10 +40,11 @@ INCOMPLETE_OUTPUT = "The output is incomplete: remove it, fix the cause and run 
 
 def run_spark(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """`motet run --engine spark`, on all cores of this machine or in the active session."""
-    plan = plan_job(job.subscriptions, job.background, job.entailment)
     spark = session()
+    buckets = BUCKETS_PER_CORE * parallelism(spark)
+    run = PartitionedRun.plan(job.subscriptions, job.background, job.entailment, buckets)
     splits = replace(split_files(job.events, parallelism(spark)), base=job.base, rest=job.rest)
-    return run_batch(spark, EventRouter(plan), splits, sink, arrival=job.arrival, on_rejected=on_rejected, plan=plan)
+    return run_batch(spark, run, splits, sink, arrival=job.arrival, on_rejected=on_rejected, run=run)
 
 
 def run_batch(
@@ -56,9 +56,9 @@ def run_batch(
     arrival: int,
     on_rejected: OnRejected = lambda _: None,
     scratch: str | Path | None = None,
-    plan: JobPlan | None = None,
+    run: PartitionedRun | None = None,
 ) -> RunSummary:
-    """Match the events of the splits, detect the groups of the job plan, and write all notifications as sorted lines.
+    """Match the events of the splits, detect in the buckets of the run, and write all notifications as sorted lines.
 
     ``arrival`` is the time of events without one. ``on_rejected`` is called with the rejected events, in order. Tasks
     write their output below ``scratch``, which on a cluster every machine must reach.
@@ -72,22 +72,22 @@ def run_batch(
         offset = f.shiftleft(f.col("split").cast("long"), POSITION_BITS) + f.col("position")
         accepted = matched.where("outcome = 'accepted'").withColumn("offset", offset)
         accepted = accepted.withColumn("frontier", f.lit(None).cast("timestamp"))
-        with compute_notifications(spark, accepted, plan, ReplayControls()) as notifications:
+        with compute_notifications(spark, accepted, run, ReplayControls()) as notifications:
             return replace(summary, notifications=write_lines(notifications, sink, scratch))
 
 
 @contextmanager
 def compute_notifications(
-    spark: SparkSession, accepted: DataFrame, plan: JobPlan | None, controls: ReplayControls
+    spark: SparkSession, accepted: DataFrame, run: PartitionedRun | None, controls: ReplayControls
 ) -> Iterator[DataFrame]:
     """The notifications of accepted events, from files or from a lake, in rows of NOTIFICATION_LINES."""
     from pyspark.sql import functions as f
 
     single_event = accepted.select(f.inline("notifications"))
-    if plan is None or not plan.groups:
+    if run is None or not run.composite:
         yield single_event
         return
-    with cached(detect_groups(spark, accepted, plan, controls)) as composite:
+    with cached(detect_buckets(spark, accepted, run, controls)) as composite:
         yield single_event.union(composite)
 
 

@@ -1,9 +1,9 @@
-"""The tasks of a batch job: match events where they are decoded, and detect groups after the shuffle.
+"""The tasks of a batch job: route events where they are decoded, and detect in buckets after the shuffle.
 
-Matching turns rows of events into rows of ids, notifications and routes; only routed events keep their triples, so that
+Routing turns rows of events into rows of ids, notifications and buckets; only routed events keep their triples, so that
 little crosses the shuffle. If there are fewer splits than tasks could run, decoded events are first distributed over
-more tasks. After the shuffle each (group, bucket) has a processor of its own: Spark sorts the rows of a group by their
-position in the files or the log, and a task reads one group after the other.
+more tasks. After the shuffle Spark sorts the rows of a bucket by their position in the files or the log, and a task
+reads one bucket after the other, each with a worker of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -20,22 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.partitions import PartitionedRun, RoutedRecords
 from motet.jobs.replay import ReplayControls
-from motet.model.batches import (
-    EVENTS,
-    NOTIFICATIONS,
-    RECORDS,
-    event_records,
-    micros,
-    notification_batch,
-    stamp,
-)
+from motet.model.batches import EVENTS, NOTIFICATIONS, RECORDS, event_records, micros, stamp
 from motet.model.notification_lines import json_lines
-from motet.plan.graph import RouteKind
 from motet.spark.batch.events import ORIGIN, FileSplits, read_splits
-from motet.spark.batch.job_plan import JobPlan
-from motet.spark.batch.routing import ROUTES, BucketFilter, RoutedEvents
 from motet.spark.encoding import Batches, list_offsets, pack, triples_from_text, triples_to_text, unpack
 from motet.spark.session import parallelism
 
@@ -44,19 +33,19 @@ if TYPE_CHECKING:
 
 PACKED_EVENTS = 512
 TASKS_PER_CORE = 2
+BUCKETS_PER_CORE = 4  # more than run at once, to balance the load
 
 ORDER = ("end", "start", "subscription", "events", "bindings")
 SORTABLE_NOTIFICATION = pa.struct(
     [*(NOTIFICATIONS.field(name) for name in ORDER), pa.field("text", pa.string(), nullable=False)]
 )
 NOTIFICATION_LINES = pa.schema(list(SORTABLE_NOTIFICATION))
-ROUTE = pa.struct([ROUTES.field(name) for name in ("group", "bucket")])
 PACKED = pa.schema([pa.field("packed", pa.binary(), nullable=False)])
 MATCH_COLUMNS = [
     pa.field("notifications", pa.list_(pa.field("item", SORTABLE_NOTIFICATION, nullable=False)), nullable=False),
-    pa.field("routes", pa.list_(pa.field("item", ROUTE, nullable=False)), nullable=False),
+    pa.field("buckets", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
     *(EVENTS.field(name) for name in ("start", "end")),
-    pa.field("triples", pa.string()),  # as text; null without a route
+    pa.field("triples", pa.string()),  # as text; null without a bucket
 ]
 MATCHED_ROWS = pa.schema(
     [
@@ -69,24 +58,23 @@ MATCHED_ROWS = pa.schema(
 )
 ROUTED_EVENTS = pa.schema(
     [
-        *ROUTE,
+        pa.field("bucket", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         RECORDS.field("frontier"),
-        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # of a group with NO also a row
+        *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # of a bucket with NO also a row
         # without id: its end is the least of all events
         pa.field("triples", pa.string()),  # as text
     ]
 )
 
 _EVENT_COLUMNS = MATCHED_ROWS.names[: 2 + len(ORIGIN)]  # copied from rows of EVENT_ROWS
-_NO_MATCHES = RoutedEvents(notification_batch(()))
 
 
 class BatchMatcher(Protocol):
     """Matches events one by one. Picklable: it is sent to the workers."""
 
-    def match(self, events: pa.RecordBatch) -> RoutedEvents:
-        """The notifications and routes of EVENTS whose ``offset`` is their index."""
+    def route(self, records: pa.RecordBatch) -> RoutedRecords:
+        """The notifications and routes of event records."""
 
 
 @dataclass(frozen=True)
@@ -99,20 +87,18 @@ class MatchEvents:
     def __call__(self, batches: Batches) -> Batches:
         matcher = _load_matcher(self.pickled)
         for rows in batches:
-            has_events = rows.column("rejected").null_count
-            matched = match_columns(stamp(rows, self.arrival), matcher if has_events else None)
+            matched = match_columns(stamp(rows, self.arrival), matcher)
             columns = [*map(rows.column, _EVENT_COLUMNS), *matched, pa.array([_worker()] * rows.num_rows)]
             yield pa.RecordBatch.from_arrays(columns, schema=MATCHED_ROWS)
 
 
-def match_columns(rows: pa.RecordBatch, matcher: BatchMatcher | None) -> list[pa.Array]:
-    """The columns of MATCH_COLUMNS for rows with id, start, end and triples; without a matcher nothing matches."""
-    count = rows.num_rows
-    events = pa.RecordBatch.from_pydict(
-        {name: rows.column(name) for name in ("id", "start", "end", "triples")} | {"offset": np.arange(count)}
-    )
-    matched = matcher.match(events) if matcher else _NO_MATCHES
-    return [_notification_lists(matched.notifications, count), *_route_columns(matched.routes, events)]
+def match_columns(rows: pa.RecordBatch, matcher: BatchMatcher) -> list[pa.Array]:
+    """The columns of MATCH_COLUMNS for rows with id, start, end and triples; rows without id are no events."""
+    count, is_event = rows.num_rows, rows.column("id").is_valid()
+    events = rows.filter(is_event) if rows.column("id").null_count else rows
+    indices = pa.array(np.flatnonzero(np.asarray(is_event)))
+    routed = matcher.route(event_records(events, indices)) if len(events) else RoutedRecords(events)
+    return [_notification_lists(routed.notifications, count), *_bucket_columns(routed, rows)]
 
 
 def sortable_notifications(notifications: pa.RecordBatch) -> pa.StructArray:
@@ -134,18 +120,19 @@ def _notification_lists(notifications: pa.RecordBatch, count: int) -> pa.ListArr
     return _lists(np.bincount(rows, minlength=count), sortable_notifications(by_row), "notifications")
 
 
-def _route_columns(routes: pa.RecordBatch, events: pa.RecordBatch) -> list[pa.Array]:
-    """The routes, start and end of each row, and the triples of the rows that have routes."""
-    lengths = np.bincount(np.asarray(routes.column("event")), minlength=len(events))
-    values = pa.StructArray.from_arrays([routes.column(field.name) for field in ROUTE], fields=list(ROUTE))
+def _bucket_columns(routed: RoutedRecords, rows: pa.RecordBatch) -> list[pa.Array]:
+    """The buckets, start and end of each row, and the triples of the rows that are in a bucket."""
+    buckets, indices = routed.routes.T
+    lengths = np.bincount(indices, minlength=len(rows))
+    values = pa.array(buckets[np.argsort(indices, kind="stable")], pa.int32())
     is_routed = lengths > 0
-    texts = triples_to_text(events.filter(pa.array(is_routed)).column("triples"))
-    indices = pa.array(np.cumsum(is_routed) - 1, mask=~is_routed)
-    times = (events.column(name) for name in ("start", "end"))
-    return [_lists(lengths, values, "routes"), *times, texts.take(indices)]
+    texts = triples_to_text(rows.filter(pa.array(is_routed)).column("triples"))
+    text_indices = pa.array(np.cumsum(is_routed) - 1, mask=~is_routed)
+    times = (rows.column(name) for name in ("start", "end"))
+    return [_lists(lengths, values, "buckets"), *times, texts.take(text_indices)]
 
 
-def _lists(lengths: npt.NDArray[np.int64], values: pa.StructArray, column: str) -> pa.ListArray:
+def _lists(lengths: npt.NDArray[np.int64], values: pa.Array, column: str) -> pa.ListArray:
     (type_,) = (field.type for field in MATCH_COLUMNS if field.name == column)
     return pa.ListArray.from_arrays(list_offsets(lengths), values, type=type_)
 
@@ -197,76 +184,59 @@ def _worker() -> str:
     return f"{platform.node()} {os.getpid()} {task.taskAttemptId()}"
 
 
-@dataclass
-class GroupProcessors:
-    """Makes the processors of a job plan; the first one of a group is the prototype of its buckets."""
-
-    plan: JobPlan
-    _prototypes: dict[int, Processor] = field(default_factory=dict)
-
-    def processor(self, index: int, bucket: int, beginning: int | None = None) -> Processor:
-        """A processor for a bucket of a group, in its initial state; ``beginning`` is the least end of all events."""
-        group = self.plan.groups[index]
-        if index not in self._prototypes:
-            self._prototypes[index] = self.plan.prototype.spawn(group.subscriptions)
-        prototype = self._prototypes[index]
-        leaf_filter = BucketFilter(group, prototype.plan(), bucket) if group.route_kind is RouteKind.KEY else None
-        return prototype.spawn(group.subscriptions, leaf_filter, beginning)
-
-
 @dataclass(frozen=True)
-class DetectGroups:
+class DetectBuckets:
     """Sorted rows of ROUTED_EVENTS to rows of NOTIFICATION_LINES."""
 
-    pickled: bytes  # the job plan
+    pickled: bytes  # the run
     controls: ReplayControls
 
     def __call__(self, batches: Batches) -> Batches:
-        processors = _load_processors(self.pickled)
-        slices = (slice_ for rows in batches for slice_ in _group_slices(rows))
-        for (group, bucket), group_slices in groupby(slices, key=_route):
-            first = next(group_slices)
-            processor = processors.processor(group, bucket, _least_end(first))
-            for records, frontier in self.controls.interleave(map(_records, chain([first], group_slices))):
-                yield notification_lines(processor.advance(records, frontier))
+        run = _load_run(self.pickled)
+        slices = (slice_ for rows in batches for slice_ in _bucket_slices(rows))
+        for bucket, bucket_slices in groupby(slices, key=lambda slice_: slice_.column("bucket")[0].as_py()):
+            first = next(bucket_slices)
+            worker = run.worker(bucket, _least_end(first))
+            for records, frontier in self.controls.interleave(map(_records, chain([first], bucket_slices))):
+                yield notification_lines(worker.advance([records], frontier))
 
 
-def detect_groups(spark: SparkSession, accepted: DataFrame, plan: JobPlan, controls: ReplayControls) -> DataFrame:
-    """The notifications of the detection groups of a job plan, in rows of NOTIFICATION_LINES.
+def detect_buckets(
+    spark: SparkSession, accepted: DataFrame, run: PartitionedRun, controls: ReplayControls
+) -> DataFrame:
+    """The notifications of the composite subscriptions of a run, in rows of NOTIFICATION_LINES.
 
-    Accepted events have the columns of ROUTED_EVENTS after the route, and their ``routes``; offsets are their order.
+    Accepted events have the columns of ROUTED_EVENTS after the bucket, and their ``buckets``; offsets are their order.
     """
     from pyspark.cloudpickle import dumps
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    rows = accepted.where(f.size("routes") > 0).select("*", f.inline("routes")).select(*ROUTED_EVENTS.names)
-    if with_no := [(index,) for index, group in enumerate(plan.groups) if group.has_no]:
-        group_rows = spark.createDataFrame(with_no, "group int").crossJoin(accepted.agg(f.min("end").alias("end")))
-        constants = {"bucket": f.lit(0), "offset": f.lit(-1)}
-        present = {"group": f.col("group"), "end": f.col("end"), **constants}
+    rows = accepted.where(f.size("buckets") > 0).withColumn("bucket", f.explode("buckets")).select(*ROUTED_EVENTS.names)
+    if with_no := [(bucket,) for bucket in run.no_buckets]:
+        least = spark.createDataFrame(with_no, "bucket int").crossJoin(accepted.agg(f.min("end").alias("end")))
+        present = {"bucket": f.col("bucket"), "end": f.col("end"), "offset": f.lit(-1)}
         columns = (
             present.get(column.name, f.lit(None)).cast(column.dataType).alias(column.name) for column in rows.schema
         )
-        rows = group_rows.select(*columns).union(rows)
+        rows = least.select(*columns).union(rows)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    sorted_rows = rows.repartition(tasks, "group", "bucket").sortWithinPartitions("group", "bucket", "offset")
-    detect = DetectGroups(dumps(plan), controls)  # type: ignore[no-untyped-call]  # a vendored module without types
+    sorted_rows = rows.repartitionById(tasks, "bucket").sortWithinPartitions("bucket", "offset")
+    detect = DetectBuckets(dumps(run), controls)  # type: ignore[no-untyped-call]  # a vendored module without types
     lines = sorted_rows.mapInArrow(detect, from_arrow_schema(NOTIFICATION_LINES))
-    return lines.dropDuplicates(["text"]) if any(group.may_duplicate for group in plan.groups) else lines
+    return lines.dropDuplicates(["text"]) if run.may_repeat else lines
 
 
-def _group_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slices of rows with equal group and bucket."""
-    routes = np.stack([np.asarray(rows.column(name)) for name in ("group", "bucket")])
-    cuts = np.flatnonzero((np.diff(routes) != 0).any(axis=0)) + 1
+def _bucket_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of rows with equal bucket."""
+    cuts = np.flatnonzero(np.diff(np.asarray(rows.column("bucket")))) + 1
     for begin, end in pairwise([0, *cuts.tolist(), len(rows)]):
         if begin < end:
             yield rows.slice(begin, end - begin)
 
 
 def _least_end(slice_: pa.RecordBatch) -> int | None:
-    """The least end of all events of the job, which the first row of a group with NO has."""
+    """The least end of all events of the job, which the first row of a bucket with NO has."""
     return micros(slice_.column("end").slice(0, 1))[0] if slice_.column("id")[0].as_py() is None else None
 
 
@@ -278,13 +248,10 @@ def _records(slice_: pa.RecordBatch) -> pa.RecordBatch:
     return event_records(decoded, decoded.column("offset"), decoded.column("frontier"))
 
 
-def _route(slice_: pa.RecordBatch) -> tuple[int, int]:
-    return slice_.column("group")[0].as_py(), slice_.column("bucket")[0].as_py()
-
-
 @lru_cache(maxsize=4)
-def _load_processors(pickled: bytes) -> GroupProcessors:
-    """A worker process runs many tasks: compiled processors are cached between them."""
+def _load_run(pickled: bytes) -> PartitionedRun:
+    """A worker process runs many tasks: what is compiled is cached between them."""
     from pyspark.cloudpickle import loads
 
-    return GroupProcessors(loads(pickled))
+    run: PartitionedRun = loads(pickled)
+    return run

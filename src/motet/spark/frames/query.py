@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from urllib.parse import quote, unquote
 
-from motet.engine.runtime.routing import leaf_routes
 from motet.language.parse import parse
 from motet.language.scope import has_no, visible_variables
 from motet.language.syntax import Construct, Event, Events, Select, Signal, Subscription
 from motet.model.errors import SubscriptionError, UsageError
 from motet.plan.graph import RouteKind
 from motet.plan.leaves import normalise
+from motet.plan.partitioning import leaf_routes
 from motet.sparql.algebra import Extend, NegatedSet, Triple, Values, variable_name
 from motet.sparql.prologue import read_prologue
 from motet.sparql.tokens import Document

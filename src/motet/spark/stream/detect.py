@@ -1,4 +1,4 @@
-"""The detect stage, after the shuffle: each bucket of a lake has a processor, whose state is that of the query.
+"""The detect stage, after the shuffle: each bucket of a lake has a worker, whose state is that of the query.
 
 A process caches its processors, and continues with one only if it is at the offset of the stored state; otherwise it
 restores the stored state.
@@ -18,11 +18,12 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from motet.engine.detect.output import merge_notifications
+from motet.engine.runtime.partitions import PartitionWorker
 from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.routing import BucketLayout
 from motet.jit.compiled import Ints
+from motet.jobs.lake_view import LakeView, lake_view
+from motet.plan.partitioning import BucketLayout
 from motet.spark.encoding import pack, unpack
-from motet.spark.stream.lake_view import LakeView, concat_records, lake_view
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
 
 if TYPE_CHECKING:
@@ -107,48 +108,43 @@ class DetectStage(StatefulProcessor):
     def _advance(self, key: BucketKey, batch: BucketInput) -> tuple[CachedProcessor, pa.RecordBatch]:
         """Advance the processor of a bucket and persist its state; also returns the notifications."""
         view = lake_view(key[0])
-        cached = self._current(key, view, view.buckets(self._bucket_count, batch.stop))
+        cached = self._current(key, view, view.layout(self._bucket_count, batch.stop))
         processed_to = cached.header.processed_to
         controls = view.controls(processed_to, batch.stop)
         if not batch.events and not len(controls) and cached.processor.is_idle:
             cache(key, cached)
             return cached, merge_notifications([])
-        records = concat_records([controls, *batch.events])
-        notifications = cached.processor.advance(records, view.timeline(processed_to, batch.stop))
+        worker, timeline = PartitionWorker(cached.processor), view.timeline(processed_to, batch.stop)
+        notifications = worker.advance([controls, *batch.events], timeline)
         cached = self._store.persist(cached, batch.stop, _mark(cached.processor))
         cache(key, cached)
         return cached, notifications
 
-    def _current(self, key: BucketKey, view: LakeView, buckets: BucketLayout) -> CachedProcessor:
-        """The bucket's processor at the stored state, routed by the current bucket layout."""
+    def _current(self, key: BucketKey, view: LakeView, layout: BucketLayout) -> CachedProcessor:
+        """The bucket's processor at the stored state, with the current layout."""
         header = self._store.header()
         cached = take_cached(key)
         if cached is None or cached.header != header:
             cached = self._restore(key, view, header, cached)
-        linked_before = _linked(header)
-        if linked_before != buckets.derivation_linked:
-            if (buckets.derivation_linked - linked_before) & view.subscribed(header.processed_to):
-                cached.processor = _rebuild(key, view, buckets, header.processed_to)
-            cached.processor.set_layout(buckets)
+        if cached.processor.layout != layout:
+            if PartitionWorker(cached.processor).needs_rebuild(layout, view.registered(header.processed_to)):
+                cached.processor = view.worker(key[1], layout, header.processed_to).processor
+            cached.processor.set_layout(layout)
         return cached
 
     def _restore(
         self, key: BucketKey, view: LakeView, header: StateHeader, outdated: CachedProcessor | None
     ) -> CachedProcessor:
         """The processor of the stored state; it reuses what an outdated one has compiled."""
-        buckets = BucketLayout(self._bucket_count, _linked(header))
+        layout = BucketLayout(self._bucket_count, _linked(header))
         if not header.base_bytes:
-            processor = _rebuild(key, view, buckets, 0)
+            processor = view.worker(key[1], layout, 0).processor
             return CachedProcessor(header, processor, processor.snapshot())
         snapshot = self._store.read_snapshot(header)
-        processor = Processor.restore(
-            snapshot,
-            earlier_records=partial(view.earlier_records, key[1]),
-            layout=buckets,
-            bucket=key[1],
-            prototype=outdated.processor if outdated else None,
-        )
-        return CachedProcessor(header, processor, snapshot)
+        earlier_records = partial(view.earlier_records, key[1])
+        prototype = outdated.processor if outdated else None
+        worker = PartitionWorker.restore(snapshot, layout, key[1], earlier_records, prototype)
+        return CachedProcessor(header, worker.processor, snapshot)
 
 
 def _waiting(processor: Processor, view: LakeView, stop: int) -> tuple[bytes | None, int]:
@@ -183,12 +179,3 @@ def _mark(processor: Processor) -> str:
 
 def _linked(header: StateHeader) -> frozenset[str]:
     return frozenset(json.loads(header.mark or "[]"))
-
-
-def _rebuild(key: BucketKey, view: LakeView, buckets: BucketLayout, stop: int) -> Processor:
-    """A processor that has read the log up to an offset; its notifications are in the table already."""
-    earlier_records = partial(view.earlier_records, key[1])
-    processor = Processor(earlier_records=earlier_records, layout=buckets, bucket=key[1])
-    for records, frontier in view.records(stop):
-        processor.advance(records, frontier)
-    return processor

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from time import process_time_ns
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.model.batches import RECORDS
+from motet.jobs.lake_view import lake_view
 from motet.spark.encoding import Batches, pack
-from motet.spark.stream.lake_view import lake_view
 from motet.spark.stream.source import ADVANCE_ROW
+from motet.spark.workers import freeze_heap
 
 ROUTED = pa.schema(
     [
@@ -54,17 +53,18 @@ class MatchStage:
             yield {**batch, "bucket": high}
             return
         view, started, read, late, stamped = lake_view(lake), process_time_ns(), 0, 0, 0
-        router = view.router(view.buckets(self.buckets, stop), low)
+        router = view.router(view.layout(self.buckets, stop), low)
         for records in _concat_small(view.snapshot().records(low, high)):
-            notifications, routes = router.route(records)
+            routed = router.route(records)
             read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
             late += records.column("late").true_count
             stamped += records.column("stamped").true_count
-            for bucket, events in _by_bucket(records, routes):
+            for bucket, events in routed.by_bucket():
                 yield {**batch, "bucket": bucket, "events": pack(events)}
-            if len(notifications):
-                yield {**batch, "bucket": low % self.buckets, "notifications": pack(notifications)}
-        view.set_routed(high)
+            if len(routed.notifications):
+                yield {**batch, "bucket": low % self.buckets, "notifications": pack(routed.notifications)}
+        if view.set_routed(high):
+            freeze_heap()
         micros = (process_time_ns() - started) // 1000
         sums = {"read": read, "late": late, "stamped": stamped, "micros": micros}
         yield {**batch, "bucket": low % self.buckets, **sums}
@@ -82,10 +82,3 @@ def _concat_small(batches: Batches) -> Batches:
             pending, size = [], 0
     if pending:
         yield pa.concat_batches(pending)
-
-
-def _by_bucket(records: pa.RecordBatch, routes: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The records of each bucket, given rows of (bucket, offset) that are sorted by bucket."""
-    rows = np.searchsorted(records.column("offset").to_numpy(), routes[:, 1])
-    for bucket in np.unique(routes[:, 0]).tolist():
-        yield bucket, records.take(pa.array(rows[routes[:, 0] == bucket])).cast(RECORDS)

@@ -92,7 +92,7 @@ class NotificationWriter(DataSourceStreamArrowWriter):
 def _write_files(range_: OffsetRangeKey, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
     from motet.engine.detect.output import merge_notifications
-    from motet.spark.stream.lake_view import lake_view
+    from motet.jobs.lake_view import lake_view
 
     lake, _, stop = range_
     view = lake_view(lake)

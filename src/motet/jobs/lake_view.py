@@ -1,34 +1,35 @@
-"""A lake as a task of the pipeline reads it: control records, frontier timeline, bucket layout and router.
+"""A lake as routers and workers of the partitioned runtime read it: control records, timeline, layout and backfills.
 
-Everything is read from the lake up to the end of the current batch, so that all tasks of a batch agree. A process
-caches its views between tasks.
+Everything is read from the lake up to the end of the current batch, so that all processes of a batch agree. A process
+caches its views between batches.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from motet.engine.runtime.active_subscription import parse_stored
-from motet.engine.runtime.processor import Processor
-from motet.engine.runtime.routing import BucketLayout, derivation_linked
+from motet.engine.runtime.partitions import (
+    PartitionWorker,
+    Router,
+    backfill_records,
+    derivation_linked,
+    sorted_records,
+)
 from motet.lake import DataFile, Lake, Snapshot
-from motet.language.syntax import Subscription
 from motet.model.batches import RECORDS
-from motet.model.records import EVENT, BackgroundChange, SettingsChange, Subscribe, control_records
+from motet.model.records import Subscribe, control_records
 from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline, LogRecords
-from motet.spark.workers import freeze_heap
+from motet.plan.partitioning import BucketLayout
 
 _MAX_VIEWS = 512
-_ROUTED_KINDS = pa.array([EVENT, BackgroundChange.kind, SettingsChange.kind])  # that a backfill's router reads
 
 
 @lru_cache(maxsize=_MAX_VIEWS)
@@ -43,13 +44,13 @@ class LakeView:
     def __init__(self, lake: str) -> None:
         self._lake = Lake.open(Path(lake), create=False)
         self._timeline: tuple[int, int, FrontierTimeline] | None = None  # of an offset range
-        self._controls = _empty()
+        self._controls = sorted_records([])
         self._controls_end = 0  # the offset up to which control records are read
-        self._router: tuple[BucketLayout, int, Processor] | None = None  # with the offset up to which it has read
+        self._router: tuple[Router, int] | None = None  # with the offset up to which it has read
         self._routed_controls = 0  # the number of control records that the router has read
         self._linked: tuple[int, frozenset[str]] = (0, frozenset())  # by derivation edges, and control records read
-        self._buckets: BucketLayout | None = None
-        self._backfill: tuple[int, BucketBackfill] | None = None  # of the subscription at an offset
+        self._layout: BucketLayout | None = None
+        self._backfill: tuple[int, SpilledBackfill] | None = None  # of the subscription at an offset
 
     def snapshot(self) -> Snapshot:
         """The newest snapshot: files of older ones may have been deleted after a compaction."""
@@ -59,7 +60,7 @@ class LakeView:
         """The control records of an offset range."""
         if self._controls_end < stop:
             added = self.snapshot().controls(self._controls_end, stop)
-            self._controls = concat_records([self._controls, *added])
+            self._controls = sorted_records([self._controls, *added])
             self._controls_end = stop
         begin, end = np.searchsorted(self._controls.column("offset").to_numpy(), [first, stop])
         return self._controls.slice(begin, end - begin)
@@ -75,15 +76,15 @@ class LakeView:
             self._timeline = first, stop, FrontierTimeline.from_records(combined[0], snapshot.frontier_at(stop))
         return self._timeline[2].between(first, stop)
 
-    def buckets(self, count: int, stop: int) -> BucketLayout:
+    def layout(self, count: int, stop: int) -> BucketLayout:
         """The bucket layout of the subscriptions that are active at the end of a batch."""
         controls = self.controls(0, stop)
         if self._linked[0] != len(controls):
             self._linked = len(controls), derivation_linked(controls)
-        self._buckets = BucketLayout(count, self._linked[1])
-        return self._buckets
+        self._layout = BucketLayout(count, self._linked[1])
+        return self._layout
 
-    def subscribed(self, stop: int) -> frozenset[str]:
+    def registered(self, stop: int) -> frozenset[str]:
         """The names of all subscriptions that were registered below an offset."""
         return frozenset(record.name for record in control_records(self.controls(0, stop), Subscribe))
 
@@ -93,14 +94,19 @@ class LakeView:
 
     def earlier_records(self, bucket: int, stop: int) -> Iterator[LogRecords]:
         """The records for the backfill of the subscription registered at an offset, in the layout of the last batch."""
-        assert self._buckets is not None
+        assert self._layout is not None
         (record,) = control_records(self.controls(stop, stop + 1), Subscribe)
         (subscription,) = parse_stored(record.text, f"subscription {record.name!r} in the log")
-        if self._buckets.is_single_bucket(subscription):
+        if self._layout.is_single_bucket(subscription):
             return self.records(stop)
-        if self._backfill is None or (self._backfill[0], self._backfill[1].buckets) != (stop, self._buckets):
-            self._backfill = stop, BucketBackfill(subscription, self._buckets, self.records(stop))
+        if self._backfill is None or (self._backfill[0], self._backfill[1].layout) != (stop, self._layout):
+            routed = backfill_records(subscription, self._layout, self.records(stop))
+            self._backfill = stop, SpilledBackfill(self._layout, routed)
         return self._backfill[1].read_bucket(bucket)
+
+    def worker(self, bucket: int, layout: BucketLayout, stop: int) -> PartitionWorker:
+        """A worker that has read the log up to an offset."""
+        return PartitionWorker.rebuild(layout, bucket, self.records(stop), partial(self.earlier_records, bucket))
 
     def is_notified(self, stop: int) -> bool:
         """Whether the notification table already reaches an offset."""
@@ -110,79 +116,53 @@ class LakeView:
         """Write notifications to a file, without committing it."""
         return self._lake.write_notifications(notifications)
 
-    def router(self, buckets: BucketLayout, offset: int) -> Processor:
-        """The router of events at an offset: a processor that has read the control records before it."""
-        cached = self._router
-        if cached is None or cached[0] != buckets or (cached[1] > offset and len(self.controls(offset, cached[1]))):
-            cached = buckets, 0, Processor(layout=buckets)
-        _, read_to, router = cached
+    def router(self, layout: BucketLayout, offset: int) -> Router:
+        """The router at an offset: it has read the control records before it."""
+        router, read_to = self._router or (Router(layout), 0)
+        if router.layout != layout or (read_to > offset and len(self.controls(offset, read_to))):
+            router, read_to = Router(layout), 0
         if read_to < offset and len(controls := self.controls(read_to, offset)):
             router.route(controls)
-        self._router = buckets, max(read_to, offset), router
+        self._router = router, max(read_to, offset)
         return router
 
-    def set_routed(self, stop: int) -> None:
-        """Note that the router has read up to an offset; after new control records the heap is frozen."""
+    def set_routed(self, stop: int) -> bool:
+        """Note that the router has read up to an offset; returns whether there were new control records."""
         assert self._router is not None
-        buckets, read_to, router = self._router
-        self._router = buckets, max(read_to, stop), router
-        if self._routed_controls != (count := len(self.controls(0, stop))):
-            self._routed_controls = count
-            freeze_heap()
+        router, read_to = self._router
+        self._router = router, max(read_to, stop)
+        before, self._routed_controls = self._routed_controls, len(self.controls(0, stop))
+        return before != self._routed_controls
 
 
-def concat_records(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of RECORDS as one, sorted by offset."""
-    table = pa.Table.from_batches(batches, schema=RECORDS).combine_chunks()
-    order = pa.array(table["offset"].to_numpy().argsort(kind="stable"))
-    sorted_batches = table.take(order).combine_chunks().to_batches()
-    return sorted_batches[0] if sorted_batches else _empty()
-
-
-def _empty() -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=RECORDS)
-
-
-class BucketBackfill:
-    """The records of one subscription's backfill (SINCE), by bucket; ``records`` are all records before it.
+class SpilledBackfill:
+    """The records of one subscription's backfill (SINCE), by bucket.
 
     The log is read and routed once per process for all buckets. Each bucket's records are spilled to a scratch file, so
     that memory does not grow with the log.
     """
 
     def __init__(
-        self,
-        subscription: Subscription,
-        buckets: BucketLayout,
-        records: Iterable[tuple[pa.RecordBatch, int | None]],
+        self, layout: BucketLayout, routed: Iterable[tuple[FrontierTimeline, Sequence[pa.RecordBatch]]]
     ) -> None:
-        self.buckets = buckets
+        self.layout = layout
         self._scratch = tempfile.TemporaryDirectory(prefix="motet-backfill-")
         self._timelines: list[FrontierTimeline] = []
-        router = Processor(layout=buckets)
-        router.activate([replace(subscription, since=None)])
-        self._write_buckets(router, records)
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(pa.ipc.new_stream(str(self._path(bucket)), RECORDS))
+                for bucket in range(layout.count)
+            ]
+            for timeline, batches in routed:
+                self._timelines.append(timeline)
+                for writer, batch in zip(writers, batches, strict=True):
+                    writer.write_batch(batch)
 
     def read_bucket(self, bucket: int) -> Iterator[LogRecords]:
         """The records that concern a bucket."""
         with pa.OSFile(str(self._path(bucket)), "rb") as file, pa.ipc.open_stream(file) as reader:
             for timeline, records in zip(self._timelines, reader, strict=True):
                 yield records, timeline
-
-    def _write_buckets(self, router: Processor, records: Iterable[tuple[pa.RecordBatch, int | None]]) -> None:
-        with ExitStack() as stack:
-            writers = [
-                stack.enter_context(pa.ipc.new_stream(str(self._path(bucket)), RECORDS))
-                for bucket in range(self.buckets.count)
-            ]
-            for batch, frontier in records:
-                timeline = FrontierTimeline.from_records(batch, frontier)
-                self._timelines.append(timeline)
-                is_routed = pc.is_in(batch.column("kind"), _ROUTED_KINDS)
-                _, routes = router.route(batch.filter(is_routed))
-                for bucket, writer in enumerate(writers):
-                    rows = np.isin(timeline.offsets, routes[routes[:, 0] == bucket, 1]) | timeline.is_boundary
-                    writer.write_batch(batch.filter(pa.array(rows)).cast(RECORDS))
 
     def _path(self, bucket: int) -> Path:
         return Path(self._scratch.name) / str(bucket)
