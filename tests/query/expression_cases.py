@@ -34,7 +34,8 @@ OF_ONE = [
     "DATATYPE(?a) = <http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>",
     'CONTAINS(?a, "b")', 'STRSTARTS(?a, "a")', 'STRENDS(STR(?a), "c")', 'STRSTARTS(STR(?a), "urn")', 'CONTAINS(?a, "")',
     'CONTAINS(?a, "a"@en)', 'REGEX(?a, "b")', 'REGEX(?a, "^A", "i")', 'REGEX(STR(?a), "^urn:.$")', 'REGEX(?a, "a|b")',
-    'REGEX(?a, "a.b")', 'REGEX(?a, "^(a|b[0-9]*)[a-z ]+|c$", "i")', 'REPLACE(?a, "a", "z")',
+    'REGEX(?a, "a.b")', 'REGEX(?a, "en")', 'REGEX(?a, "a$")', 'REGEX(?a, ".b.")', 'REGEX(?a, "^.*$")',
+    'REGEX(?a, "a$|^b")', 'REGEX(?a, "^(a|b[0-9]*)[a-z ]+|c$", "i")', 'REPLACE(?a, "a", "z")',
     "SUBSTR(?a, 1, 1)", "MD5(?a)", f"<{XSD}integer>(?a)", f"<{XSD}string>(?a)",
     'STRLANG(STR(?a), "fr")', "IRI(?a)", "ENCODE_FOR_URI(?a)",
 ]  # fmt: skip
@@ -47,7 +48,12 @@ AGGREGATES = [
     for name in ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
     for distinct in ("", "DISTINCT ")
 ]
+DOUBLES = [f'"{text}"^^<{XSD}double>' for text in ("1e16", "1", "-1e16", "1e-9", "0.1", "-1e300", "1e300", "3e-320")]
+DECIMALS = [f'"{text}"^^<{XSD}decimal>' for text in ("0.1", "0.0000001", "-123456789.123456", "9999999999.5", "2")]
 GROUPS = {  # what is aggregated
+    "doubles of all sizes": DOUBLES,
+    "decimals of all sizes": DECIMALS,
+    "doubles and decimals of all sizes": [*DOUBLES, *DECIMALS],
     "integers": TERMS[11:14],
     "large integers": TERMS[11:15],
     "decimals": TERMS[16:20],

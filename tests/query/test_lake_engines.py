@@ -16,6 +16,7 @@ from motet.fuzz.random_queries import LINKS, NODES, RandomQuery, random_triple
 from motet.lake import Lake
 from motet.model.batches import EventRow, event_batch
 from motet.model.records import Tick
+from motet.query import lake_duckdb
 from motet.query.lake_query import QueryOptions, query_lake
 from motet.sparql.query import SolutionSequence
 
@@ -116,6 +117,33 @@ def test_duckdb_answers_as_the_plain_evaluation(seed: int) -> None:
             text, options = lake.query(), lake.options()
             expected = lake.answer(text, "memory", options)
             assert lake.answer(text, "duckdb", options) == expected, (text, options)
+
+
+def test_queries_of_one_version_share_a_connection_and_see_later_changes(tmp_path: Path) -> None:
+    """The tables of a query are kept for the next one, until there is a commit, other options, or zones are deleted."""
+    lake = Lake.open(tmp_path, durable=False, ahead=None)
+
+    def count(**options: Any) -> int:
+        found = query_lake(lake, "SELECT * { ?s <urn:p> ?o }", QueryOptions(**options), lambda: None).answer
+        assert isinstance(found, SolutionSequence)
+        return len(found.rows)
+
+    for number in range(1, 4):
+        lake.append(
+            event_batch([EventRow(f"urn:g{number}", number, number, (("<urn:s>", "<urn:p>", f"<urn:{number}>"),))])
+        )
+        assert [count(), count()] == [number, number]
+    connection = getattr(lake_duckdb._idle, "connection")  # noqa: B009
+    assert count() == 3
+    assert lake_duckdb._idle.connection is connection
+    assert [count(as_of=2), count(span=("1970-01-01T00:00:00.000003Z", None)), count()] == [2, 1, 3]
+    lake.build_zones(least=1)
+    assert count() == 3
+    for path in (tmp_path / "zones").iterdir():
+        path.unlink()
+    assert count() == 3
+    lake.retract("urn:g1")
+    assert count() == 2
 
 
 def test_missing_zone_files_are_ignored(tmp_path: Path) -> None:

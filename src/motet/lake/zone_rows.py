@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from motet.lake.snapshot import Snapshot
 from motet.model.records import EVENT
-from motet.sparql.term_columns import term_columns
+from motet.sparql.term_columns import typed_columns
 
 QUAD_ROWS = pa.schema(
     [
@@ -73,11 +73,8 @@ def _event_rows(records: pa.RecordBatch) -> pa.RecordBatch:
 def quad_rows(triples: pa.Table) -> pa.Table:
     """QUAD_ROWS of a table with the columns off, s, p and o; ``first`` is among its rows."""
     objects = _encoded(triples["o"])
-    values = [term_columns(term) for term in objects.dictionary.to_pylist()]
     columns = {name: triples[name] for name in ("off", *TERMS)}
-    for name in ("okind", "onum", "ots"):
-        distinct = pa.array([getattr(value, name) for value in values], QUAD_ROWS.field(name).type)
-        columns[name] = distinct.take(objects.indices)
+    columns |= {name: values.take(objects.indices) for name, values in typed_columns(objects.dictionary).items()}
     columns["first"] = pa.array(_is_first(triples))
     return pa.table(columns, schema=QUAD_ROWS)
 

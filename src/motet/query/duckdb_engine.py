@@ -28,7 +28,7 @@ _SIGNATURES: dict[str, tuple[list[str] | None, str]] = {  # parameters, None for
     "sparql_aggregate": (["VARCHAR", "VARCHAR[]"], "VARCHAR"),
     "sparql_order": (["VARCHAR"], "VARCHAR"),
     "sparql_extreme": (["VARCHAR", "VARCHAR[]"], "VARCHAR"),
-    "sparql_total": (["VARCHAR", "BIGINT", "BIGINT", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR[]"], "VARCHAR"),
+    "sparql_total": (["VARCHAR", "BIGINT", "BIGINT", "VARCHAR[]", "VARCHAR[]"], "VARCHAR"),
 }
 
 

@@ -62,6 +62,14 @@ class History:
         self.span = span
         self._requested_entailment = entailment
 
+    def is_same(self, snapshot: Snapshot, stop: int, span: Interval | None, entailment: str | None) -> bool:
+        """Whether a history with these arguments is this one."""
+        return self.snapshot is snapshot and (self.stop, self.span, self._requested_entailment) == (
+            stop,
+            span,
+            entailment,
+        )
+
     @cached_property
     def controls(self) -> ControlState:
         """The control state after the last record."""

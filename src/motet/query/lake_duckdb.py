@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 REPORT_SECONDS = 0.5  # between two reports of progress
 
+_idle = threading.local()  # ``connection``: that of the newest query of this thread, for the next one
+
 
 class DuckDbHost:
     """The tables of a DuckDB connection."""
@@ -51,14 +53,14 @@ class DuckDbHost:
 class LakeConnection:
     """A history on a DuckDB connection."""
 
-    def __init__(self, history: History, connection: duckdb.DuckDBPyConnection, limits: QueryLimits) -> None:
-        self.connection = connection
-        self._limits = limits
-        self.tables = LakeTables(history, DuckDbHost(connection))
+    def __init__(self, history: History, memory: int) -> None:
+        self.memory = memory
+        self.connection = connect(memory)
+        self.tables = LakeTables(history, DuckDbHost(self.connection))
 
-    def answer(self, query: algebra.Query, *, now: str) -> Answer:
+    def answer(self, query: algebra.Query, limits: QueryLimits, *, now: str) -> Answer:
         """The answer of a query, whose FROM chooses from the history."""
-        return DuckDbEngine(self.connection, self._limits).answer(query, self.tables, now=now)
+        return DuckDbEngine(self.connection, limits).answer(query, self.tables, now=now)
 
     def sql(self, query: algebra.Query, *, now: str) -> str:
         """The SQL of a query."""
@@ -68,18 +70,25 @@ class LakeConnection:
 
 @contextmanager
 def lake_connection(
-    history: History, limits: QueryLimits, on_progress: Callable[[float], None] | None = None
+    history: History,
+    limits: QueryLimits,
+    on_progress: Callable[[float], None] | None = None,
+    *,
+    is_reusable: bool = False,
 ) -> Iterator[LakeConnection]:
-    """An engine whose connection is closed after the block; the block has a limit of time."""
+    """An engine for a block, which has a limit of time. A reusable one is kept for the thread's next query of the same
+    history: its block must not register tables, as FROM does.
+    """
     import duckdb
 
+    found = _take_idle(history, limits.memory) if is_reusable else None
     try:
-        with (
-            connect(limits.memory) as connection,
-            time_limit(limits.seconds, connection.interrupt),
-            _reported(connection, on_progress),
-        ):
-            yield LakeConnection(history, connection, limits)
+        lake = found or LakeConnection(history, limits.memory)
+        lake.tables.report.scans.clear()
+        with time_limit(limits.seconds, lake.connection.interrupt), _reported(lake.connection, on_progress):
+            yield lake
+        if is_reusable:
+            _idle.connection = lake
     except duckdb.OutOfMemoryException as error:
         raise LimitError(
             f"the query needs more than {limits.memory >> 20} MB of memory",
@@ -93,6 +102,14 @@ def lake_connection(
         raise EngineError(
             f"DuckDB could not answer the query: {error}", advice="Report it; --engine memory may answer it."
         ) from error
+
+
+def _take_idle(history: History, memory: int) -> LakeConnection | None:
+    """The idle connection of this thread, if it has this history."""
+    idle: LakeConnection | None = getattr(_idle, "connection", None)
+    _idle.connection = None
+    is_same = idle is not None and idle.memory == memory and idle.tables.is_of(history)
+    return idle if is_same else None
 
 
 @contextmanager

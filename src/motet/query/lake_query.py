@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
@@ -30,6 +31,7 @@ Complete = Callable[[], None]  # computes and stores the notifications that the 
 MANY_TAIL_ROWS = 200_000  # triples in no zone
 
 log = logging.getLogger("motet")
+_last = threading.local()  # ``history``: that of the newest query of this thread
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,9 @@ def _in_memory(history: History, query: Query, now: str, options: QueryOptions) 
 def _on_duckdb(history: History, query: Query, now: str, options: QueryOptions) -> AnswerWithWarnings:
     from motet.query.lake_duckdb import lake_connection
 
-    with lake_connection(history, options.limits, options.on_progress) as engine:
-        found = engine.answer(query, now=now)
+    is_reusable = query.dataset is None
+    with lake_connection(history, options.limits, options.on_progress, is_reusable=is_reusable) as engine:
+        found = engine.answer(query, options.limits, now=now)
         return AnswerWithWarnings(
             found, [*warnings_of(query, engine.tables.has_event), *_advice(engine.tables.report.tail_rows)]
         )
@@ -122,11 +125,19 @@ def open_history(lake: Lake, query: Query, options: QueryOptions, complete: Comp
     snapshot = lake.snapshot()
     stop = log_end(snapshot, options.as_of)
     span = _interval(options.span)
-    history = History(snapshot, stop, span=span, entailment=options.entailment)
+    history = _history(snapshot, stop, span, options.entailment)
     if snapshot.notifications_end >= stop or not history.needs_notifications(query):
         return history
     complete()
-    return History(_completed(lake, stop), stop, span=span, entailment=options.entailment)
+    return _history(_completed(lake, stop), stop, span, options.entailment)
+
+
+def _history(snapshot: Snapshot, stop: int, span: Interval | None, entailment: str | None) -> History:
+    """The history, perhaps that of this thread's last query, which has read its control records already."""
+    last: History | None = getattr(_last, "history", None)
+    if last is None or not last.is_same(snapshot, stop, span, entailment):
+        last = _last.history = History(snapshot, stop, span=span, entailment=entailment)
+    return last
 
 
 def _completed(lake: Lake, stop: int) -> Snapshot:

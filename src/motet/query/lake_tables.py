@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 from motet.lake.inferred_files import background_digest, find_files, write_file
-from motet.lake.snapshot import DataFile
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.zone_rows import EVENT_ROWS, QUAD_ROWS, TERMS, LogRows, log_rows, quad_rows
 from motet.lake.zones import event_files, may_hold, quad_zones
 from motet.model.intervals import Interval
@@ -63,8 +64,7 @@ class LakeTables:
         self.history = history
         self.host = host
         snapshot = history.snapshot
-        present = set(snapshot.store.names("zones"))
-        is_complete = present.issuperset(file.name for file in snapshot.zones)  # else the log is read
+        is_complete = self._has_zones = _has_all_zones(snapshot)  # else the log is read
         self.zones = [zone for zone in quad_zones(snapshot) if zone.first < history.stop] if is_complete else []
         self.event_files = event_files(snapshot) if is_complete else []
         self.zones_end = min(snapshot.zones_end, history.stop) if is_complete else 0
@@ -84,17 +84,25 @@ class LakeTables:
         if self.hidden:
             self.hidden_name = host.register(pa.table({"off": pa.array(sorted(self.hidden), pa.int64())}))
 
+    def is_of(self, history: History) -> bool:
+        """Whether these are the tables of a history, and its files are still there."""
+        return self.history is history and self._has_zones == _has_all_zones(history.snapshot)
+
     def selected(self, clause: DatasetClause | None) -> LakeDataset:
-        return LakeDataset(self, clause)
+        return self._everything if clause is None else LakeDataset(self, clause)
+
+    @cached_property
+    def _everything(self) -> LakeDataset:
+        return LakeDataset(self, None)
 
     def scan(self, scan: QuadScan) -> exp.Query:
-        return self.selected(None).scan(scan)
+        return self._everything.scan(scan)
 
     def graphs(self) -> exp.Query:
-        return self.selected(None).graphs()
+        return self._everything.graphs()
 
     def intervals(self) -> exp.Query:
-        return self.selected(None).intervals()
+        return self._everything.intervals()
 
     def events(self) -> exp.Query:
         """All events of the log with the columns of EVENT_ROWS."""
@@ -189,20 +197,24 @@ class LakeDataset:
 
     def graphs(self) -> exp.Query:
         """The named graphs with their numbers."""
+        items = [column("n", "g"), column("n", "off")]
+        parts = [nodes.select(items, nodes.table(self._listed_graphs, "n"))] if self._listed_graphs else []
+        if self._named.has_log:
+            where = nodes.both(self._named.conditions("n"))
+            parts.append(nodes.select(items, nodes.derived(self._tables.events(), "n"), where=where))
+        return nodes.union_all(parts)
+
+    @cached_property
+    def _listed_graphs(self) -> str | None:
+        """The table of the named graphs that are no events of the log; None if there are events of the log only."""
         tables, place = self._tables, self._named
         listed = [(event.name, event.offset) for event in tables.derived if place.has_event(event)]
         listed += [(name, number) for name, number in GRAPH_NUMBERS.items() if name in place.names]
         listed += [(name, FIRST_EMPTY - index) for index, name in enumerate(self._empty)]
-        items = [column("n", "g"), column("n", "off")]
-        parts = []
-        if listed or not place.has_log:
-            names, numbers = zip(*listed, strict=True) if listed else ((), ())
-            rows = pa.table({"g": pa.array(names, pa.string()), "off": pa.array(numbers, pa.int64())})
-            parts.append(nodes.select(items, nodes.table(tables.host.register(rows), "n")))
-        if place.has_log:
-            conditions = place.conditions("n")
-            parts.append(nodes.select(items, nodes.derived(tables.events(), "n"), where=nodes.both(conditions)))
-        return nodes.union_all(parts)
+        if not listed and place.has_log:
+            return None
+        names, numbers = zip(*listed, strict=True) if listed else ((), ())
+        return tables.host.register(pa.table({"g": pa.array(names, pa.string()), "off": pa.array(numbers, pa.int64())}))
 
     def events(self) -> exp.Query:
         """The events that are named graphs, with the columns of EVENT_ROWS."""
@@ -218,15 +230,8 @@ class LakeDataset:
 
     def _event_rows(self, place: _Place) -> exp.Query:
         """The events of the default graph, or of the named ones."""
-        derived = (event for event in self._tables.derived if place.has_event(event))
-        rows = [(event.name, event.offset, *event.interval) for event in derived]
         items = [column("e", entry) for entry in EVENT_ROWS.names]
-        parts = []
-        if rows or not place.has_log:
-            columns = list(zip(*rows, strict=True)) if rows else [()] * 4
-            arrays = [pa.array(values, entry.type) for values, entry in zip(columns, EVENT_ROWS, strict=True)]
-            name = self._tables.host.register(pa.table(arrays, schema=EVENT_ROWS))
-            parts.append(nodes.select(items, nodes.table(name, "e")))
+        parts = [nodes.select(items, nodes.table(place.derived_name, "e"))] if place.derived_name else []
         if place.has_log:
             where = nodes.both(place.conditions("e"))
             parts.append(nodes.select(items, nodes.derived(self._tables.events(), "e"), where=where))
@@ -354,6 +359,16 @@ class _Place:
         if self.computed.num_rows:
             self.computed_name = tables.host.register(self.computed)
 
+    @cached_property
+    def derived_name(self) -> str | None:
+        """The table of its derived events; None if there are events of the log only."""
+        rows = [(event.name, event.offset, *event.interval) for event in self._tables.derived if self.has_event(event)]
+        if not rows and self.has_log:
+            return None
+        columns = list(zip(*rows, strict=True)) if rows else [()] * 4
+        arrays = [pa.array(values, entry.type) for values, entry in zip(columns, EVENT_ROWS, strict=True)]
+        return self._tables.host.register(pa.table(arrays, schema=EVENT_ROWS))
+
     @property
     def is_unrestricted(self) -> bool:
         """Whether every event below the end is in it."""
@@ -394,6 +409,12 @@ class _Place:
         for name, number in GRAPH_NUMBERS.items():
             if name in self.names:
                 yield from ((number, triple) for triple in history.reserved_graph(name))
+
+
+def _has_all_zones(snapshot: Snapshot) -> bool:
+    """Whether no file of the zones was deleted."""
+    present = set(snapshot.store.names("zones")) if snapshot.zones else set()
+    return present.issuperset(file.name for file in snapshot.zones)
 
 
 def triple_rows(rows: Iterable[tuple[int, Triple]]) -> pa.Table:

@@ -121,7 +121,7 @@ def ask(lake: Lake) -> list[QueryFigures]:
         history = open_history(lake, parsed, QueryOptions(), lambda: None)
         started = time.perf_counter()
         with lake_connection(history, QueryLimits()) as engine:
-            graph = engine.answer(parsed, now=format_datetime(BEGIN))
+            graph = engine.answer(parsed, QueryLimits(), now=format_datetime(BEGIN))
             assert isinstance(graph, Graph), "they are CONSTRUCT queries"
             report = engine.tables.report
         seconds = time.perf_counter() - started

@@ -3,16 +3,23 @@
 A value is a term, or None where the expression is an error for a solution. COUNT leaves errors out; for the others
 one error makes the aggregate an error, and its variable stays unbound. The exceptions are SAMPLE, which needs one
 value, and an empty group: COUNT and SUM are 0, AVG is 0, GROUP_CONCAT is the empty string, the others are errors.
+
+SUM and AVG add exactly and round once, at the end, to the widest kind among the numbers: the order of the solutions
+does not matter, and every engine gives the same digits.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from motet.model.terms import literal_parts
 from motet.sparql.functions import MAX_RESULT
 from motet.sparql.operators import arithmetic
 from motet.sparql.ordering import order_key
+from motet.sparql.temporal import SCALE
 from motet.sparql.values import NUMERIC_RANK, ExpressionError, Value, decode, number, string
 
 Column = Sequence[str | None]
@@ -39,16 +46,65 @@ def _sum(values: Column) -> str:
 
 
 def _total(values: Column) -> Value:
-    total = number("integer", 0)
+    total = ExactSum()
     for value in _without_errors(values):
-        total = arithmetic("+", total, _numeric(value))
-    return total
+        total.add(_numeric(value))
+    return total.value()
 
 
 def _average(values: Column) -> str:
-    if not values:
-        return number("integer", 0).term
-    return arithmetic("/", _total(values), number("integer", len(values))).term
+    return average(_total(values), len(values)).term
+
+
+def average(total: Value, count: int) -> Value:
+    """A sum divided by the number of its values; 0 of none."""
+    return arithmetic("/", total, number("integer", count)) if count else total
+
+
+class ExactSum:
+    """A sum of numbers of any kinds, exact until it is read.
+
+    >>> total = ExactSum()
+    >>> for term in ("1e16", "1e0", "-1e16"):
+    ...     total.add(decode(f'"{term}"^^<http://www.w3.org/2001/XMLSchema#double>'))
+    >>> total.value().term
+    '"1.0E0"^^<http://www.w3.org/2001/XMLSchema#double>'
+    """
+
+    def __init__(self) -> None:
+        self._kind = "integer"
+        self._numerators: Counter[int] = Counter()  # by denominator
+        self._infinite = 0.0  # the sum of what is no finite number
+
+    def add(self, value: Value) -> None:
+        if value.kind in ("integer", "decimal"):
+            self.add_ratio(value.kind, value.value, SCALE if value.kind == "decimal" else 1)
+        elif math.isfinite(value.value):
+            self.add_ratio(value.kind, *value.value.as_integer_ratio())
+        else:
+            self.add_ratio(value.kind, 0, 1)
+            self._infinite += value.value
+
+    def add_ratio(self, kind: str, numerator: int, denominator: int) -> None:
+        """Add what is the sum of some numbers of a kind."""
+        if NUMERIC_RANK[kind] > NUMERIC_RANK[self._kind]:
+            self._kind = kind
+        self._numerators[denominator] += numerator
+
+    def value(self) -> Value:
+        total = sum(
+            (Fraction(numerator, denominator) for denominator, numerator in self._numerators.items()), Fraction()
+        )
+        if self._kind == "integer":
+            return number("integer", int(total))
+        if self._kind == "decimal":
+            return number("decimal", int(total * SCALE))
+        if self._infinite:  # NaN too
+            return number(self._kind, self._infinite)
+        try:
+            return number(self._kind, float(total))
+        except OverflowError:
+            return number(self._kind, math.copysign(math.inf, total))
 
 
 def _least(values: Column) -> str:

@@ -8,10 +8,14 @@ on the term itself.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from motet.model.terms import XSD
 from motet.sparql.temporal import SCALE
 from motet.sparql.values import Value, decode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 IRI = 1
 BLANK = 2
@@ -78,3 +82,59 @@ _PLAIN = {
     "string": TermColumns(STRING, None, None),
     "lang": TermColumns(LANGUAGE_STRING, None, None),
 }
+
+
+def typed_columns(terms: pa.Array) -> dict[str, pa.Array]:
+    """The columns okind, onum and ots of many terms: of the common forms by columns, of the others one by one.
+
+    >>> import pyarrow as pa
+    >>> {name: column.to_pylist() for name, column in typed_columns(pa.array(["<urn:a>", '"x"@en'])).items()}
+    {'okind': [1, 4], 'onum': [None, None], 'ots': [None, None]}
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kinds = np.zeros(len(terms), np.int8)
+    numbers, instants = np.full(len(terms), np.nan), np.zeros(len(terms), np.int64)
+
+    def rows(condition: pa.Array) -> np.ndarray:
+        return np.flatnonzero(condition.to_numpy(zero_copy_only=False))
+
+    is_literal = pc.starts_with(terms, '"')
+    kinds[rows(pc.starts_with(terms, "<"))] = IRI
+    kinds[rows(pc.and_(is_literal, pc.ends_with(terms, '"')))] = STRING
+    kinds[rows(pc.match_substring_regex(terms, '^".*"@[A-Za-z0-9-]+$'))] = LANGUAGE_STRING
+    for kind, datatype, pattern in _FORMS:
+        suffix = f'"^^<{XSD}{datatype}>'
+        typed = rows(pc.ends_with(terms, suffix))
+        if not len(typed):
+            continue
+        texts = pc.utf8_slice_codeunits(terms.take(pa.array(typed)), 1, -len(suffix))
+        fits = pc.match_substring_regex(texts, f"^(?:{pattern})$")
+        typed, texts = typed[rows(fits)], texts.filter(fits)
+        kinds[typed] = kind
+        if kind == INSTANT:
+            instants[typed] = texts.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+        else:  # adding 0 makes 0 of -0, which only doubles have
+            numbers[typed] = texts.cast(pa.float64()).to_numpy() + (-0.0 if kind == DOUBLE else 0.0)
+    has_instant = kinds == INSTANT
+    others = np.flatnonzero(kinds == 0)
+    for row, term in zip(others.tolist(), terms.take(pa.array(others)).to_pylist(), strict=True):
+        kinds[row], number, instant = term_columns(term)
+        numbers[row] = np.nan if number is None else number
+        instants[row], has_instant[row] = instant or 0, instant is not None
+    return {
+        "okind": pa.array(kinds),
+        "onum": pa.array(numbers, mask=np.isnan(numbers)),
+        "ots": pa.array(instants, mask=~has_instant),
+    }
+
+
+_DAYS = "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+_FORMS = (  # lexical forms whose values Arrow reads exactly
+    (INTEGER, "integer", "-?[0-9]{1,15}"),
+    (DECIMAL, "decimal", r"-?[0-9]{1,9}(?:\.[0-9]{1,6})?"),
+    (DOUBLE, "double", r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?"),
+    (INSTANT, "dateTime", rf"[12][0-9]{{3}}-{_DAYS}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"),
+)

@@ -13,14 +13,16 @@ from functools import lru_cache
 from typing import Any
 
 from motet.sparql import algebra
-from motet.sparql.aggregates import aggregate
+from motet.sparql.aggregates import ExactSum, aggregate, average
 from motet.sparql.expressions import ExpressionError, compile_expression
-from motet.sparql.operators import arithmetic
 from motet.sparql.ordering import order_key
 from motet.sparql.scope import operands
-from motet.sparql.values import NUMERIC_RANK, decode, effective_boolean_value, number
+from motet.sparql.temporal import SCALE
+from motet.sparql.values import NUMERIC_RANK, decode, effective_boolean_value
 
 UNIT_SEPARATOR = "\x1f"
+MILLION = 1_000_000
+HIGH_PARTS, LOW_PARTS = 1 << 12, 1 << 64  # of 1: what is left of a double after 1/4096ths is counted in 2⁻⁶⁴
 
 
 def sparql_term(text: str, *terms: str | None) -> str | None:
@@ -78,35 +80,37 @@ def sparql_total(
     name: str,
     errors: int,
     count: int,
-    whole: str | None,
-    exact: str | None,
-    doubles: float | None,
+    sums: Sequence[str | None],
     others: Sequence[str] | None,
 ) -> str | None:
     """SUM or AVG of a group; None for an error.
 
-    ``errors`` counts the values that are no numbers, ``count`` all of them. ``whole`` is the sum of the integers,
-    ``exact`` that of the decimals, ``doubles`` that of the doubles, each None if there are none; ``others`` are the
-    numbers that are in none of these.
+    ``errors`` counts the values that are no numbers, ``count`` all of them. The sums are exact, each None if it has no
+    numbers: of integers, of decimals in millionths, of doubles in two parts, of which `HIGH_PARTS` and `LOW_PARTS` make
+    one, and of the other decimals. ``others`` are the terms of the numbers that are in none of these.
 
-    >>> sparql_total("AVG", 0, 2, "3", None, None, [])
+    >>> sparql_total("AVG", 0, 2, ["3", None, None, None, None], [])
     '"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     """
     if errors:
         return None
+    total = ExactSum()
+    *whole, decimals = sums
+    for (kind, denominator), part in zip(_SUMS, whole, strict=True):
+        if part is not None:
+            total.add_ratio(kind, int(part), denominator)
+    if decimals is not None:
+        total.add_ratio("decimal", int(Decimal(decimals).scaleb(18)), SCALE)
     try:
-        total = number("integer", int(whole or 0))
-        if exact is not None:
-            total = arithmetic("+", total, number("decimal", int(Decimal(exact).scaleb(18))))
-        if doubles is not None:
-            total = arithmetic("+", total, number("double", doubles))
         for term in others or ():
-            total = arithmetic("+", total, decode(term))
-        if name == "AVG" and count:
-            total = arithmetic("/", total, number("integer", count))
+            total.add(decode(term))
+        value = total.value()
+        return (average(value, count) if name == "AVG" else value).term
     except ExpressionError:
         return None
-    return total.term
+
+
+_SUMS = (("integer", 1), ("decimal", MILLION), ("double", HIGH_PARTS), ("double", LOW_PARTS))
 
 
 def describe_aggregate(name: str, distinct: bool, separator: str) -> str:

@@ -23,6 +23,7 @@ _ATOM = r"(?:[A-Za-z0-9 ,:;_/#=@%&!\-]|\.|\[(?:a-z|A-Z|0-9|[A-Za-z0-9 _])+\])[*+
 _SEQUENCE = rf"(?:{_ATOM}|\((?:{_ATOM})+(?:\|(?:{_ATOM})+)*\)\??)+"
 _SIMPLE_PATTERN = re.compile(rf"\^?{_SEQUENCE}(?:\|{_SEQUENCE})*\$?")
 _LANGUAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_ANY = '[^"]'  # no pattern has a quotation mark
 _LANG_STRING = RDF + "langString"
 
 
@@ -40,16 +41,33 @@ def text_test(call: algebra.Call, column: Callable[[str], Node], otherwise: Node
         pattern = texts[0] or ""
         if flags not in ("", "i") or _SIMPLE_PATTERN.fullmatch(pattern) is None:
             return None
-        return _of_text(
-            subject,
-            column,
-            lambda text: nodes.RegexMatch(this=text, expression=nodes.text(pattern), ignore_case=flags == "i"),
-            otherwise,
-        )
+        whole = _of_literal(pattern)
+
+        def matched(text: Node) -> Node:
+            is_literal = isinstance(text, nodes.LexicalText) and whole is not None
+            where, searched = (text.this, whole) if is_literal else (text, pattern)
+            return nodes.RegexMatch(this=where, expression=nodes.text(searched or ""), ignore_case=flags == "i")
+
+        return _of_text(subject, column, matched, otherwise)
     part = texts[0] or ""
     return _of_text(
         subject, column, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name), otherwise
     )
+
+
+def _of_literal(pattern: str) -> str | None:
+    """The simple pattern as one of whole literals without escapes, which spares cutting out their texts; None for
+    alternatives with anchors, which belong to one of them.
+
+    >>> _of_literal("^cold .*pump$"), _of_literal("fan|pump")
+    ('^"(?:cold [^"]*pump)"', '^"[^"]*(?:fan|pump)')
+    """
+    body = pattern.removeprefix("^").removesuffix("$")
+    if body != pattern and "|" in body:
+        return None
+    begin = '^"' if pattern.startswith("^") else '^"[^"]*'
+    end = '"' if pattern.endswith("$") else ""
+    return f"{begin}(?:{body.replace('.', _ANY)}){end}"
 
 
 def constant_text(expression: algebra.Expr) -> str | None:
@@ -66,9 +84,10 @@ def _of_text(
     match subject:
         case algebra.Variable(name):
             term = column(name)
+            is_plain = nodes.both([_begins(term, '"'), nodes.negation(_ends(term, ">")), _has_no_escape(term)])
             return nodes.case(
-                (nodes.either([nodes.is_null(term), _is_no_text(term)]), _error()),
-                (_has_no_escape(term), test(nodes.LexicalText(this=term.copy()))),
+                (is_plain, test(nodes.LexicalText(this=term.copy()))),
+                (nodes.either([nodes.is_null(term.copy()), _is_no_text(term)]), _error()),
                 default=otherwise,
             )
         case algebra.Call("STR", (algebra.Variable(name),)):
@@ -133,8 +152,7 @@ def _error() -> Node:
 
 
 def _begins(term: Node, character: str) -> Node:
-    first = exp.Substring(this=term.copy(), start=nodes.integer(1), length=nodes.integer(1))
-    return nodes.equals(first, nodes.text(character))
+    return nodes.TextTest(this=term.copy(), expression=nodes.text(character), name="STRSTARTS")
 
 
 def _ends(term: Node, text: str) -> Node:
