@@ -72,17 +72,34 @@ class LakeTables:
         self.derived = [event._replace(offset=FIRST_DERIVED + n) for n, event in enumerate(history.derived_events())]
         self.inferred_files, self.inferred = self._inferred()
         self.report = ScanReport(zones=len(quad_zones(snapshot)), tail_rows=self.tail.quads.num_rows)
-        self.tail_name = host.register(self.tail.quads)
-        self.inferred_names = [host.register(self.inferred)] if self.inferred.num_rows else []
-        if self.inferred_files:
-            self.inferred_names.append(host.view([str(snapshot.store.path(name)) for name in self.inferred_files]))
-        has_tail = bool(self.tail.events.num_rows or not self.event_files)
-        self._event_tables = [host.register(self.tail.events)] if has_tail else []
-        if self.event_files:
-            self._event_tables.append(host.view([str(snapshot.store.path(file.name)) for file in self.event_files]))
         self.hidden = {row["off"] for row in self._event_rows(map(iri, history.controls.retractions))}
-        if self.hidden:
-            self.hidden_name = host.register(pa.table({"off": pa.array(sorted(self.hidden), pa.int64())}))
+
+    # The names of tables: a table is registered when a query first needs it.
+
+    @cached_property
+    def tail_name(self) -> str:
+        return self.host.register(self.tail.quads)
+
+    @cached_property
+    def inferred_names(self) -> list[str]:
+        """The tables of inferred triples of events of the log."""
+        names = [self.host.register(self.inferred)] if self.inferred.num_rows else []
+        return [*names, *([self.view(self.inferred_files)] if self.inferred_files else [])]
+
+    @cached_property
+    def hidden_name(self) -> str:
+        return self.host.register(pa.table({"off": pa.array(sorted(self.hidden), pa.int64())}))
+
+    @cached_property
+    def _event_tables(self) -> list[str]:
+        has_tail = bool(self.tail.events.num_rows or not self.event_files)
+        names = [self.host.register(self.tail.events)] if has_tail else []
+        return [*names, *([self.view([file.name for file in self.event_files])] if self.event_files else [])]
+
+    def view(self, names: Sequence[str]) -> str:
+        return self.host.view([str(self.history.snapshot.store.path(name)) for name in names])
+
+    # What queries see.
 
     def is_of(self, history: History) -> bool:
         """Whether these are the tables of a history, and its files are still there."""
@@ -289,7 +306,7 @@ class LakeDataset:
         """The columns of a scan, of all parts."""
         items = [column("q", name) for name in sorted(scan.columns)]
         if not parts:
-            return nodes.select(items, nodes.table(self._tables.tail_name, "q"), where=exp.false())
+            return _no_rows(scan)
         return nodes.select(items, nodes.derived(nodes.union_all(list(parts)), "q"))
 
     def _zone_rows(
@@ -297,8 +314,7 @@ class LakeDataset:
     ) -> list[exp.Query]:
         if not zones or not place.has_log:
             return []
-        store = self._tables.history.snapshot.store
-        view = self._tables.host.view([str(store.path(zone.name)) for zone in zones])
+        view = self._tables.view([zone.name for zone in zones])
         return [_select(view, scan, [*conditions, *place.conditions("q")])]
 
     def _zones(self, scan: QuadScan, place: _Place, number: int | None = None) -> list[DataFile]:
@@ -356,8 +372,10 @@ class _Place:
         self._chosen = [] if self.has_all else tables.visible_offsets(chosen)
         self.has_log = self.has_all or bool(self._chosen)
         self.computed = triple_rows(self._computed())
-        if self.computed.num_rows:
-            self.computed_name = tables.host.register(self.computed)
+
+    @cached_property
+    def computed_name(self) -> str:
+        return self._tables.host.register(self.computed)
 
     @cached_property
     def derived_name(self) -> str | None:
@@ -448,6 +466,15 @@ def _has_match(table: pa.Table, scan: QuadScan) -> bool:
 
 def _select(name: str, scan: QuadScan, conditions: Sequence[Node]) -> exp.Query:
     return _select_from(nodes.table(name, "q"), scan, conditions)
+
+
+def _no_rows(scan: QuadScan) -> exp.Query:
+    types = {"int64": "BIGINT", "int8": "TINYINT", "double": "DOUBLE", "string": "VARCHAR"}
+    items = [
+        nodes.alias(nodes.cast(exp.Null(), types[str(QUAD_ROWS.field(name).type)]), name)
+        for name in sorted(scan.columns)
+    ]
+    return nodes.select(items, where=exp.false())
 
 
 def _select_from(source: Node, scan: QuadScan, conditions: Sequence[Node]) -> exp.Query:
