@@ -45,9 +45,15 @@ class GeographicLatency:
             self.points[address] = (random.random(), random.random())
         return self.points[address]
 
+    def mean(self, sender: str, receiver: str) -> float:
+        """The mean delay between two addresses that have a point."""
+        x, y = self.points[sender]
+        u, v = self.points[receiver]
+        return (self.base + self.per_side * math.hypot(x - u, y - v)) * (1 + self.jitter / 2)
+
     def delay(self, random: Random, sender: str, receiver: str) -> int:
-        x, y = self.point(random, sender)
-        u, v = self.point(random, receiver)
+        x, y = self.points.get(sender) or self.point(random, sender)
+        u, v = self.points.get(receiver) or self.point(random, receiver)
         exact = self.base + self.per_side * math.hypot(x - u, y - v)
         return int(exact * (1 + self.jitter * random.random()))
 

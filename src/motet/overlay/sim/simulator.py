@@ -67,6 +67,7 @@ class Simulator:
         self.hosts: dict[str, SimulatedHost] = {}
         self.disks: dict[str, dict[str, bytes]] = {}
         self.sent: Counter[type] = Counter()
+        """How many messages of each type were sent; routed messages count as their payload."""
         self.outcome_listeners: list[Callable[[str, Outcome], None]] = []
         self._factories: dict[str, NodeFactory] = {}
         self._queue: list[tuple[int, int, SimulatedHost | None, object]] = []
@@ -190,7 +191,7 @@ class Simulator:
                     listener(address, effect)  # type: ignore[arg-type]
 
     def _send(self, sender: str, send: Send) -> None:
-        self.sent[type(send.message)] += 1
+        self.sent[type(getattr(send.message, "payload", send.message))] += 1
         received = None
         for delay in self.network.delays(self.random, sender, send.to):
             received = received or Received(sender=sender, message=send.message)
