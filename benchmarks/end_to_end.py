@@ -128,10 +128,10 @@ class Stages:
     @contextmanager
     def measured(self, processor: Processor) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
-            ("match", processor_module, "notify"),
+            ("match", processor_module, "emit_solutions"),
             ("match for detection", processor._plan.leaf_matcher, "occurrences"),
-            ("detect and deliver", processor._state.detector, "advance"),
-            ("notifications of detection", emission_module, "notification_batch"),
+            ("detect and deliver", processor, "_emit_run"),
+            ("notifications of detection", emission_module, "emit_occurrences"),
             ("sort", processor_module, "merge_notifications"),
             ("processor", processor, "advance"),
         ]

@@ -27,8 +27,9 @@ from benchmarks.measurement.figures import machine_load, print_clock, print_figu
 from motet.engine.match.encode import encode, encoding_tables
 from motet.engine.match.index import ANY_LENGTH, LeafIndex, LeafTable, SegmentLeaves
 from motet.engine.match.leaf import LeafQuery, leaf_entry
-from motet.engine.match.single_events import decided_notifications, single_event_leaf
+from motet.engine.match.single_events import single_event_leaf
 from motet.engine.match.solutions import EncodedBatch, solutions
+from motet.engine.runtime.emission import decided_notifications
 from motet.jit.compiled import compiled
 from motet.language.parse import parse
 from motet.model.batches import EVENTS, TIME, TRIPLE

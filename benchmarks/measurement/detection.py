@@ -52,17 +52,12 @@ class Detection:
 
     def _run(self, detector: Detector, tables: list[Occurrences] | None) -> int:
         count = 0
-
-        def on_node(id_: int, table: Occurrences) -> dict[int, Occurrences]:
-            nonlocal count
-            if id_ == self._root:
-                count += len(table)
-                if tables is not None:
-                    tables.append(table)
-            return {}
-
         for batch in self._batches:
-            detector.advance(*batch, on_node)
+            for node_id, table in detector.advance(*batch):
+                if node_id == self._root:
+                    count += len(table)
+                    if tables is not None:
+                        tables.append(table)
         return count
 
     def pairs(self) -> Pairs:

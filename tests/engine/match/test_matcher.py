@@ -19,8 +19,9 @@ from tests.engine.match.random_leaves import (
 from motet.engine.match.closure import ClosedBackground
 from motet.engine.match.leaf import LeafBindings, LeafQuery
 from motet.engine.match.matcher import Matcher, MatcherRegistry
-from motet.engine.match.single_events import notify, single_event_matcher
+from motet.engine.match.single_events import single_event_matcher
 from motet.engine.match.verifier import Verifier
+from motet.engine.runtime.emission import emit_solutions
 from motet.language.parse import parse
 from motet.model.batches import EventRow, Triple, event_rows, notification_rows
 from motet.model.notifications import Notification
@@ -66,7 +67,7 @@ def test_the_matcher_agrees_with_the_verifier(first: int) -> None:
     """Random leaves, events and ontologies give the same notifications."""
     for seed in range(first, first + 5):
         matcher, events = random_case(seed)
-        assert ordered(list(notification_rows(notify(matcher, events)))) == plainly(matcher, events), seed
+        assert ordered(list(notification_rows(emit_solutions(matcher, events)))) == plainly(matcher, events), seed
 
 
 def test_comparisons_are_those_of_sparql() -> None:
@@ -77,7 +78,7 @@ def test_comparisons_are_those_of_sparql() -> None:
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)))
     events = [(f"urn:e:{number}", [(f"<urn:e:{number}>", "<urn:p>", term)]) for number, term in enumerate(LITERALS)]
     batch = batch_of(events)
-    assert ordered(list(notification_rows(notify(matcher, batch)))) == plainly(matcher, batch)
+    assert ordered(list(notification_rows(emit_solutions(matcher, batch)))) == plainly(matcher, batch)
 
 
 def test_many_values_are_searched_from_either_side() -> None:
@@ -90,15 +91,17 @@ def test_many_values_are_searched_from_either_side() -> None:
     triples = [("<urn:e:0>", RDF_TYPE, f"<urn:C{n}>") for n in range(9)]
     triples += [("<urn:e:0>", "<urn:p>", f"<urn:{n}>") for n in (*range(1, 80), "x")]
     events = batch_of([("urn:e:0", triples), ("urn:e:1", [])])
-    found = ordered(list(notification_rows(notify(single_event_matcher(subscriptions), events))))
+    found = ordered(list(notification_rows(emit_solutions(single_event_matcher(subscriptions), events))))
     assert [notification.subscription for notification, _ in found] == ["s1", "s2"]
 
 
 def test_a_slice_of_a_batch_is_a_batch() -> None:
     """A slice gives the notifications of its own events."""
     matcher, events = random_case(4)
-    whole = [(found, offset - 2) for found, offset in notification_rows(notify(matcher, events)) if 2 <= offset < 5]
-    assert ordered(list(notification_rows(notify(matcher, events.slice(2, 3))))) == ordered(whole)
+    whole = [
+        (found, offset - 2) for found, offset in notification_rows(emit_solutions(matcher, events)) if 2 <= offset < 5
+    ]
+    assert ordered(list(notification_rows(emit_solutions(matcher, events.slice(2, 3))))) == ordered(whole)
 
 
 def test_a_changed_matcher_is_equal_to_a_new_one() -> None:
@@ -111,8 +114,8 @@ def test_a_changed_matcher_is_equal_to_a_new_one() -> None:
         matcher = matcher.changed(tuple(subscription for subscription in pool if subscription in chosen))
         events = random_batch(random, 4)
         fresh = Matcher(matcher.leaves, matcher.background)
-        assert ordered(list(notification_rows(notify(matcher, events)))) == ordered(
-            list(notification_rows(notify(fresh, events)))
+        assert ordered(list(notification_rows(emit_solutions(matcher, events)))) == ordered(
+            list(notification_rows(emit_solutions(fresh, events)))
         )
 
 

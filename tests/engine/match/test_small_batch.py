@@ -9,8 +9,8 @@ import pytest
 from tests.engine.match.random_leaves import leaves_of, random_background, random_batch, random_leaf
 
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.single_events import notify, notify_small
 from motet.engine.match.small_batch import MAX_HITS
+from motet.engine.runtime.emission import emit_small_solutions, emit_solutions
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.model.batches import RecordRow, event_records, event_rows, notification_rows, record_batch
@@ -33,7 +33,7 @@ def by_event(found: Told) -> Told:
 def plain(matcher: Matcher, rows: list[RecordRow]) -> Told | None:
     if matcher.solve_small(rows) is None:
         return None
-    return notify_small(matcher, rows)
+    return emit_small_solutions(matcher, rows)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
@@ -46,9 +46,9 @@ def test_small_batches_agree_with_columns(first: int) -> None:
         matcher = Matcher(leaves, background, "none" if not background else random.choice(("rdfs", "owl-rl")))
         events = random_batch(random, 6, ("urn:x", "urn:room"))
         rows = rows_of(events)
-        expected = by_event(list(notification_rows(notify(matcher, event_records(events, 0)))))
-        assert by_event(notify_small(matcher, rows)) == expected, seed
-        assert by_event([told for row in rows for told in notify_small(matcher, [row])]) == expected, seed
+        expected = by_event(list(notification_rows(emit_solutions(matcher, event_records(events, 0)))))
+        assert by_event(emit_small_solutions(matcher, rows)) == expected, seed
+        assert by_event([told for row in rows for told in emit_small_solutions(matcher, [row])]) == expected, seed
 
 
 def test_index_decided_leaves_need_no_columns() -> None:
@@ -69,7 +69,7 @@ def test_index_decided_leaves_need_no_columns() -> None:
     found = plain(matcher, rows)
     assert found is not None
     assert [offset for _, offset in found] == [5, 5, 5, 6, 6, 6]
-    assert by_event(found) == by_event(list(notification_rows(notify(matcher, record_batch(rows)))))
+    assert by_event(found) == by_event(list(notification_rows(emit_solutions(matcher, record_batch(rows)))))
 
 
 def test_many_hits_need_columns() -> None:
@@ -78,7 +78,7 @@ def test_many_hits_need_columns() -> None:
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)), entailment="none")
     row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
     assert plain(matcher, [row]) is None
-    assert len(notify_small(matcher, [row])) == MAX_HITS + 1
+    assert len(emit_small_solutions(matcher, [row])) == MAX_HITS + 1
 
 
 def test_the_processor_continues_after_either() -> None:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import LogProcessor, control_row, event_row, record_batch
 
-from motet.engine.detect.detector import ReadyQueue
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 
@@ -58,9 +57,8 @@ def plan_of(processor: LogProcessor) -> dict[str, object]:
 def is_in_order(processor: LogProcessor) -> bool:
     """Whether nodes run after their operands, and leaves after the nodes whose derived events feed them."""
     feeding, nodes = processor._plan.derivations, processor._shared.builder.nodes
-    turns = {
-        id_: turn for turn, id_ in enumerate(ReadyQueue(processor._state.detector._order, processor._plan._references))
-    }
+    order = sorted(processor._plan._references, key=processor._state.detector.ranked)
+    turns = {id_: turn for turn, id_ in enumerate(order)}
     before = {
         id_: {edge.child for edge in nodes[id_].children} | feeding._upstream_nodes.get(id_, set()) for id_ in turns
     }

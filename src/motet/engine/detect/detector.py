@@ -8,7 +8,9 @@ events from before a subscription are removed where a node of that subscription 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 
 from motet.engine.detect.absence import NegationOperator, NoOperator, XorOperator
@@ -21,7 +23,6 @@ from motet.engine.detect.occurrences import Occurrences, concatenate, empty_tabl
 from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv
 from motet.engine.detect.pairing import PairingOperator
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
-from motet.engine.detect.timers import TimerQueue
 from motet.jit.compiled import Ints
 from motet.plan.finality import lag, may_duplicate
 from motet.plan.graph import PAIRING, Edge, Kind, PlanNode, Start, pair_bound
@@ -35,6 +36,7 @@ class OperatorNode:
 
     node: PlanNode
     operator: IncrementalOperator
+    new_operator: Callable[[], IncrementalOperator]  # the same without state
     deduplicator: Deduplicator | None
     variable_maps: list[list[int]]  # for each operand: its variable for each variable of the node
     operand_widths: list[int]  # for each operand: its number of variables
@@ -63,6 +65,12 @@ class OperatorNode:
         """The whole state, by table name."""
         emitted = {"distinct": self.deduplicator.emitted_before} if self.deduplicator else {}
         return {**self.operator.tables(), **emitted}
+
+    def copy(self) -> OperatorNode:
+        """A node with the same state, which changes independently: tables are replaced, never changed."""
+        node = replace(self, operator=self.new_operator(), deduplicator=copy(self.deduplicator))
+        node.restore(self.tables())
+        return node
 
     def restore(self, tables: Mapping[str, Occurrences]) -> None:
         self.operator.restore(tables)
@@ -129,33 +137,9 @@ class Detector:
     def _operand_lags(self, node: PlanNode) -> list[int]:
         return [self._lags[edge.child] for edge in node.children]
 
-    def advance(
-        self, leaves: NodeOccurrences, frontier: Frontier, on_occurrences: Callable[[int, Occurrences], NodeOccurrences]
-    ) -> None:
-        """Run the nodes that follow from new occurrences of leaves and from the frontier.
-
-        ``on_occurrences`` is called for every node with new occurrences, leaves included, before the next one runs. It
-        returns the occurrences of other leaves that derived events add.
-        """
-        ready = ReadyQueue(self._order, [*leaves, *self._due_nodes(frontier)])
-        self._run_ready(ready, dict(leaves), frontier, on_occurrences)
-
-    def _run_ready(
-        self,
-        ready: ReadyQueue,
-        occurrences: dict[int, Occurrences],
-        frontier: Frontier,
-        on_occurrences: Callable[[int, Occurrences], NodeOccurrences],
-    ) -> None:
-        for node_id in ready:
-            if node_id in self.operator_nodes:
-                occurrences[node_id] = self._run(self.operator_nodes[node_id], occurrences, frontier)
-            if len(occurrences[node_id]):
-                for leaf, table in on_occurrences(node_id, occurrences[node_id]).items():
-                    occurrences[leaf] = concatenate([occurrences[leaf], table]) if leaf in occurrences else table
-                    ready.add(leaf)
-                for parent in self._parents[node_id]:
-                    ready.add(parent)
+    def advance(self, leaves: NodeOccurrences, frontier: Frontier) -> DetectorRun:
+        """Run the nodes that follow from new occurrences of leaves and from the frontier, while the result is read."""
+        return DetectorRun(self, frontier, dict(leaves), [*leaves, *self._due_nodes(frontier)])
 
     def see_ends(self, ends: Ints) -> None:
         """Take in the ends of the visible published events of the next batch, matched or not."""
@@ -182,72 +166,138 @@ class Detector:
         """Let the nodes that are not due drop state that can no longer contribute; the others do so when they run."""
         for operator_node in self.operator_nodes.values():
             if frontier.current <= operator_node.next_timer:
-                self._run(operator_node, {}, frontier)
+                self.run(operator_node, {}, frontier)
 
     @property
     def earliest_timer(self) -> int:
         """An instant that the frontier must pass before a node runs without input."""
         return self._timers.earliest
 
-    def probe(self, frontier: Frontier, on_occurrences: Callable[[int, Occurrences], NodeOccurrences]) -> None:
-        """As `advance` without new occurrences, for all nodes; the state is afterwards as before."""
-        saved = [(node, node.tables(), node.next_timer) for node in self.operator_nodes.values()]
-        occurrences: dict[int, Occurrences] = {}
-        ready = ReadyQueue(self._order, self.operator_nodes)
-        try:
-            self._run_ready(ready, occurrences, frontier, on_occurrences)
-        finally:
-            for operator_node, tables, next_timer in saved:
-                operator_node.restore(tables)
-                operator_node.next_timer = next_timer
+    def probe(self, frontier: Frontier) -> DetectorRun:
+        """As `advance` without new occurrences, for copies of all nodes: the state stays as it is."""
+        detector = Detector(self.dictionary)
+        detector.operator_nodes = {node_id: node.copy() for node_id, node in self.operator_nodes.items()}
+        detector._parents, detector._lags, detector._order = self._parents, self._lags, self._order
+        return DetectorRun(detector, frontier, {}, self.operator_nodes)
 
     def lag_of(self, node_id: int) -> int:
         return self._lags[node_id]
 
-    def _run(self, operator_node: OperatorNode, occurrences: NodeOccurrences, frontier: Frontier) -> Occurrences:
+    def ranked(self, node_id: int) -> tuple[int, int]:
+        """The position of a node in the order of running, and its id."""
+        return self._order.get(node_id, len(self._order) + node_id), node_id
+
+    def parents(self, node_id: int) -> Iterable[int]:
+        """The nodes that a node is an operand of."""
+        return self._parents[node_id]
+
+    def run(self, operator_node: OperatorNode, occurrences: NodeOccurrences, frontier: Frontier) -> Occurrences:
+        """The new occurrences of a node, from those of its operands."""
         env = OperatorEnv(frontier, self.dictionary, operator_node.lags, operator_node.lag)
-        result = operator_node.operator.advance([*self._inputs(operator_node, occurrences)], env)
+        result = operator_node.operator.advance([*_inputs(operator_node, occurrences)], env)
         if operator_node.deduplicator is not None:
             result = operator_node.deduplicator.advance(result, env)
         operator_node.next_timer = operator_node.operator.next_timer(env)
         self._timers.put(operator_node.node.id, operator_node.next_timer)
         return result
 
-    def _inputs(self, operator_node: OperatorNode, occurrences: NodeOccurrences) -> Iterable[Occurrences]:
-        for operand, edge in enumerate(operator_node.node.children):
-            variable_map, start = operator_node.variable_maps[operand], operator_node.operand_starts[operand]
-            if edge.child in occurrences:
-                table = occurrences[edge.child]
-                visible = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
-                yield visible if operator_node.keeps_operand_variables else visible.project(variable_map)
-            else:
-                keeps_variables = operator_node.keeps_operand_variables
-                width = operator_node.operand_widths[operand] if keeps_variables else len(variable_map)
-                yield empty_table(width, with_members=operator_node.node.with_members)
 
+class DetectorRun:
+    """The nodes with new occurrences, leaves included, in the order of running: a node runs when it is requested.
 
-class ReadyQueue:
-    """Nodes to run, each once, by their rank and then, without a rank, by id; more can be added during iteration.
-
-    >>> list(ReadyQueue({7: 0, 2: 1}, [1, 2, 7]))
-    [7, 2, 1]
+    Until the next node is requested, occurrences of leaves that follow from those of the last one can be added.
     """
 
-    def __init__(self, order: Mapping[int, int], node_ids: Iterable[int]) -> None:
-        self._order = order
-        self._added: set[int] = set()
+    def __init__(
+        self, detector: Detector, frontier: Frontier, leaves: dict[int, Occurrences], node_ids: Iterable[int]
+    ) -> None:
+        self._detector = detector
+        self._frontier = frontier
+        self._occurrences = leaves
+        self._scheduled: set[int] = set()
         self._queue: list[tuple[int, int]] = []
         for node_id in node_ids:
-            self.add(node_id)
+            self._schedule(node_id)
 
-    def add(self, node_id: int) -> None:
-        if node_id not in self._added:
-            self._added.add(node_id)
-            heappush(self._queue, (self._order.get(node_id, len(self._order) + node_id), node_id))
+    def add(self, leaves: NodeOccurrences) -> None:
+        """Add occurrences of leaves that have not run yet."""
+        add_occurrences(self._occurrences, leaves)
+        for leaf in leaves:
+            self._schedule(leaf)
 
-    def __iter__(self) -> Iterator[int]:
+    def _schedule(self, node_id: int) -> None:
+        if node_id not in self._scheduled:
+            self._scheduled.add(node_id)
+            heappush(self._queue, self._detector.ranked(node_id))
+
+    def __iter__(self) -> Iterator[tuple[int, Occurrences]]:
+        detector, occurrences = self._detector, self._occurrences
         while self._queue:
-            yield heappop(self._queue)[1]
+            node_id = heappop(self._queue)[1]
+            operator_node = detector.operator_nodes.get(node_id)
+            if operator_node is not None:
+                occurrences[node_id] = detector.run(operator_node, occurrences, self._frontier)
+            if len(occurrences[node_id]):
+                yield node_id, occurrences[node_id]
+                for parent in detector.parents(node_id):
+                    self._schedule(parent)
+
+
+def add_occurrences(leaves: dict[int, Occurrences], added: NodeOccurrences) -> None:
+    """Append occurrences, by leaf, to those that are there."""
+    for leaf, table in added.items():
+        leaves[leaf] = concatenate([leaves[leaf], table]) if leaf in leaves else table
+
+
+def _inputs(operator_node: OperatorNode, occurrences: NodeOccurrences) -> Iterable[Occurrences]:
+    for operand, edge in enumerate(operator_node.node.children):
+        variable_map, start = operator_node.variable_maps[operand], operator_node.operand_starts[operand]
+        if edge.child in occurrences:
+            table = occurrences[edge.child]
+            visible = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
+            yield visible if operator_node.keeps_operand_variables else visible.project(variable_map)
+        else:
+            keeps_variables = operator_node.keeps_operand_variables
+            width = operator_node.operand_widths[operand] if keeps_variables else len(variable_map)
+            yield empty_table(width, with_members=operator_node.node.with_members)
+
+
+class TimerQueue:
+    """The nodes that have to run without input once the frontier has passed an instant.
+
+    At most one valid entry for each node, with its earliest instant; later entries of the node are ignored.
+
+    >>> timers = TimerQueue()
+    >>> for node_id, instant in ((1, 30), (2, 10), (1, 20), (2, 40)):
+    ...     timers.put(node_id, instant)
+    >>> timers.pop_due(20), timers.pop_due(21), timers.pop_due(50)
+    ([2], [1], [])
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int]] = []  # (instant, node), a heap
+        self._earliest: dict[int, int] = {}  # by node: the instant of its valid entry
+
+    def put(self, node_id: int, instant: int) -> None:
+        """Set a node's timer, unless it has an earlier one."""
+        if instant < self._earliest.get(node_id, NO_TIMER):
+            self._earliest[node_id] = instant
+            heappush(self._entries, (instant, node_id))
+
+    @property
+    def earliest(self) -> int:
+        """An instant that no timer is before; NO_TIMER without any."""
+        return self._entries[0][0] if self._entries else NO_TIMER
+
+    def pop_due(self, frontier: int) -> list[int]:
+        """Remove the timers that the frontier has passed and return their nodes."""
+        due = []
+        while self._entries and self._entries[0][0] < frontier:
+            instant, node_id = heappop(self._entries)
+            if self._earliest.get(node_id) == instant:
+                del self._earliest[node_id]
+                due.append(node_id)
+        return due
 
 
 def _operator_node(node: PlanNode, nodes: Mapping[int, PlanNode]) -> OperatorNode:
@@ -260,8 +310,11 @@ def _operator_node(node: PlanNode, nodes: Mapping[int, PlanNode]) -> OperatorNod
     variable_maps = [_variable_map(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
     starts = [node.start if _may_predate(child) and node.owner is None else None for child in children]
     widths = [len(child.variables) for child in children]
-    operator = PairingOperator(node, variable_maps, widths) if node.kind in PAIRING else _operator(node, nodes)
-    return OperatorNode(node, operator, deduplicator, variable_maps, widths, starts)
+    if node.kind in PAIRING:
+        new_operator: Callable[[], IncrementalOperator] = partial(PairingOperator, node, variable_maps, widths)
+    else:
+        new_operator = partial(_operator, node, nodes)
+    return OperatorNode(node, new_operator(), new_operator, deduplicator, variable_maps, widths, starts)
 
 
 def _may_predate(node: PlanNode) -> bool:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.leaf_kernels import leaf_columns, plain_terms
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
+from motet.engine.detect.table_kernels import leaf_columns, plain_terms
 from motet.engine.match import index
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import MatcherRegistry, SegmentMatches

@@ -1,176 +1,365 @@
-"""Emits notifications for the occurrences of root nodes, and matches derived events for the leaves they feed.
-
-The subscriptions of one root node whose notifications have only bindings are emitted together.
-"""
+"""Builds notifications: from the solutions of single-event subscriptions, and from the occurrences of root nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START
-from motet.engine.detect.construct import ConstructedEvent, derived_records, template_solutions
-from motet.engine.detect.frontier import Frontier
-from motet.engine.detect.occurrences import Occurrences, concatenate
-from motet.engine.detect.operator import OperatorEnv
-from motet.engine.detect.output import (
-    OutputBatch,
-    add_constructs,
-    add_graphs,
-    notification_batch,
-    single_output,
-    sorted_output,
-)
-from motet.engine.match.single_events import notify
-from motet.engine.runtime.active_plan import ActivePlan
+from motet.engine.detect.columns import EMISSION_OFFSET, END, START, UNBOUND, VALUES
+from motet.engine.detect.construct import ConstructedEvent, template_solutions
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.order import string_ranks
+from motet.engine.detect.output import OutputBatch, single_output
+from motet.engine.match.leaf import LeafQuery
+from motet.engine.match.matcher import Matcher
+from motet.engine.match.small_batch import SmallMatches
+from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, string_array, take_rows
 from motet.engine.runtime.active_subscription import ActiveSubscription
-from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
 from motet.language.syntax import Events
-from motet.model.batches import notification_rows
+from motet.model.batches import (
+    BINDING,
+    NOTIFICATIONS,
+    TIME,
+    EventRow,
+    RecordRow,
+    notification_batch,
+    notification_rows,
+    record_batch,
+)
+from motet.model.notifications import Notification
+from motet.model.terms import iri
 
-LeafOccurrences = dict[int, Occurrences]  # by node
-Downstream = Mapping[str, Sequence[int]]  # by subscription: its leaves
+Rows = list[tuple[Notification, int]]
 
 
-@dataclass
-class Emitter:
-    """Collects the notifications of one record slice, along which the frontier moves."""
+class NotificationBuilder:
+    """Collects the notifications of one record slice.
 
-    state: ProcessorState
-    shared: SharedPlan
-    plan: ActivePlan
-    frontier: Frontier
-    _finished: list[pa.RecordBatch] = field(default_factory=list)
-    _outputs: list[OutputBatch] = field(default_factory=list)  # with bindings only, converted together at the end
+    The outputs whose notifications have only bindings are converted together, at the end.
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._finished: list[pa.RecordBatch] = []
+        self._outputs: list[OutputBatch] = []  # with bindings only
+
+    def add(self, notifications: pa.RecordBatch) -> None:
+        """Emit finished notifications."""
+        self._finished.append(notifications)
+
+    def add_output(self, output: OutputBatch) -> None:
+        """Emit occurrences to subscriptions whose notifications have only bindings."""
+        self._outputs.append(output)
+
+    def add_occurrences(self, active: ActiveSubscription, table: Occurrences) -> list[list[ConstructedEvent]]:
+        """Emit the occurrences of one subscription; returns the derived events of each, if it has CONSTRUCT."""
+        assert active.output is not None
+        output, dictionary = single_output(active.output, table), self._dictionary
+        if active.has_only_bindings:
+            self._outputs.append(output)
+            return []
+        graphs = _graphs(table, dictionary) if isinstance(active.subscription.delivery, Events) else None
+        batch = emit_occurrences([output], dictionary, graphs)
+        if active.templates is None:
+            self._finished.append(batch)
+            return []
+        derived = [
+            active.templates.derive(
+                notification.id, template_solutions(active.output.projected, table, row, dictionary)
+            )
+            for row, (notification, _) in enumerate(notification_rows(batch))
+        ]
+        lines = [sorted({line for event in events for line in event.lines}) for events in derived]
+        index = NOTIFICATIONS.get_field_index("construct")
+        field = NOTIFICATIONS.field(index)
+        self._finished.append(batch.set_column(index, field, pa.array(lines, field.type)))
+        return derived
 
     def notifications(self) -> list[pa.RecordBatch]:
         """All notifications so far."""
         if not self._outputs:
             return self._finished
-        return [*self._finished, notification_batch(sorted_output(self._outputs), self.shared.dictionary)]
-
-    def emit_node(self, node_id: int, table: Occurrences) -> LeafOccurrences:
-        """Emit the occurrences of a node to its subscribers; returns the leaf occurrences of their derived events."""
-        env = OperatorEnv(self.frontier, self.shared.dictionary, lag=self.state.detector.lag_of(node_id))
-        group = None if self.state.backfill else self.plan.root_subscribers.group(node_id)
-        if group and (output := group.shared_output(table, env)):
-            self._outputs.append(output)
-            return {}
-        leaves: LeafOccurrences = {}
-        for active in self.plan.root_subscribers.by_node.get(node_id, {}).values():
-            assert active.output is not None
-            add_occurrences(leaves, self.emit(active, active.output.advance(table, env)))
-        return leaves
-
-    def emit(self, active: ActiveSubscription, table: Occurrences) -> LeafOccurrences:
-        """Emit the occurrences of a subscription; returns the leaf occurrences of its derived events."""
-        backfill = self.state.backfill
-        if not len(table):
-            return {}
-        if backfill and backfill.active is active:
-            backfill.results.append(table)
-            return {}
-        assert active.output is not None
-        if active.has_only_bindings:
-            self._outputs.append(single_output(active.output, table))
-            return {}
-        dictionary = self.shared.dictionary
-        batch = notification_batch([single_output(active.output, table)], dictionary)
-        if isinstance(active.subscription.delivery, Events):
-            batch = add_graphs(batch, table, dictionary)
-        derived = self._derive(active, batch, table)
-        if active.templates is not None:
-            lines = [sorted({line for event in events for line in event.lines}) for events in derived]
-            batch = add_constructs(batch, lines)
-        self._finished.append(batch)
-        return self._feed(active, table, derived)
-
-    def _derive(
-        self, active: ActiveSubscription, batch: pa.RecordBatch, table: Occurrences
-    ) -> list[list[ConstructedEvent]]:
-        """The derived events of each notification of a subscription."""
-        if active.templates is None:
-            return []
-        assert active.output is not None
-        projected, dictionary = active.output.projected, self.shared.dictionary
-        return [
-            active.templates.derive(notification.id, template_solutions(projected, table, row, dictionary))
-            for row, (notification, _) in enumerate(notification_rows(batch))
-        ]
-
-    def _feed(
-        self, upstream: ActiveSubscription, table: Occurrences, derived: Sequence[Sequence[ConstructedEvent]]
-    ) -> LeafOccurrences:
-        """Match derived events for the subscriptions they feed: emit single-event ones, return leaf occurrences."""
-        leaves: LeafOccurrences = {}
-        for clause in sorted({event.clause for events in derived for event in events}):
-            rows = [(row, event) for row, events in enumerate(derived) for event in events if event.clause == clause]
-            if downstream := self.plan.derivations.downstream(upstream.subscription.name, clause):
-                events, offsets = self._records(table, rows)
-                add_occurrences(leaves, self._match_leaves(upstream, events, offsets, downstream))
-                self._finished += self._match_single_event(upstream, events, offsets, downstream)
-        return leaves
-
-    def _records(self, table: Occurrences, rows: Sequence[tuple[int, ConstructedEvent]]) -> tuple[pa.RecordBatch, Ints]:
-        """Derived events as records with numbers instead of offsets, and the emission offset of each."""
-        indexes = np.array([row for row, _ in rows], np.int64)
-        start, end, offsets = (table.columns[column][indexes] for column in (START, END, EMISSION_OFFSET))
-        records = derived_records([event for _, event in rows], start, end, self.shared.derived_count)
-        self.shared.derived_count += len(rows)
-        return records, offsets
-
-    def _match_leaves(
-        self, upstream: ActiveSubscription, events: pa.RecordBatch, offsets: Ints, downstream: Downstream
-    ) -> LeafOccurrences:
-        """The leaf occurrences of derived events, at the emission offsets of their notifications."""
-        by_name, backfill, dictionary = self.state.active, self.state.backfill, self.shared.dictionary
-        first = int(events.column("offset")[0].as_py())
-        owners = {leaf: by_name[name] for name, leaves in downstream.items() if by_name[name].root for leaf in leaves}
-        visible, consumed = {}, []
-        for leaf, table in self.plan.leaf_matcher.occurrences(events, dictionary, only=owners).items():
-            row_offsets, owner = offsets[table.events - first], owners[leaf]
-            rows = table.with_column(EMISSION_OFFSET, row_offsets).with_column(FIRST_OFFSET, row_offsets)
-            if backfill and backfill.active is owner:
-                rows = backfill.visible(leaf, rows, dictionary, always=True)
-            elif owner.offset < upstream.offset:
-                rows = rows.take(rows.columns[END] >= upstream.frontier)
-            iris = dictionary.events.iris(rows.events).to_pylist()
-            visible[leaf] = rows.take(~owner.has_consumed(iris))
-            consumed.append((owner, dict(zip(iris, rows.columns[END].tolist(), strict=True))))
-        for owner, ends in consumed:  # after all leaves of the owner were matched
-            owner.consumed_derived.update(ends)
-        return visible
-
-    def _match_single_event(
-        self, upstream: ActiveSubscription, events: pa.RecordBatch, offsets: Ints, downstream: Downstream
-    ) -> list[pa.RecordBatch]:
-        """The notifications of single-event subscriptions for derived events."""
-        by_name = self.state.active
-        subscriptions = [by_name[name] for name in downstream if not by_name[name].root]
-        if self.state.backfill or not subscriptions or self.plan.matcher is None:
-            return []
-        batch = notify(self.plan.matcher, events)
-        index = batch.schema.get_field_index("offset")
-        row_offsets = offsets[np.asarray(batch.column(index)) - int(events.column("offset")[0].as_py())]
-        batch = batch.set_column(index, batch.schema.field(index), pa.array(row_offsets))
-        ends = np.asarray(batch.column("end").cast(pa.int64()))
-        names = np.asarray(batch.column("subscription").to_pylist(), object)
-        iris = batch.column("events").flatten().to_pylist()
-        is_emitted = np.zeros(len(batch), np.bool_)
-        for active in subscriptions:
-            is_early = active.offset < upstream.offset
-            is_on_time = (ends >= upstream.frontier) if is_early else (row_offsets > active.offset)
-            is_visible = (names == active.subscription.name) & is_on_time
-            is_emitted |= is_visible & ~active.has_consumed(iris)
-            active.consumed_derived.update((iris[row], int(ends[row])) for row in np.flatnonzero(is_visible))
-        return [batch.filter(pa.array(is_emitted))]
+        return [*self._finished, emit_occurrences(_sorted_outputs(self._outputs), self._dictionary)]
 
 
-def add_occurrences(leaves: LeafOccurrences, added: Mapping[int, Occurrences]) -> None:
-    """Append occurrences, by leaf, to those that are there."""
-    for leaf, table in added.items():
-        leaves[leaf] = concatenate([leaves[leaf], table]) if leaf in leaves else table
+def emit_solutions(matcher: Matcher, events: pa.RecordBatch) -> pa.RecordBatch:
+    """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
+    parts: list[tuple[pa.RecordBatch, Ints]] = []
+    for matches in matcher.solve(events):
+        leaves = matches.segment.leaves
+        if matches.decided is not None:
+            parts.append((decided_notifications(matches.decided, leaves.names), matches.decided.event))
+        if matches.verified is not None:
+            parts.append(_verified(matches.verified, matches.batch, leaves.leaf))
+    if not parts:
+        return notification_batch(())
+    if len(parts) == 1:  # is in order
+        return parts[0][0]
+    table = pa.Table.from_batches([notifications for notifications, _ in parts]).combine_chunks()
+    order = np.argsort(np.concatenate([event for _, event in parts]), kind="stable")
+    (ordered,) = table.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
+    return ordered
+
+
+def emit_small_solutions(matcher: Matcher, records: Sequence[RecordRow]) -> Rows:
+    """As `emit_solutions`, from event records in Python values to such: quicker for a few events."""
+    matches = matcher.solve_small(records)
+    if matches is None:
+        return list(notification_rows(emit_solutions(matcher, record_batch(records))))
+    rows = [row for part in matches for row in _small(part, records)]
+    if len(matches) > 1:
+        rows.sort(key=lambda row: row[0])
+    return [(notification, records[event].offset) for event, notification in rows]
+
+
+def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBatch:
+    """Column by column; ``names`` are those of the segment's leaves."""
+    batch, event = solutions.batch, solutions.event
+    variables = take_rows(solutions.projections.names, solutions.binding)
+    start, end = (take_rows(batch.events.column(name), event) for name in ("start", "end"))
+    assert start.null_count == end.null_count == 0, "events are stamped before they are matched"
+    return _notifications(
+        take_rows(names, solutions.leaf),
+        start,
+        end,
+        _lists(np.arange(len(event) + 1), take_rows(string_array(batch.events.column("id")), event)),
+        _bindings(solutions.starts, variables, take_rows(solutions.terms(solutions.term), solutions.term)),
+        take_rows(batch.offsets, event),
+    )
+
+
+def _verified(
+    solutions: VerifiedSolutions, batch: EncodedBatch, leaf_at: Callable[[int], LeafQuery]
+) -> tuple[pa.RecordBatch, Ints]:
+    rows: Rows = []
+    columns = (solutions.event.tolist(), solutions.leaf.tolist(), solutions.bindings, solutions.rows)
+    for event, leaf_index, bindings, row in zip(*columns, strict=True):
+        leaf = leaf_at(leaf_index)
+        assert row.start is not None and row.end is not None, "events are stamped before they are matched"
+        graphs = _nquads(row) if leaf.with_triples else None
+        notification = Notification(leaf.name, row.start, row.end, (row.id,), bindings, graphs)
+        rows.append((notification, batch.offsets[event].as_py()))
+    return notification_batch(rows), solutions.event
+
+
+def _nquads(row: EventRow) -> tuple[str, ...]:
+    return tuple(sorted({f"{s} {p} {o} {iri(row.id)} ." for s, p, o in row.triples}))
+
+
+def _small(matches: SmallMatches, records: Sequence[RecordRow]) -> Iterator[tuple[int, Notification]]:
+    solutions, name = matches.solutions, matches.segment.leaves.name
+    labels, starts = solutions.projections.labels, solutions.starts.tolist()
+    pairs = [
+        (labels[binding], matches.term(term, records))
+        for binding, term in zip(solutions.binding.tolist(), solutions.term.tolist(), strict=True)
+    ]
+    for index, (event, leaf) in enumerate(zip(solutions.event.tolist(), solutions.leaf.tolist(), strict=True)):
+        record = records[event]
+        assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
+        bindings = tuple(pairs[starts[index] : starts[index + 1]])
+        yield event, Notification(name(leaf), record.start, record.end, (record.id,), bindings)
+
+
+def emit_occurrences(
+    batches: Sequence[OutputBatch], dictionary: Dictionary, graphs: list[list[str]] | None = None
+) -> pa.RecordBatch:
+    """The notifications of several outputs, by emission offset; those of a single output in the given order."""
+    table = _stack([batch.table for batch in batches])
+    row, output = _sorted_cells(batches, table)
+    events = _event_lists(table, dictionary)
+    names = pa.array([output.root.subscription.name for batch in batches for output in batch.outputs], pa.string())
+    return _notifications(
+        names.take(pa.array(output)),
+        pa.array(table.columns[START][row]).cast(TIME),
+        pa.array(table.columns[END][row]).cast(TIME),
+        events.take(pa.array(row)) if len(names) > 1 else events,
+        _binding_lists(table, batches, row, output, dictionary),
+        pa.array(table.columns[EMISSION_OFFSET][row]),
+        graphs,
+    )
+
+
+def _stack(tables: Sequence[Occurrences]) -> Occurrences:
+    """The rows of several tables; the variables that a table lacks are unbound in its rows."""
+    if len(tables) == 1:
+        return tables[0]
+    ends = np.cumsum([len(table) for table in tables])
+    columns = np.full((max(len(table.columns) for table in tables), ends[-1]), UNBOUND, np.int64)
+    for table, end in zip(tables, ends.tolist(), strict=True):
+        columns[: len(table.columns), end - len(table) : end] = table.columns
+    sizes = np.diff(np.concatenate([table.starts for table in tables]))
+    sizes = np.delete(sizes, (ends + np.arange(len(ends)))[:-1])  # the differences between two tables
+    return Occurrences(columns, _starts(sizes), np.concatenate([table.events for table in tables]))
+
+
+def _sorted_cells(batches: Sequence[OutputBatch], table: Occurrences) -> tuple[Ints, Ints]:
+    """The row and the output of each notification, sorted: sorting integers costs less than sorting strings."""
+    lengths, outputs = np.array([(len(batch.table), len(batch.outputs)) for batch in batches], np.int64).T
+    first, sizes = np.repeat(np.cumsum(lengths) - lengths, outputs), np.repeat(lengths, outputs)
+    output = np.repeat(np.arange(len(sizes)), sizes)
+    row = np.arange(len(output)) + np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
+    if len(sizes) == 1:
+        return row, output
+    times = table.columns[[EMISSION_OFFSET, END, START]]
+    order = np.lexsort(times[::-1])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.concatenate([[0], np.cumsum((times[:, order[1:]] != times[:, order[:-1]]).any(axis=0))])
+    order = np.sort(rank[row] * len(row) + np.arange(len(row))) % len(row)
+    return row[order], output[order]
+
+
+def _starts(sizes: Ints) -> Ints:
+    """The start of each list, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _event_lists(table: Occurrences, dictionary: Dictionary) -> pa.ListArray:
+    """The event IRIs of each row, sorted."""
+    sizes, iris = np.diff(table.starts), dictionary.events.iris(table.events)
+    if np.any(sizes > 1):
+        iris = _sort_strings_within(iris, np.repeat(np.arange(len(sizes)), sizes))
+    return _lists(table.starts, iris)
+
+
+def _sort_strings_within(strings: pa.Array, row: Ints) -> pa.Array:
+    """Sort the strings of each row; most are sorted already, since IRIs often ascend with the offset."""
+    descends = np.asarray(pc.greater(strings.slice(0, len(strings) - 1), strings.slice(1))) & (row[1:] == row[:-1])
+    if not descends.any():
+        return strings
+    order = _sort_within(row, descends, lambda indexes: [string_ranks(strings.take(pa.array(indexes)))])
+    return strings.take(pa.array(order))
+
+
+def _sort_within(group: Ints, descends: npt.NDArray[np.bool_], sort_keys: Callable[[Ints], Sequence[Ints]]) -> Ints:
+    """The order of rows that are sorted by group, with the groups in which a row ``descends`` sorted by their keys."""
+    group_index = np.cumsum(np.append(False, group[1:] != group[:-1]))
+    is_unsorted = np.zeros(len(group), np.bool_)
+    is_unsorted[group_index[1:][descends]] = True
+    rows = np.flatnonzero(is_unsorted[group_index])
+    order = np.arange(len(group))
+    order[rows] = rows[np.lexsort([*sort_keys(rows), group_index[rows]])]
+    return order
+
+
+def _binding_lists(
+    table: Occurrences, batches: Sequence[OutputBatch], row: Ints, output: Ints, dictionary: Dictionary
+) -> pa.ListArray:
+    """The bindings of each notification, in the order of their variables' names; unbound variables are left out."""
+    projected = [output.projected for batch in batches for output in batch.outputs]
+    names = pa.array([name for variables in projected for name in variables], pa.string())
+    columns = np.array(
+        [column for batch in batches for indexes in batch.variable_indexes for column in indexes], np.int64
+    )
+    counts = np.array([len(variables) for variables in projected], np.int64)
+    starts = _starts(counts[output])
+    name = np.arange(starts[-1]) + np.repeat((np.cumsum(counts) - counts)[output] - starts[:-1], counts[output])
+    cell = columns[name] * len(table) + np.repeat(row, counts[output])
+    values = table.columns[VALUES:].ravel()
+    is_bound = values[cell] != UNBOUND
+    if not is_bound.all():
+        starts = _starts(is_bound)[starts]
+        name, cell = name[is_bound], cell[is_bound]
+    return _bindings(starts, names.take(pa.array(name)), _cell_terms(values, cell, dictionary))
+
+
+def _cell_terms(values: Ints, cell: Ints, dictionary: Dictionary) -> pa.Array:
+    """The terms in the given cells; a cell of many outputs is looked up once."""
+    if len(cell) <= len(values):
+        return dictionary.strings(values[cell])
+    is_used = np.zeros(len(values), np.bool_)
+    is_used[cell] = True
+    return dictionary.strings(values[is_used]).take(pa.array((np.cumsum(is_used) - 1)[cell]))
+
+
+def _sorted_outputs(batches: Sequence[OutputBatch]) -> Sequence[OutputBatch]:
+    """Sort the rows of a single batch; several batches are sorted when they are combined."""
+    return batches if len(batches) > 1 else [batch._replace(table=_sort(batch.table)) for batch in batches]
+
+
+def _sort(table: Occurrences) -> Occurrences:
+    """Rows by emission offset, end and start; most are sorted by the first already."""
+    emitted, end, start = keys = [table.columns[column] for column in (EMISSION_OFFSET, END, START)]
+    if not (emitted[1:] >= emitted[:-1]).all():
+        return table.take(np.lexsort(keys[::-1]))
+    descends = (emitted[1:] == emitted[:-1]) & ~_ascends(end, start)
+    if not descends.any():
+        return table
+    return table.take(_sort_within(emitted, descends, lambda rows: [start[rows], end[rows]]))
+
+
+def _graphs(table: Occurrences, dictionary: Dictionary) -> list[list[str]]:
+    """For each occurrence the N-Quads of its events."""
+    distinct, indexes = np.unique(table.events, return_inverse=True)
+    iris = dictionary.events.iris(distinct).to_pylist()
+    lines = [
+        [f"{t['subject']} {t['predicate']} {t['object']} <{iri}> ." for t in graph]
+        for iri, graph in zip(iris, dictionary.events.graphs(distinct), strict=True)
+    ]
+    bounds = table.starts.tolist()
+    return [sorted({line for index in indexes[begin:end] for line in lines[index]}) for begin, end in pairwise(bounds)]
+
+
+def _notifications(
+    subscription: pa.Array,
+    start: pa.Array,
+    end: pa.Array,
+    events: pa.Array,
+    bindings: pa.Array,
+    offset: pa.Array,
+    graphs: list[list[str]] | None = None,
+) -> pa.RecordBatch:
+    """NOTIFICATIONS of columns, without constructs."""
+    constructs, field = (
+        pa.nulls(len(subscription), NOTIFICATIONS.field("construct").type),
+        NOTIFICATIONS.field("graphs"),
+    )
+    lines = pa.nulls(len(subscription), field.type) if graphs is None else pa.array(graphs, field.type)
+    columns = [subscription, start, end, events, bindings, lines, constructs, offset]
+    return pa.RecordBatch.from_arrays(columns, schema=NOTIFICATIONS)
+
+
+def _lists(starts: Ints, iris: pa.Array) -> pa.ListArray:
+    """The events of each notification."""
+    return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), iris, type=NOTIFICATIONS.field("events").type)
+
+
+def _bindings(starts: Ints, variables: pa.Array, terms: pa.Array) -> pa.ListArray:
+    """The bindings of each notification."""
+    pairs = pa.StructArray.from_arrays([variables, terms], fields=list(BINDING))
+    return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pairs, type=NOTIFICATIONS.field("bindings").type)
+
+
+def merge_notifications(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The notifications of several batches, by emission offset, end and start."""
+    filled = [batch for batch in batches if len(batch)]
+    if not filled:
+        return _NO_NOTIFICATIONS
+    if len(filled) == 1 and (len(filled[0]) == 1 or _is_sorted(filled[0])):
+        return filled[0]
+    table = pa.Table.from_batches(filled, schema=NOTIFICATIONS).combine_chunks()
+    order = pc.sort_indices(table, sort_keys=[("offset", "ascending"), ("end", "ascending"), ("start", "ascending")])
+    (ordered,) = table.take(order).combine_chunks().to_batches()
+    return ordered
+
+
+def _is_sorted(batch: pa.RecordBatch) -> bool:
+    keys = (np.asarray(batch.column(name).cast(pa.int64())) for name in ("offset", "end", "start"))
+    return bool(_ascends(*keys).all())
+
+
+def _ascends(*keys: Ints) -> npt.NDArray[np.bool_]:
+    """Which rows are not greater than the next one, by the given columns."""
+    ascends = np.ones(max(0, len(keys[0]) - 1), np.bool_)
+    for key in reversed(keys):
+        ascends = (key[:-1] < key[1:]) | ((key[:-1] == key[1:]) & ascends)
+    return ascends
+
+
+_NO_NOTIFICATIONS = pa.RecordBatch.from_pylist([], schema=NOTIFICATIONS)

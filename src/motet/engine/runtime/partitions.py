@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.output import merge_notifications
 from motet.engine.match.closure import closed_background
 from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.emission import merge_notifications
 from motet.engine.runtime.processor import EarlierRecordsReader, Processor
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints

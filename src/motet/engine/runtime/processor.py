@@ -16,16 +16,22 @@ import pyarrow as pa
 
 from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.detect.construct import ConstructTemplates
-from motet.engine.detect.detector import Detector
+from motet.engine.detect.detector import Detector, DetectorRun, add_occurrences
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import Frontier, ProbeFrontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
-from motet.engine.detect.output import merge_notifications, root_output
-from motet.engine.match.single_events import notify, notify_small
+from motet.engine.detect.operator import OperatorEnv
+from motet.engine.detect.output import root_output
 from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription, Backfill, parse_stored
 from motet.engine.runtime.backgrounds import Backgrounds
-from motet.engine.runtime.emission import Emitter, add_occurrences
+from motet.engine.runtime.derived_events import DerivationEdges
+from motet.engine.runtime.emission import (
+    NotificationBuilder,
+    emit_small_solutions,
+    emit_solutions,
+    merge_notifications,
+)
 from motet.engine.runtime.processor_state import (
     ProcessorState,
     SharedPlan,
@@ -137,7 +143,7 @@ class Processor:
         visible = [record for record in records if not record.late]
         self._state.has_events = self._state.has_events or bool(visible)
         self._state.last_offset = records[-1].offset
-        return notify_small(self._plan.matcher, visible) if visible and self._plan.matcher else []
+        return emit_small_solutions(self._plan.matcher, visible) if visible and self._plan.matcher else []
 
     def route(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
         """The notifications of single-event subscriptions for the next records; and, for composite ones, rows (bucket,
@@ -152,7 +158,7 @@ class Processor:
                 continue
             self._apply_changes()
             if self._plan.matcher:
-                notifications.append(notify(self._plan.matcher, record_slice.events))
+                notifications.append(emit_solutions(self._plan.matcher, record_slice.events))
             for leaf, table in self._plan.leaf_matcher.occurrences(record_slice.events, self.dictionary).items():
                 buckets = self._buckets_of(self._layout, leaf, table)
                 routes.append(np.stack([buckets, table.columns[FIRST_OFFSET]], axis=1))
@@ -311,7 +317,9 @@ class Processor:
             return []
         self._apply_changes()
         matches = self._bucket is None and len(record_slice.events) > 0
-        notifications = [notify(self._plan.matcher, record_slice.events)] if matches and self._plan.matcher else []
+        notifications = (
+            [emit_solutions(self._plan.matcher, record_slice.events)] if matches and self._plan.matcher else []
+        )
         if self._plan.root_subscribers.by_node or backfilled:
             state.detector.see_ends(record_slice.visible_ends)
             frontier = Frontier.from_records(record_slice.offsets, record_slice.frontiers, previous)
@@ -335,14 +343,44 @@ class Processor:
     ) -> list[pa.RecordBatch]:
         if self.dictionary.should_compact:
             self._prune(frontier)
-        emitter = Emitter(self._state, self._shared, self._plan, frontier)
-        leaves = self._leaf_occurrences(events)
+        builder, leaves = NotificationBuilder(self.dictionary), self._leaf_occurrences(events)
         for active in backfilled:
             assert active.backfill_result is not None
-            add_occurrences(leaves, emitter.emit(active, active.backfill_result))
+            add_occurrences(leaves, self._emit(active, active.backfill_result, builder))
             active.backfill_result = None
-        self._state.detector.advance(leaves, frontier, emitter.emit_node)
-        return emitter.notifications()
+        self._emit_run(self._state.detector.advance(leaves, frontier), frontier, builder)
+        return builder.notifications()
+
+    def _emit_run(self, run: DetectorRun, frontier: Frontier, builder: NotificationBuilder) -> None:
+        """Emit the occurrences of root nodes, and feed the derived events to the leaves that run later."""
+        by_node, dictionary = self._plan.root_subscribers.by_node, self.dictionary
+        for node_id, table in run:
+            if node_id not in by_node:
+                continue
+            env = OperatorEnv(frontier, dictionary, lag=self._state.detector.lag_of(node_id))
+            group = None if self._state.backfill else self._plan.root_subscribers.group(node_id)
+            if group and (output := group.shared_output(table, env)):
+                builder.add_output(output)
+                continue
+            for active in by_node[node_id].values():
+                assert active.output is not None
+                run.add(self._emit(active, active.output.advance(table, env), builder))
+
+    def _emit(
+        self, active: ActiveSubscription, table: Occurrences, builder: NotificationBuilder
+    ) -> dict[int, Occurrences]:
+        """Emit the occurrences of a subscription; returns the occurrences of leaves in its derived events."""
+        backfill = self._state.backfill
+        if not len(table):
+            return {}
+        if backfill and backfill.active is active:
+            backfill.results.append(table)
+            return {}
+        derived = builder.add_occurrences(active, table)
+        if not derived:
+            return {}
+        edges = DerivationEdges(self._state, self._shared, self._plan, builder)
+        return edges.leaf_occurrences(active, table, derived)
 
     def _leaf_occurrences(self, events: pa.RecordBatch) -> dict[int, Occurrences]:
         """The occurrences of leaves that are detected here."""
@@ -405,9 +443,9 @@ class Processor:
 
     def _run_probe(self) -> Ints:
         frontier = ProbeFrontier.after(self._state.frontier)
-        emitter = Emitter(self._state, self._shared, self._plan, frontier)
-        self._state.detector.probe(frontier, emitter.emit_node)
-        offsets = [np.asarray(batch.column("offset")) for batch in emitter.notifications()]
+        builder = NotificationBuilder(self.dictionary)
+        self._emit_run(self._state.detector.probe(frontier), frontier, builder)
+        offsets = [np.asarray(batch.column("offset")) for batch in builder.notifications()]
         instants = frontier.final_frontiers(np.concatenate([np.empty(0, np.int64), *offsets]))
         return np.sort(np.minimum(instants, END_OF_TIME))
 

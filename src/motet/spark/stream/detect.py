@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from motet.engine.detect.output import merge_notifications
+from motet.engine.runtime.emission import merge_notifications
 from motet.engine.runtime.partitions import PartitionWorker
 from motet.engine.runtime.processor import Processor
 from motet.jit.compiled import Ints

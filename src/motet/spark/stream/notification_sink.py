@@ -91,7 +91,7 @@ class NotificationWriter(DataSourceStreamArrowWriter):
 
 def _write_files(range_: OffsetRangeKey, slices: Iterable[list[pa.RecordBatch]]) -> Iterator[DataFile]:
     """One file for each slice: their offsets do not overlap."""
-    from motet.engine.detect.output import merge_notifications
+    from motet.engine.runtime.emission import merge_notifications
     from motet.jobs.lake_view import lake_view
 
     lake, _, stop = range_
