@@ -77,7 +77,7 @@ class Membership(NodeProtocol):
         self._probed: dict[str, int] = {}
         self._candidates: deque[Contact] = deque(maxlen=32)
         self._merged: dict[str, tuple[tuple[Contact, ...], tuple[Contact, ...]]] = {}
-        self._persisted: tuple[str, ...] = ()
+        self._persisted: tuple[Contact, ...] = ()
         self._fast = 0
         self._round = 0
         self._tick_due = 0
@@ -93,6 +93,11 @@ class Membership(NodeProtocol):
     def is_active(self) -> bool:
         """Whether the node answers for its keys."""
         return self.state is PastryState.ACTIVE
+
+    @property
+    def is_departing(self) -> bool:
+        """Whether the node gives its keys away."""
+        return self.state in (PastryState.LEAVING, PastryState.LEFT)
 
     def change(self, change: PastryInput) -> bool:
         """Go to the next state by the table of transitions; False if the input has no effect in this state."""
@@ -111,9 +116,12 @@ class Membership(NodeProtocol):
         """Restore the addresses of earlier neighbours and start ticking."""
         self.own = Contact(self.identifier, self.node.address)
         self.requests.restart(self.node.now)
-        text = disk.get("pastry.peers", b"").decode()
-        self._persisted = tuple(text.split("\n")) if text else ()
         now = self.node.now
+        for line in disk.get("pastry.peers", b"").decode().splitlines():
+            identifier, _, address = line.partition(" ")
+            contact = Contact(int(identifier, 16), address)
+            self._persisted += (contact,)
+            self._lost[address] = (contact, now + LOST_PERIOD, LOST_PERIOD)
         spread = jitter(self.identifier, 0, TICK)
         self._next_table = now + spread + jitter(self.identifier, 1, TABLE_PERIOD)
         self._next_exchange = now + spread + jitter(self.identifier, 2, LEAF_PERIOD)
@@ -121,7 +129,7 @@ class Membership(NodeProtocol):
 
     def persisted_addresses(self) -> tuple[str, ...]:
         """The addresses of neighbours: those of now, or those of an earlier run."""
-        return tuple([contact.address for contact in self.leaves]) or self._persisted
+        return tuple([contact.address for contact in self.leaves or self._persisted])
 
     def install(self, leaves: list[Contact], table: list[Contact]) -> None:
         """Begin with contacts that are correct already, for studies of large networks."""
@@ -261,10 +269,11 @@ class Membership(NodeProtocol):
             self._probe_leaf(contact, attempts=1)
 
     def _persist_peers(self) -> None:
-        addresses = tuple([contact.address for contact in self.leaves])
-        if addresses and addresses != self._persisted:
-            self._persisted = addresses
-            self.node.persist("pastry.peers", "\n".join(addresses).encode())
+        contacts = self.leaves.contacts
+        if contacts and contacts != self._persisted:
+            self._persisted = contacts
+            lines = [f"{contact.identifier:x} {contact.address}" for contact in contacts]
+            self.node.persist("pastry.peers", "\n".join(lines).encode())
 
     # Leaf sets
 

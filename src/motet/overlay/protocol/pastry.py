@@ -162,6 +162,9 @@ class Pastry(Membership):
 
     def _request_join(self) -> None:
         via = self._via or self.persisted_addresses()
+        if not via or (not self._via and self._join_attempt >= 2 * len(via)):
+            self.change(PastryInput.BEGIN)  # no neighbour of an earlier run answers: they may all have restarted
+            return
         address = via[self._join_attempt % len(via)]
         self._join_attempt += 1
         payload = JoinRequest(newcomer=self.own, depth=0, contacts=())

@@ -39,6 +39,7 @@ TRANSITIONS: dict[tuple[PastryState, PastryInput], tuple[str, PastryState]] = {
     (S.IDLE, I.JOIN): ("_request_join", S.JOINING),
     (S.IDLE, I.LEAVE): ("_stop", S.LEFT),
     (S.JOINING, I.JOIN): ("_request_join", S.JOINING),
+    (S.JOINING, I.BEGIN): ("_activate", S.ACTIVE),
     (S.JOINING, I.WELCOMED): ("_confirm", S.CONFIRMING),
     (S.JOINING, I.LEAVE): ("_stop", S.LEFT),
     (S.CONFIRMING, I.CONFIRMED): ("_prepare", S.PREPARING),
