@@ -26,7 +26,7 @@ from motet.model.errors import (
 )
 from motet.model.extras import require_extra
 from motet.model.notifications import Notification
-from motet.model.settings import SettingArguments, setting_values
+from motet.model.settings import SettingArguments
 
 if TYPE_CHECKING:
     from motet.embedded.async_cloud import AsyncCloud
@@ -124,7 +124,7 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
 
     The settings are those of a new lake; one that has others is not opened, and `motet settings` changes them:
     ``lateness``, ``ahead`` and ``heartbeat`` (text such as ``"10 s"`` or a `timedelta`; None is unlimited, or never),
-    ``time_properties`` and ``entailment``.
+    ``time_properties``, ``entailment`` and ``mappings`` of XML documents (a list of paths, texts or dicts).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open(folder) as cloud:
@@ -142,7 +142,7 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
 
     check_type("threaded", threaded, bool)
     background = load_background(ontology, catalogue, imports)
-    lake = open_lake(directory, setting_values(settings), clock, durable=durable)
+    lake = open_lake(directory, settings, clock, durable=durable)
     if engine == "spark":
         from motet.spark.stream.job import open_on_spark
 

@@ -42,6 +42,21 @@ def test_time_properties(tmp_path: Path) -> None:
     assert Lake.open(tmp_path).snapshot().settings.time_properties == expected
 
 
+def test_mappings_of_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The texts of the files are stored; a wrong one is refused, and 'none' removes all."""
+    (tmp_path / "a.yaml").write_text(text := "event: {root: a}\nproperties: {b: urn:b}\n")
+    (tmp_path / "bad.yaml").write_text("event: {root: a}\nproperties: {'b//c//d': urn:b}\n")
+    Lake.open(lake := tmp_path / "lake")
+    options = ["settings", "--lake", str(lake), "--json", "--map"]
+    assert main([*options, str(tmp_path / "a.yaml"), "generic"]) == 0
+    assert json.loads(capsys.readouterr().out)["mappings"] == [text, "generic"]
+    assert main([*options, str(tmp_path / "bad.yaml")]) == 2
+    assert "'b//c//d' is no path" in capsys.readouterr().err
+    assert Lake.open(lake).snapshot().settings.mappings == (text, "generic")
+    assert main([*options, "none"]) == 0
+    assert Lake.open(lake).snapshot().settings == Settings()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

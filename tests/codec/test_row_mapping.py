@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from motet.codec.row_mapping import MAX_BYTES, IriTemplate, PropertyColumn, RowMapping, TimeColumn
+from motet.codec.row_mapping import MAX_BYTES, PREFIXES, IriTemplate, PropertyColumn, RowMapping, TimeColumn
 from motet.model.errors import LimitError, MotetError, UsageError
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -42,6 +42,7 @@ def test_a_mapping_is_read_from_yaml() -> None:
         ),
         missing=("NA", "-"),
         delimiter=";",
+        prefixes=(*PREFIXES.items(), ("ex", ex)),
     )
 
 

@@ -14,8 +14,8 @@ from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
     from motet.codec.events import Decoded
+    from motet.codec.options import DecodeSettings
     from motet.codec.row_mapping import RowMapping
-    from motet.model.settings import TimeProperties
 
 NEW = "new"
 SHOWN_EVENTS = 2
@@ -87,8 +87,8 @@ def _dry_run(args: argparse.Namespace, mapping: RowMapping | None) -> int:
         reading = progress.add_task("reading", total=sum(Path(path).stat().st_size for path in args.files), note="")
         for path in args.files:
             for decoded in decode_file(
-                path, id=args.id, base=args.base, rest=args.rest, mapping=mapping,
-                time_properties=_time_properties(args), on_read=partial(progress.advance, reading),
+                path, id=args.id, base=args.base, rest=args.rest, mapping=mapping, **_settings(args),
+                on_read=partial(progress.advance, reading),
             ):  # fmt: skip
                 rejections(decoded.rejected)
                 summary.add(decoded)
@@ -104,14 +104,14 @@ def _dry_run(args: argparse.Namespace, mapping: RowMapping | None) -> int:
     return 1 if rejections.count else 0
 
 
-def _time_properties(args: argparse.Namespace) -> TimeProperties:
+def _settings(args: argparse.Namespace) -> DecodeSettings:
     """Those of the lake, if there is one."""
+    from motet.codec.options import NO_SETTINGS, decode_settings
     from motet.lake import Lake, is_lake
-    from motet.model.settings import TIME_PROPERTIES
 
     if args.lake is None or not is_lake(args.lake):
-        return TIME_PROPERTIES
-    return Lake.open(args.lake, create=False).snapshot().settings.time_properties
+        return NO_SETTINGS
+    return decode_settings(Lake.open(args.lake, create=False).snapshot().settings)
 
 
 class _Summary:

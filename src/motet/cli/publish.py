@@ -94,12 +94,13 @@ def _limited(name: str, file: BinaryIO) -> bytes:
 
 def _publish(lake: Lake, name: str, data: bytes, content_type: str | None, args: argparse.Namespace) -> Receipt:
     """The receipt of one call; a DecodeError refuses it."""
+    from motet.codec.options import decode_settings
     from motet.embedded.publishing import decode_request, read_request, with_counts
 
-    times = lake.snapshot().settings.time_properties
+    settings = decode_settings(lake.snapshot().settings)
     try:
         request = read_request(data, content_type)
-        decoded = decode_request(request, times, id=args.id, base=args.base, rest=args.rest, headers=None)
+        decoded = decode_request(request, settings, id=args.id, base=args.base, rest=args.rest, headers=None)
         return with_counts(lake.append(decoded.events), decoded)
     except DecodeError as error:
         error.source = name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.cli import output
@@ -17,6 +18,7 @@ EXAMPLES = """\
   motet settings --lake building
   motet settings --lake building --lateness '10 s' --ahead unlimited
   motet settings --lake building --heartbeat never --json
+  motet settings --lake alerts --map cap.yaml generic
   motet settings --lake building --time-properties http://example.org/seenAt default
 """
 
@@ -52,6 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=[*ENTAILMENTS, "unset"],
         help="the entailment of events, before the first subscription; unset: owl-rl with a background, else none",
     )
+    add(
+        "--map",
+        metavar="MAPPING",
+        nargs="+",
+        help="YAML files with the mappings of XML documents, in the order they are tried; 'generic' lifts every "
+        "document, 'none' stands for no mapping",
+    )
     add("--json", action="store_true", help="print the settings as JSON")
 
 
@@ -79,6 +88,13 @@ def _changes(args: argparse.Namespace) -> SettingValues:
         changes["time_properties"] = _time_properties(args.time_properties)
     if args.entailment is not None:
         changes["entailment"] = None if args.entailment == "unset" else args.entailment
+    if args.map is not None:
+        from motet.codec.row_mapping import GENERIC
+        from motet.codec.xml import mapping_text
+
+        changes["mappings"] = tuple(
+            mapping_text(GENERIC if text == GENERIC else Path(text)) for text in args.map if args.map != ["none"]
+        )
     return changes
 
 

@@ -1,4 +1,4 @@
-"""Decodes CloudEvents 1.0 in JSON (structured, batched) and in HTTP headers (binary): envelopes around RDF data.
+"""Decodes CloudEvents 1.0 in JSON (structured, batched) and in HTTP headers (binary): envelopes around RDF or XML data.
 
 The context attributes become triples about the event, so that subscriptions can use them. An envelope of type
 ``urn:motet:event`` is only a wrapper, and its attributes are not stated. The data is a document; without any event node
@@ -46,6 +46,14 @@ class Envelope:
     def event(self) -> str:
         """The IRI of the only event that the data does not name."""
         return event_iri(self.attributes)
+
+    @property
+    def interval(self) -> tuple[int, int] | None:
+        """The point in time that the attributes state."""
+        if "time" not in self.attributes:
+            return None
+        instant = parse_datetime(self.attributes["time"].upper())
+        return instant, instant
 
     def triples(self, event: str) -> list[Triple]:
         """The attributes as triples about an event."""
@@ -152,7 +160,7 @@ def _check_time(lexical: str) -> None:
 
 
 def _data_format(content_type: str | None, attributes: Mapping[str, str]) -> Format:
-    advice = "set datacontenttype to an RDF format such as text/turtle, application/n-quads or application/ld+json"
+    advice = "set datacontenttype to an RDF format such as text/turtle or application/ld+json, or to application/xml"
     try:
         syntax = format_of_content_type(content_type or "application/json")
     except UsageError as error:
@@ -160,7 +168,9 @@ def _data_format(content_type: str | None, attributes: Mapping[str, str]) -> For
     if syntax.is_cloudevents:
         raise MotetError(f"the CloudEvent {attributes['id']!r} contains CloudEvents", advice=advice)
     if syntax.is_rows:
-        raise MotetError(f"the CloudEvent {attributes['id']!r} has data in {syntax.value}, not RDF", advice=advice)
+        raise MotetError(
+            f"the CloudEvent {attributes['id']!r} has data in {syntax.value}, neither RDF nor XML", advice=advice
+        )
     return syntax
 
 
@@ -197,16 +207,19 @@ def decode_envelopes(items: Iterable[Envelope | Problem], options: DecodeOptions
 def _decode_envelope(item: Envelope | Problem, options: DecodeOptions) -> Iterator[Decoded]:
     """The events of the data of a CloudEvent, or of the CloudEvent alone if it has no data."""
     from motet.codec.documents import parse_document
+    from motet.codec.xml import decode_xml
 
     if isinstance(item, Problem):
         yield Decoded(NO_EVENTS, [rejection(options.name, None, [item])])
         return
     options = replace(options, input_id=item.event, batch=None)
+    event = options.id or item.event
     if item.format is None:
-        event = options.id or item.event
         yield from build_events(group_events([DocumentEvent(event, item.triples(event), 1)]), options)
     elif item.format in (Format.N_QUADS, Format.N_TRIPLES):
         yield from decode_document(parse_lines(item.data, item.format, options), options, stated=item.triples)
+    elif item.format is Format.XML:
+        yield decode_xml(item.data, replace(options, id=event), stated=item.triples, interval=item.interval)
     else:
         yield from decode_document(parse_document(item.data, item.format, options), options, stated=item.triples)
 

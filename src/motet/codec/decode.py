@@ -44,18 +44,22 @@ def decode_file(  # noqa: PLR0913  (independent options)
     mapping: RowMapping | None = None,
     limits: Limits | None = None,
     time_properties: TimeProperties = TIME_PROPERTIES,
+    xml_mappings: tuple[RowMapping, ...] = (),
     on_read: OnRead | None = None,
 ) -> Iterator[Decoded]:
     """The events of a file, compressed or not; the suffix of its name selects the format if no content type is given.
 
     A file whose name stands for no format is rejected. With ``id`` the whole file is one event. ``base`` resolves
     relative IRIs, ``rest`` says what happens to triples that belong to no event, ``mapping`` which events the rows of
-    CSV and JSON are. ``on_read`` is called with the numbers of bytes read, for progress bars.
+    CSV and JSON are, and which triples documents of XML have; ``xml_mappings`` are tried after it. ``on_read`` is
+    called with the numbers of bytes read, for progress bars.
     """
     syntax = format_of_content_type(content_type) if content_type else find_format(path)
     if syntax is None:
         return iter([Decoded(NO_EVENTS, [unknown_format(path)])])
-    options = DecodeOptions(path, limits or Limits(), time_properties, id, base, rest, mapping=mapping)
+    options = DecodeOptions(
+        path, limits or Limits(), time_properties, id, base, rest, mapping=mapping, xml_mappings=xml_mappings
+    )
     return decode_stream(file_chunks(path, on_read=on_read), syntax, options)
 
 
@@ -71,6 +75,8 @@ def decode_bytes(  # noqa: PLR0913  (independent options)
     name: str = "input",
     limits: Limits | None = None,
     time_properties: TimeProperties = TIME_PROPERTIES,
+    mapping: RowMapping | None = None,
+    xml_mappings: tuple[RowMapping, ...] = (),
 ) -> Iterator[Decoded]:
     """The events of a request; one with ``ce-`` headers is a CloudEvent in binary mode.
 
@@ -81,7 +87,9 @@ def decode_bytes(  # noqa: PLR0913  (independent options)
     >>> decoded.events.column("id").to_pylist()
     ['urn:e:1']
     """
-    options = DecodeOptions(name, limits or Limits(), time_properties, id, base, rest, input_id)
+    options = DecodeOptions(
+        name, limits or Limits(), time_properties, id, base, rest, input_id, mapping=mapping, xml_mappings=xml_mappings
+    )
     return _decode_request(data, content_type, headers, options)
 
 
@@ -127,6 +135,11 @@ def decode_stream(chunks: Iterator[bytes], syntax: Format, options: DecodeOption
             return
     except MotetError as error:
         yield Decoded(NO_EVENTS, [_as_rejection(error, options)])
+        return
+    if syntax is Format.XML:
+        from motet.codec.xml import decode_xml
+
+        yield Decoded(NO_EVENTS, [damage]) if damage else decode_xml(data, options)
         return
     yield from decode_document(_parse(data, syntax, damage, options), options)
 
@@ -208,6 +221,7 @@ class _MessageOptions:
     rest: Rest
     batch: BatchInput | None
     mapping: RowMapping | None
+    xml_mappings: tuple[RowMapping, ...]
 
     def of(self, message: Message) -> DecodeOptions:
         batch = self.batch if message.input_id is None else None
@@ -220,6 +234,7 @@ class _MessageOptions:
             input_id=message.input_id,
             batch=batch,
             mapping=self.mapping,
+            xml_mappings=self.xml_mappings,
         )
 
 
@@ -232,6 +247,7 @@ def decode_messages(
     rest: Rest = "refuse",
     batch: BatchInput | None = None,
     mapping: RowMapping | None = None,
+    xml_mappings: tuple[RowMapping, ...] = (),
 ) -> Decoded:
     """The events of all messages, in order; not for input of unknown size.
 
@@ -246,7 +262,7 @@ def decode_messages(
     >>> decode_messages([sent]).events.column("id").to_pylist()
     ['urn:e:1']
     """
-    options = _MessageOptions(limits or Limits(), time_properties, base, rest, batch, mapping)
+    options = _MessageOptions(limits or Limits(), time_properties, base, rest, batch, mapping, xml_mappings)
     batches = [decoded for run in _message_runs(messages) for decoded in _decode_run(run, options)]
     return join_batches(batches) if batches else Decoded(NO_EVENTS, [])
 

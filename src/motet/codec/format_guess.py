@@ -1,4 +1,4 @@
-"""Guesses the format of events from the beginning of their text: N-Quads, Turtle or TriG, JSON-LD or CloudEvents.
+"""Guesses the format of events from the beginning of their text: N-Quads, Turtle or TriG, JSON-LD, CloudEvents or XML.
 
 Only what is certain, or what the decoder of the guessed format will explain, is guessed; everything else is refused
 with the content types to choose from.
@@ -19,10 +19,15 @@ SAMPLE_BYTES = 1 << 20
 _MARK = "\ufeff"
 _IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
 _LITERAL = r"\"(?:[^\"\\\n\r]|\\.)*\"(?:@[A-Za-z0-9-]+|\^\^<[^>]*>)?"
+_XML_NAME = r"[A-Za-z_\u00b7-\uffff][\w.\u00b7-\uffff-]*"
 _NODE = rf"(?:{_IRI}|_:[^\s<>\"]+)"
 _QUAD = re.compile(rf"{_NODE}\s*{_IRI}\s*(?:{_NODE}|{_LITERAL})\s*(?P<graph>{_NODE})?\s*\.\s*(?:#.*)?")
 _SUBJECT = re.compile(r"<|_:")
 _TURTLE_START = re.compile(r"@prefix\b|@base\b|(?:prefix|base|graph|version)\s|[\[({]|[^\s<>\"'{}]*:", re.IGNORECASE)
+_XML_START = re.compile(
+    rf"<\?xml|<!|<(?P<name>(?:{_XML_NAME}:)?{_XML_NAME})(?P<attribute>\s+{_XML_NAME}(?::{_XML_NAME})?\s*=)?"
+)
+_RDF_ROOT = re.compile(r"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>|\s)*+<(?:\w+:)?RDF\b", re.DOTALL)
 _TERMS = re.compile(rf"{_IRI}|{_LITERAL}|_:[^\s<>\"]+")
 _TURTLE_SIGN = re.compile(r"\ba\b|[;,\[\](){}':<]|\b\d|\btrue\b|\bfalse\b")
 
@@ -34,13 +39,12 @@ def guess_format(data: bytes) -> Format:
     (<Format.TRIG: 'application/trig'>, <Format.JSON_LD: 'application/ld+json'>)
     """
     sample = next(bytes_chunks(data, "input", chunk_bytes=SAMPLE_BYTES), b"")[:SAMPLE_BYTES]
-    text = sample.decode("utf-8", "replace").lstrip(_MARK).lstrip()
-    if re.match(r"\{\s*(?:[\"}]|$)", text):
+    is_utf_16 = sample.startswith((b"\xff\xfe", b"\xfe\xff"))
+    text = sample.decode("utf-16" if is_utf_16 else "utf-8", "replace").lstrip(_MARK).lstrip()
+    if re.match(r"\{\s*(?:[\"}]|$)|\[\s*(?:\{|\]\s*$)", text):
         return _json_format(text)
-    if re.match(r"\[\s*(?:\{|\]\s*$)", text):
-        return _json_format(text)
-    if re.match(r"<\?xml|<!|<rdf:RDF\b", text):
-        raise _unknown("XML", f"for RDF/XML, {Format.RDF_XML.value}")
+    if _is_xml(text):
+        return Format.RDF_XML if _RDF_ROOT.match(text) else Format.XML
     for line in _statements(text):
         if quad := _QUAD.fullmatch(line):
             if quad["graph"]:
@@ -61,6 +65,15 @@ def guess_json_format(value: object) -> Format:
     if isinstance(value, list) and value and all(guess_json_format(one) is Format.CLOUDEVENT for one in value):
         return Format.CLOUDEVENTS_BATCH
     return Format.JSON_LD
+
+
+def _is_xml(text: str) -> bool:
+    """Whether a text begins with a declaration, or with a tag that has attributes or is closed: others are IRIs."""
+    match = _XML_START.match(text)
+    if match is None or match["name"] is None or match["attribute"]:
+        return match is not None
+    name = re.escape(match["name"]) if len(text) < SAMPLE_BYTES // 4 else f"(?:{_XML_NAME}:)?{_XML_NAME}"
+    return re.match(rf"<{name}\s*/>", text) is not None or re.search(rf"</{name}\s*>", text) is not None
 
 
 def _json_format(text: str) -> Format:

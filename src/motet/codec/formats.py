@@ -23,6 +23,7 @@ class Format(Enum):
     TSV = "text/tab-separated-values"
     NDJSON = "application/x-ndjson"
     JSON = "application/json"
+    XML = "application/xml"  # and text/xml, and every …+xml but that of RDF and CloudEvents
 
     @property
     def is_rows(self) -> bool:
@@ -49,7 +50,9 @@ SUFFIXES = {
     ".ndjson": Format.NDJSON,
     ".jsonl": Format.NDJSON,
     ".json": Format.JSON,
+    ".xml": Format.XML,
 }
+_OTHER_XML = (Format.RDF_XML.value, "application/cloudevents+xml")
 COMPRESSION_SUFFIXES = (".gz", ".zst")
 
 
@@ -88,6 +91,8 @@ def format_of_content_type(content_type: str) -> Format:
     """
     essence, *parameters = (field.strip().lower() for field in content_type.split(";"))
     formats = {syntax.value: syntax for syntax in Format}
+    if essence == "text/xml" or (essence.endswith("+xml") and essence not in _OTHER_XML):
+        essence = Format.XML.value
     if essence not in formats:
         raise UsageError(f"the content type {content_type!r} is not known", advice=f"use one of {', '.join(formats)}")
     charsets = [value.strip('"') for name, _, value in (p.partition("=") for p in parameters) if name == "charset"]

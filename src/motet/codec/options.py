@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, TypedDict
 
 from motet.codec.identity import BatchInput, is_reserved
-from motet.codec.row_mapping import RowMapping
+from motet.codec.row_mapping import GENERIC, RowMapping
 from motet.model.errors import UsageError
-from motet.model.settings import TIME_PROPERTIES, TimeProperties
+from motet.model.settings import TIME_PROPERTIES, Settings, TimeProperties
 
 MIB = 1 << 20
 Rest = Literal["refuse", "drop", "share"]
@@ -40,7 +41,8 @@ class DecodeOptions:
     rest: Rest = "refuse"  # what happens to triples that belong to no event
     input_id: str | None = None  # the id of the file, message, row or call: events without an IRI are named after it
     batch: BatchInput | None = None  # the input that this one is a part of
-    mapping: RowMapping | None = None  # of rows to events
+    mapping: RowMapping | None = None  # of the rows or documents of this input
+    xml_mappings: tuple[RowMapping, ...] = ()  # of XML documents, in the order they are tried after ``mapping``
 
     def __post_init__(self) -> None:
         for what, iri in (("event id", self.id), ("base", self.base), ("input id", self.input_id)):
@@ -51,3 +53,24 @@ class DecodeOptions:
                 raise UsageError(f"the {what} {iri!r} is reserved", advice="use an IRI outside urn:motet:")
         if self.rest not in REST:
             raise UsageError(f"rest is {self.rest!r}", advice=f"use one of {', '.join(REST)}")
+
+
+class DecodeSettings(TypedDict):
+    """The settings of a lake that a writer uses to decode its input."""
+
+    time_properties: TimeProperties
+    xml_mappings: tuple[RowMapping, ...]
+
+
+NO_SETTINGS = DecodeSettings(time_properties=TIME_PROPERTIES, xml_mappings=())
+
+
+def decode_settings(settings: Settings) -> DecodeSettings:
+    """The settings in force when a writer begins to read an input."""
+    mappings = tuple(map(_stored_mapping, settings.mappings))
+    return DecodeSettings(time_properties=settings.time_properties, xml_mappings=mappings)
+
+
+@lru_cache(maxsize=64)
+def _stored_mapping(text: str) -> RowMapping:
+    return RowMapping.of(text) if text == GENERIC else RowMapping.parse(text, "a mapping of the lake")

@@ -1,15 +1,15 @@
-"""A mapping from rows to events: which columns are the id, class, time and properties of the event that a row is.
+"""A mapping from rows and XML documents to events: which columns are an event's id, class, time and properties.
 
 A mapping is a small YAML text, or the same structure as Python values. It is untrusted: it is limited in size and
 depth, has no aliases and no tags, and every scalar is text, so that a column named ``no`` stays one. Values are
-converted in ``row_values``, events built in ``rows``.
+converted in ``row_values``, events built in ``rows``; in a mapping of documents columns are paths (``xml_mapping``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +17,7 @@ from motet.model.errors import LimitError, UsageError
 from motet.model.terms import XSD
 
 MAX_BYTES = 256 * 1024
-MAX_DEPTH = 8
+MAX_DEPTH = 16
 SOSA_RESULT_TIME = "http://www.w3.org/ns/sosa/resultTime"
 PROV = "http://www.w3.org/ns/prov#"
 UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}  # of numbers that are times since 1970, in microseconds
@@ -28,11 +28,12 @@ PREFIXES = {
     "prov": PROV,
 }
 DATATYPES = ("string", "integer", "decimal", "double", "float", "boolean", "date", "dateTime")
+GENERIC = "generic"  # the name of the mapping that is for all XML documents
 NEW_MAPPING = "`motet ingest --map new FILE` prints a mapping to begin with"
 
 _COLUMN = re.compile(r"\{([^{}]*)\}")
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
-_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,15 @@ class PropertyColumn:
     language: str | None = None
     iri: IriTemplate | None = None
     optional: bool = False  # the column may be missing
+    node: NodeMapping | None = None  # of XML: each element of the path is a node with properties of its own
+
+
+@dataclass(frozen=True)
+class NodeMapping:
+    """The classes and properties of the node that an element is; its columns are paths from the element."""
+
+    classes: tuple[IriTemplate, ...]
+    properties: tuple[PropertyColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,10 @@ class RowMapping:
     properties: tuple[PropertyColumn, ...] = ()
     missing: tuple[str, ...] = ()  # texts that stand for no value, besides the empty one
     delimiter: str | None = None  # of CSV; None: a comma, in .tsv files a tab
+    root: str | None = None  # of XML: the name of the root element that it is for
+    prefixes: tuple[tuple[str, str], ...] = ()  # declared ones, for names of elements
+    source: str = field(default="mapping", compare=False)  # its name in errors
+    is_generic: bool = False  # it is the generic mapping of XML documents, and has nothing else
 
     @staticmethod
     def parse(text: str | bytes, source: str = "mapping") -> RowMapping:
@@ -125,6 +139,8 @@ class RowMapping:
         match mapping:
             case RowMapping():
                 return mapping
+            case "generic":
+                return RowMapping(source=GENERIC, is_generic=True)
             case Mapping():
                 return _Reader("mapping").mapping(mapping)
             case str() if "\n" in mapping or ":" in mapping:
@@ -134,6 +150,15 @@ class RowMapping:
         raise UsageError(
             f"a mapping is no {type(mapping).__name__}", advice="Give a dict, YAML text, or the path of a file."
         )
+
+    def refuse_nodes(self) -> None:
+        """Raise an error for what only documents have, in a mapping of rows."""
+        if self.is_generic or self.root is not None or any(each.node for each in self.properties):
+            what = (
+                "event, root" if self.root is not None else GENERIC if self.is_generic else "properties of properties"
+            )
+            advice = "Give it with XML documents; in JSON, name nested values by paths such as sensor.id."
+            raise UsageError(f"{self.source}: {what} is for XML documents, and these are rows", advice=advice)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -170,7 +195,7 @@ class _Reader:
             if not _IRI.fullmatch(str(namespace)):
                 self._refuse(f"prefixes, {prefix}: {namespace!r} is no IRI", "write http://example.org/building#")
             self._prefixes[prefix] = str(namespace)
-        event = self._keys(top.get("event") or {}, "event", ("id", "class", "time", "start", "end"))
+        event = self._keys(top.get("event") or {}, "event", ("root", "id", "class", "time", "start", "end"))
         if "time" in event and ("start" in event or "end" in event):
             self._refuse("event: an event has a time, or a start and an end", "remove one of them")
         if "end" in event and "start" not in event:
@@ -181,15 +206,14 @@ class _Reader:
             id=self._template(event["id"], "event, id") if event.get("id") else None,
             classes=tuple(self._template(each, "event, class") for each in _listed(event.get("class"))),
             times=tuple(self._time(event[name], name) for name in ("time", "start", "end") if event.get(name)),
-            properties=tuple(
-                self._property(column, each, f"properties, {column}")
-                for column, value in properties.items()
-                for each in _listed(value)
-            ),
+            properties=self._properties(properties, "properties"),
             missing=tuple(map(str, _listed(top.get("missing")))),
             delimiter=self._delimiter(csv.get("delimiter")),
+            root=self._text(event["root"], "event, root") if event.get("root") else None,
+            prefixes=tuple(self._prefixes.items()),
+            source=self._source,
         )
-        if not result.columns or not (result.classes or result.times or result.properties):
+        if not (result.columns or result.root) or not (result.classes or result.times or result.properties):
             self._refuse("it states nothing about a row", f"add properties; {NEW_MAPPING}")
         return result
 
@@ -208,16 +232,25 @@ class _Reader:
         property_ = self._iri(keys["property"], where) if "property" in keys else default
         return TimeColumn(column, property_, _optional_text(unit), _optional_text(format_))
 
+    def _properties(self, properties: Mapping[str, object], where: str) -> tuple[PropertyColumn, ...]:
+        return tuple(
+            self._property(column, each, f"{where}, {column}")
+            for column, value in properties.items()
+            for each in _listed(value)
+        )
+
     def _property(self, column: str, value: object, where: str) -> PropertyColumn:
         if not isinstance(value, Mapping):
             return PropertyColumn(column, self._iri(value, where))
+        if "properties" in value or "class" in value:
+            return self._node(column, value, where)
         keys = self._keys(value, where, ("property", "datatype", "language", "iri", "optional"))
         if "property" not in keys:
             self._refuse(f"{where}: the property is missing", "write {property: ex:room}")
         if sum(name in keys for name in ("datatype", "language", "iri")) > 1:
             self._refuse(f"{where}: a value has a datatype, a language or an IRI", "keep one of them")
         language = _optional_text(keys.get("language"))
-        if language is not None and not _LANGUAGE.fullmatch(language):
+        if language is not None and not LANGUAGE.fullmatch(language):
             self._refuse(f"{where}: {language!r} is no language", "write a tag such as en or pt-br")
         return PropertyColumn(
             column,
@@ -227,6 +260,19 @@ class _Reader:
             self._template(keys["iri"], where) if "iri" in keys else None,
             self._boolean(keys.get("optional", False), where),
         )
+
+    def _node(self, column: str, value: Mapping[str, object], where: str) -> PropertyColumn:
+        keys = self._keys(value, where, ("property", "class", "iri", "properties", "optional"))
+        if "property" not in keys:
+            self._refuse(f"{where}: the property is missing", "write {property: ex:info, properties: {…}}")
+        nested = self._keys(keys.get("properties") or {}, f"{where}, properties")
+        node = NodeMapping(
+            tuple(self._template(each, f"{where}, class") for each in _listed(keys.get("class"))),
+            self._properties(nested, f"{where}, properties"),
+        )
+        iri = self._template(keys["iri"], where) if "iri" in keys else None
+        is_optional = self._boolean(keys.get("optional", False), where)
+        return PropertyColumn(column, self._iri(keys["property"], where), None, None, iri, is_optional, node)
 
     def _datatype(self, value: object, where: str) -> str:
         name = self._text(value, where)

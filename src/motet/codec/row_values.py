@@ -74,15 +74,21 @@ def literals(cells: Cells, datatype: str | None = None, language: str | None = N
     >>> literals(Cells(["5", "x"], TEXT, np.arange(2)), XSD + "integer").bad
     {1: "'x' is not an xsd:integer"}
     """
-    name = (datatype or "").removeprefix(XSD)
+    return convert(cells, lambda text, kind: literal_of(text, kind, datatype, language))
+
+
+def literal_of(text: str, kind: str, datatype: str | None = None, language: str | None = None) -> str:
+    """The literal of one value; raises ValueError for a value that does not have the datatype.
+
+    >>> literal_of("21.50", TEXT), literal_of("21.50", TEXT, XSD + "string")
+    ('"21.5"^^<http://www.w3.org/2001/XMLSchema#double>', '"21.50"')
+    """
     if language is not None:
-        return convert(cells, lambda text, _: terms.literal(text, language=language))
+        return terms.literal(text, language=language)
     if datatype is None:
-        return convert(cells, lambda text, kind: _literal(*infer(text, kind)))
-    if name not in _CONVERSIONS:  # strings, and datatypes that are not checked
-        return convert(cells, lambda text, _: terms.literal(text, datatype=datatype))
-    conversion = _CONVERSIONS[name]
-    return convert(cells, lambda text, _: terms.literal(conversion(text), datatype=datatype))
+        return _literal(*infer(text, kind))
+    conversion = _CONVERSIONS.get(datatype.removeprefix(XSD))  # strings and unknown datatypes are not checked
+    return terms.literal(text if conversion is None else conversion(text), datatype=datatype)
 
 
 def convert(cells: Cells, term: Callable[[str, str], str]) -> Literals:

@@ -250,6 +250,7 @@ def decode_rows(
     >>> decode_rows(rows, mapping, DecodeOptions("rows"), BatchInput(None), only_id="urn:e:1").events["id"].to_pylist()
     ['urn:e:1']
     """
+    mapping.refuse_nodes()
     return _Decoder(rows, mapping, options).run(batch, only_id)
 
 

@@ -19,6 +19,7 @@ from stat import S_ISREG
 from motet.codec.decode import Message, decode_file, decode_messages
 from motet.codec.events import NO_EVENTS, Decoded, OnRejected
 from motet.codec.formats import SUFFIXES, format_of_path
+from motet.codec.options import DecodeSettings, decode_settings
 from motet.connectors.ingestion import (
     DEFAULT_DOCUMENTS,
     DocumentOptions,
@@ -30,7 +31,6 @@ from motet.connectors.ingestion import (
 from motet.lake import Lake
 from motet.lake.progress import FileStamp, IngestedFiles
 from motet.model.errors import DecodeError, MotetError, UsageError
-from motet.model.settings import TimeProperties
 
 SMALL_FILE_BYTES = 64 << 10  # of a file that is decoded together with others
 FILE_GROUP_BYTES = 4 << 20
@@ -105,7 +105,7 @@ class DirectorySource:
 
     def _decode(self, files: list[File], finished: dict[str, FileStamp]) -> Iterator[NamedInput]:
         """The content of files in order, batch by batch; adds those that could be read to ``finished``."""
-        time_properties = self._lake.snapshot().settings.time_properties
+        settings = decode_settings(self._lake.snapshot().settings)
         for group in _groups(files):
             readable: dict[str, FileStamp] = {}
             for name, stamp in group:
@@ -117,10 +117,10 @@ class DirectorySource:
             if len(readable) > 1:
                 options = {name: getattr(self._documents, name) for name in ("base", "rest", "mapping")}
                 messages = self._messages(readable)
-                yield str(self._root), decode_messages(messages, time_properties=time_properties, **options)
+                yield str(self._root), decode_messages(messages, **settings, **options)
             else:
                 for name in readable:
-                    yield from self._decode_file(name, time_properties)
+                    yield from self._decode_file(name, settings)
             finished |= readable
 
     def _messages(self, names: Iterable[str]) -> Iterator[Message]:
@@ -130,10 +130,10 @@ class DirectorySource:
             with suppress(FileNotFoundError):  # deleted since it was listed
                 yield Message(path.read_bytes(), format_of_path(name).value, str(path))
 
-    def _decode_file(self, name: str, time_properties: TimeProperties) -> Iterator[NamedInput]:
+    def _decode_file(self, name: str, settings: DecodeSettings) -> Iterator[NamedInput]:
         path = str(self._root / name)
         try:
-            for decoded in decode_file(path, time_properties=time_properties, **vars(self._documents)):
+            for decoded in decode_file(path, **settings, **vars(self._documents)):
                 yield path, decoded
         except (MotetError, OSError) as error:  # the format is not known by the name, or reading fails
             advice = error.advice if isinstance(error, MotetError) else "Check the disk."

@@ -19,7 +19,7 @@ from motet.codec.encode import encode
 from motet.codec.events import Decoded, OnRejected
 from motet.codec.formats import Format, format_of_content_type
 from motet.codec.nquads import decode_runs
-from motet.codec.options import DecodeOptions, Rest
+from motet.codec.options import DecodeOptions, Rest, decode_settings
 from motet.codec.rejections import truncate
 from motet.codec.row_mapping import RowMapping
 from motet.connectors.sorted_load import SortedLoad, StagedEvents
@@ -51,7 +51,7 @@ class DocumentOptions:
     id: str | None = None  # of the event that a whole file, or standard input, is
     base: str | None = None  # of relative IRIs
     rest: Rest = "refuse"  # what happens to triples that belong to no event
-    mapping: RowMapping | None = None  # of rows in CSV and JSON
+    mapping: RowMapping | None = None  # of rows in CSV and JSON, and of XML documents
 
 
 DEFAULT_DOCUMENTS = DocumentOptions()
@@ -79,8 +79,7 @@ def ingest_chunks(
 ) -> Iterator[IngestResult]:
     """Append the events of a stream of bytes as they come: N-Quads batch by batch, a document when it is complete."""
     syntax = format_of_content_type(content_type)
-    time_properties = lake.snapshot().settings.time_properties
-    options = DecodeOptions(name, time_properties=time_properties, **vars(documents))
+    options = DecodeOptions(name, **decode_settings(lake.snapshot().settings), **vars(documents))
     is_stream = syntax is Format.N_QUADS and documents.id is None
     chunks = without_byte_order_mark(chunks)
     for decoded in decode_runs(chunks, options) if is_stream else decode_stream(chunks, syntax, options):
@@ -97,11 +96,9 @@ def ingest_files(
     documents: DocumentOptions = DEFAULT_DOCUMENTS,
 ) -> Iterator[IngestResult]:
     """Append the events of files as one load; ``on_read`` gets the number of bytes just read."""
-    time_properties = lake.snapshot().settings.time_properties
+    settings = decode_settings(lake.snapshot().settings)
     decoded = (
-        (path, batch)
-        for path in paths
-        for batch in decode_file(path, time_properties=time_properties, on_read=on_read, **vars(documents))
+        (path, batch) for path in paths for batch in decode_file(path, on_read=on_read, **settings, **vars(documents))
     )
     yield from ingest_load(lake, decoded, on_rejected, on_sorted=on_sorted)
     yield IngestResult(inputs=len(paths))

@@ -27,6 +27,7 @@ from urllib.parse import quote, urlsplit
 
 from motet.codec.decode import Message, decode_messages
 from motet.codec.events import OnRejected
+from motet.codec.options import decode_settings
 from motet.connectors.ingestion import DEFAULT_DOCUMENTS, DocumentOptions, IngestResult, OnCommit, ingest_decoded
 from motet.lake import Lake, Snapshot
 from motet.model.batches import notification_rows
@@ -170,10 +171,9 @@ async def _ingest_stream(
 def _ingest(
     messages: list[Msg], stream_id: str, source: StreamSource, lake: Lake, on_rejected: OnRejected
 ) -> IngestResult:
-    time_properties = lake.snapshot().settings.time_properties
     decoded = decode_messages(
         (to_message(message, stream_id, source.content_type) for message in messages),
-        time_properties=time_properties,
+        **decode_settings(lake.snapshot().settings),
         base=source.documents.base,
         rest=source.documents.rest,
         mapping=source.documents.mapping,

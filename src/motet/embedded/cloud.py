@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from motet.codec.decode import Decoded, decode_small
 from motet.codec.formats import Format
-from motet.codec.options import Rest
+from motet.codec.options import Rest, decode_settings
 from motet.codec.row_mapping import MappingInput, RowMapping
 from motet.embedded.backend import InProcessBackend, PipelineBackend, ProcessAvailable
 from motet.embedded.background import Background
@@ -119,7 +119,7 @@ class Cloud:
         """Append the events of one request, all or none; on disk when this returns, unless the lake is not durable.
 
         The data is text or bytes, a dict or a list of dicts (JSON-LD, or CloudEvents), or a graph or dataset of rdflib
-        or pyoxigraph. Without a `content_type` N-Quads, Turtle, TriG and JSON are distinguished by their beginning.
+        or pyoxigraph. Without a `content_type` N-Quads, Turtle, TriG, JSON and XML are recognised by their beginning.
 
         With `id` the data is one event with that IRI. `base` resolves relative IRIs; `rest` says what happens to
         triples that belong to no event: "refuse" the data, "drop" them, or "share" them among all events. Each call is
@@ -128,15 +128,15 @@ class Cloud:
         A `DecodeError` says what is wrong with the first event that is rejected; then no event is appended.
         """
         self._check_open()
-        times = self.lake.cached_snapshot().settings.time_properties
+        settings = self.lake.cached_snapshot().settings
         events: EventInput | None = None
         if isinstance(data, str | bytes) and id is None and not headers:
             body = encode_text(data) if isinstance(data, str) else data
-            events = decode_small(body, content_type or _N_QUADS, times)
+            events = decode_small(body, content_type or _N_QUADS, settings.time_properties)
         decoded: Decoded | None = None
         if events is None:
             request = read_request(data, content_type)
-            decoded = decode_request(request, times, id=id, base=base, rest=rest, headers=headers)
+            decoded = decode_request(request, decode_settings(settings), id=id, base=base, rest=rest, headers=headers)
             events = decoded.events
         return self._append(events, decoded)
 

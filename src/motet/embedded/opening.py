@@ -7,11 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
+from motet.codec.row_mapping import MappingInput
 from motet.lake import Clock, Lake, system_clock
 from motet.model.arguments import check_type
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
-from motet.model.settings import SettingValues
+from motet.model.settings import SettingArguments, setting_values
 from motet.model.times import to_micros
 from motet.ontology.load import Imports, load, read_catalogue
 
@@ -20,12 +21,23 @@ Catalogue = str | Path | Mapping[str, str] | Mapping[str, Path] | Mapping[str, s
 
 
 def open_lake(
-    directory: str | Path, settings: SettingValues, clock: Callable[[], datetime] | None, *, durable: bool
+    directory: str | Path, settings: SettingArguments, clock: Callable[[], datetime] | None, *, durable: bool
 ) -> Lake:
     """Open or create the lake in a directory."""
     check_type("directory", directory, str, Path)
     check_type("durable", durable, bool)
-    return Lake.open(directory, durable=durable, clock=system_clock if clock is None else _micros_of(clock), **settings)
+    if "mappings" in settings:
+        settings = {**settings, "mappings": mapping_texts(settings["mappings"])}
+    values = setting_values(settings)
+    return Lake.open(directory, durable=durable, clock=system_clock if clock is None else _micros_of(clock), **values)
+
+
+def mapping_texts(mappings: Sequence[MappingInput]) -> tuple[str, ...]:
+    """The mappings of XML documents as the setting that a lake stores."""
+    from motet.codec.xml import mapping_text
+
+    check_type("mappings", mappings, list, tuple)
+    return tuple(map(mapping_text, mappings))
 
 
 def load_background(ontology: Files, catalogue: Catalogue | None, imports: Imports) -> tuple[Triple, ...]:

@@ -18,7 +18,7 @@ from motet.codec.decode import Decoded, decode_bytes
 from motet.codec.events import NO_EVENTS, join_batches
 from motet.codec.format_guess import guess_format, guess_json_format
 from motet.codec.formats import Format
-from motet.codec.options import DecodeOptions, Rest
+from motet.codec.options import DecodeOptions, DecodeSettings, Rest
 from motet.codec.row_mapping import RowMapping
 from motet.lake import Receipt
 from motet.model.arguments import check_type, type_name
@@ -146,7 +146,7 @@ def _json_value(value: object) -> object:
 
 def decode_request(
     request: Request,
-    times: TimeProperties,
+    settings: DecodeSettings,
     *,
     id: str | None,  # noqa: A002  (the language page's name)
     base: str | None,
@@ -161,7 +161,7 @@ def decode_request(
         check_type(f"the header {name!r}", value, str)
     decoded = decode_bytes(
         request.body, request.content_type, headers=headers, id=id, base=base, rest=rest, input_id=uuid4().urn,
-        time_properties=times,
+        **settings,
     )  # fmt: skip
     try:
         return _accepted(decoded)

@@ -39,6 +39,7 @@ class SettingValues(TypedDict, total=False):
     heartbeat: HeartbeatSetting
     time_properties: TimeProperties
     entailment: str | None
+    mappings: tuple[str, ...]
 
 
 class SettingArguments(TypedDict, total=False):
@@ -49,6 +50,7 @@ class SettingArguments(TypedDict, total=False):
     heartbeat: SettingDuration | None
     time_properties: str | Sequence[str | Sequence[str]]
     entailment: str | None
+    mappings: Sequence[Any]  # dicts, texts in YAML, paths, or "generic"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Settings:
     heartbeat: HeartbeatSetting = "default"  # how long the frontier rests before a heartbeat; None: never
     time_properties: TimeProperties = TIME_PROPERTIES
     entailment: str | None = None  # None: owl-rl if the background has a triple, otherwise none
+    mappings: tuple[str, ...] = ()  # of XML documents: texts in YAML, or "generic", in the order they are tried
 
     def __post_init__(self) -> None:
         _check_duration("lateness", self.lateness)
@@ -75,6 +78,8 @@ class Settings:
         _check_time_properties(self.time_properties)
         if self.entailment is not None and self.entailment not in ENTAILMENTS:
             raise UsageError(f"{self.entailment!r} is no entailment", advice=f"Use one of {', '.join(ENTAILMENTS)}.")
+        if not isinstance(self.mappings, tuple) or not all(isinstance(text, str) for text in self.mappings):
+            raise UsageError(f"{self.mappings!r} is no list of mappings", advice="Give texts in YAML, or 'generic'.")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -83,6 +88,8 @@ class Settings:
         known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
         if "time_properties" in known:
             known["time_properties"] = tuple(map(tuple, known["time_properties"]))
+        if "mappings" in known:
+            known["mappings"] = tuple(known["mappings"])
         return cls(**known)
 
     def to_json(self) -> str:
@@ -98,6 +105,7 @@ class Settings:
             "heartbeat": heartbeat if isinstance(heartbeat, str) else _duration_text(heartbeat, "never"),
             "time_properties": [" ".join(group) for group in self.time_properties],
             "entailment": self.entailment or "unset",
+            "mappings": list(self.mappings),
         }
 
     def changed(self, **values: Any) -> Self:

@@ -34,7 +34,7 @@ from pyspark.sql.types import BinaryType, StringType, TimestampType
 from motet.codec.decode import BatchInput, Message, decode_messages
 from motet.codec.events import Decoded, OnRejected
 from motet.codec.formats import Format, format_of_content_type
-from motet.codec.options import DecodeOptions
+from motet.codec.options import DecodeOptions, DecodeSettings, decode_settings
 from motet.codec.row_mapping import MappingInput, RowMapping
 from motet.codec.rows import ArrowRows, decode_rows, mapped_columns
 from motet.connectors.ingestion import IngestResult, append_sorted, left_out
@@ -43,7 +43,6 @@ from motet.lake import Lake, Store
 from motet.lake.manifest import Clock, system_clock
 from motet.lake.store import SCRATCH
 from motet.model.errors import DecodeError, UsageError
-from motet.model.settings import TimeProperties
 from motet.spark.session import workers_with_motet
 
 COUNTS = ("accepted", "repeated", "stamped", "late", "rejected", "left_out")
@@ -198,19 +197,19 @@ def _dead_letter(lake: str, directory: str | Path | None, name: str) -> str:
 
 def _ingest(batch: DataFrame, target: IngestTarget) -> BatchIngestResult:
     """Run two jobs: decode and stage, then append."""
-    time_properties = Lake.open(target.lake, create=False).snapshot().settings.time_properties
-    staged = _stage(batch, target, time_properties, {})
+    settings = decode_settings(Lake.open(target.lake, create=False).snapshot().settings)
+    staged = _stage(batch, target, settings, {})
     try:
         if counts := counts_before(target.lake, staged):
             delete_staged(target.lake, staged)
-            staged = _stage(batch, target, time_properties, counts)
+            staged = _stage(batch, target, settings, counts)
         return _append(batch.sparkSession, staged, target) if staged else BatchIngestResult()
     finally:
         delete_staged(target.lake, staged)
 
 
 def _stage(
-    batch: DataFrame, target: IngestTarget, time_properties: TimeProperties, counts: Mapping[int, Counter[bytes]]
+    batch: DataFrame, target: IngestTarget, settings: DecodeSettings, counts: Mapping[int, Counter[bytes]]
 ) -> list[StagedFiles]:
     """Decode the values of a batch and stage their events.
 
@@ -223,7 +222,7 @@ def _stage(
         partition = 0 if context is None else context.partitionId()
         stager = Stager(target.lake, partition)
         batch_input = BatchInput(target.batch_id, Counter(counts.get(partition, NO_COUNTS)))
-        options, row = DecodeOptions(f"partition {partition}", time_properties=time_properties), 0
+        options, row = DecodeOptions(f"partition {partition}", **settings), 0
         for rows in batches:
             yield from stager.add(_decode(rows, target.reading, options, batch_input, row))
             row += rows.num_rows
@@ -241,7 +240,8 @@ def _decode(rows: pa.RecordBatch, reading: Reading, options: DecodeOptions, batc
         arrow_rows = ArrowRows(rows, lines, missing=reading.mapping.missing)
         return decode_rows(arrow_rows, reading.mapping, options, batch)
     messages = _messages(rows, options.name, first)
-    return decode_messages(messages, time_properties=options.time_properties, batch=batch, mapping=reading.mapping)
+    settings = DecodeSettings(time_properties=options.time_properties, xml_mappings=options.xml_mappings)
+    return decode_messages(messages, batch=batch, mapping=reading.mapping, **settings)
 
 
 def counts_before(lake: str, staged: Sequence[StagedFiles]) -> dict[int, Counter[bytes]]:

@@ -22,7 +22,7 @@ from motet.model.arguments import check_type
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.records import EVENT
-from motet.model.settings import SettingArguments, setting_values
+from motet.model.settings import SettingArguments
 from motet.model.times import Instant, to_datetime, to_micros
 from motet.testing.clock import FakeClock
 
@@ -152,7 +152,7 @@ def _run(
     arguments: SettingArguments = {"lateness": None, "ahead": None, **settings}
     own_clock = FakeClock()
     background = load_background(ontology, None, "warn")
-    lake = open_lake(folder / "lake", setting_values(arguments), clock or own_clock, durable=False)
+    lake = open_lake(folder / "lake", arguments, clock or own_clock, durable=False)
     texts = [subscriptions] if isinstance(subscriptions, str | Subscription) else list(subscriptions)
     found: list[Notification] = []
     with Cloud(lake) as cloud:
