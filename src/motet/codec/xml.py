@@ -29,7 +29,6 @@ from motet.model.xml_document import MOTET_NAMESPACE, XmlLimits, canonical_form,
 
 _RDF_ROOT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}RDF"
 _ATTRIBUTES = ("id", "start", "end")
-Interval = tuple[int, int]
 
 
 def decode_xml(
@@ -37,7 +36,7 @@ def decode_xml(
     options: DecodeOptions,
     *,
     stated: Callable[[str], Sequence[Triple]] | None = None,
-    interval: Interval | None = None,
+    interval: tuple[int, int] | None = None,
 ) -> Decoded:
     """The event that a document is, or its rejection; with the triples that its envelope states and its interval.
 

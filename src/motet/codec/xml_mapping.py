@@ -39,7 +39,7 @@ _STEP = re.compile(
 _UNSAFE = re.compile(r"[^\w.~-]")  # in a value that becomes a part of an IRI
 
 
-class Step(NamedTuple):
+class DocumentStep(NamedTuple):
     """One step of a path: an element, an attribute (``@``), ``.``, ``*`` or ``text()``, with a condition."""
 
     name: str  # expanded: {namespace}local
@@ -51,11 +51,11 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Path:
+class DocumentPath:
     """A path, checked and compiled."""
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[DocumentStep, ...]
     is_absolute: bool
     select: etree.XPath = field(compare=False, repr=False)
 
@@ -109,7 +109,7 @@ class DocumentMapping:
     def __init__(self, mapping: RowMapping) -> None:
         self.mapping = mapping
         self._prefixes = dict(mapping.prefixes)
-        self._paths: dict[str, Path] = {}
+        self._paths: dict[str, DocumentPath] = {}
         self.root = self._expand(mapping.root, "event, root") if mapping.root else None
         count = deep = 0
         for each, is_nested in _all_properties(mapping.properties):
@@ -153,10 +153,10 @@ class DocumentMapping:
         """The triples of a document as an event with an IRI, and its interval if the mapping states it."""
         return _Lifting(self, root, iri).run()
 
-    def path(self, column: str) -> Path:
+    def path(self, column: str) -> DocumentPath:
         return self._paths[column]
 
-    def _path(self, column: str, *, is_nested: bool) -> Path:
+    def _path(self, column: str, *, is_nested: bool) -> DocumentPath:
         if column not in self._paths:
             self._paths[column] = self._compile(column)
         path = self._paths[column]
@@ -164,11 +164,11 @@ class DocumentMapping:
             self._refuse(f"{column!r}: // is for properties of the document", "Name the elements between them.")
         return path
 
-    def _compile(self, column: str) -> Path:
+    def _compile(self, column: str) -> DocumentPath:
         text, is_absolute = column.strip(), False
         if text.startswith("/") and not text.startswith("//"):
             text, is_absolute = text[1:], True
-        steps: list[Step] = []
+        steps: list[DocumentStep] = []
         position, is_deep = 0, False
         if text.startswith("//"):
             position, is_deep = 2, True
@@ -191,27 +191,27 @@ class DocumentMapping:
         if column.count("//") > 1 or (is_absolute and not self._is_root_step(steps[0])):
             self._refuse_path(column)
         select = self._xpath(steps, is_absolute=is_absolute)  # from the root, if absolute, which is its first step
-        return Path(column, tuple(steps[1:] if is_absolute else steps), is_absolute, select)
+        return DocumentPath(column, tuple(steps[1:] if is_absolute else steps), is_absolute, select)
 
-    def _is_root_step(self, step: Step) -> bool:
+    def _is_root_step(self, step: DocumentStep) -> bool:
         is_name = step.name not in (".", "text()")
         return is_name and not (step.is_attribute or step.is_deep) and step.position is None and step.key is None
 
-    def _step(self, match: re.Match[str], column: str, *, is_deep: bool) -> Step:
+    def _step(self, match: re.Match[str], column: str, *, is_deep: bool) -> DocumentStep:
         name = match["name"]
         is_attribute = match["attribute"] is not None
         if name in (".", "*", "text()"):
             if is_attribute or match["condition"] or (is_deep and name == "."):
                 self._refuse_path(column)
-            return Step(name, is_deep=is_deep)
+            return DocumentStep(name, is_deep=is_deep)
         key = match["key"]
         if key is not None:
             key = "@" * key.startswith("@") + self._expand(key.removeprefix("@"), column)
         expanded = self._expand(name, column)
         position = int(match["index"]) if match["index"] else None
-        return Step(expanded, is_attribute, is_deep, position, key, (match["value"] or "''")[1:-1])
+        return DocumentStep(expanded, is_attribute, is_deep, position, key, (match["value"] or "''")[1:-1])
 
-    def _xpath(self, steps: Sequence[Step], *, is_absolute: bool) -> etree.XPath:
+    def _xpath(self, steps: Sequence[DocumentStep], *, is_absolute: bool) -> etree.XPath:
         namespaces: dict[str, str] = {}
 
         def written(name: str) -> str:

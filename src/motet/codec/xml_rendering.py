@@ -11,7 +11,7 @@ from lxml import etree
 
 from motet.codec.row_mapping import UNITS, IriTemplate, PropertyColumn, TimeColumn
 from motet.codec.row_values import TEXT, literal_of
-from motet.codec.xml_mapping import DocumentMapping, NodeLimit, Step
+from motet.codec.xml_mapping import DocumentMapping, DocumentStep, NodeLimit
 from motet.model import terms
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
@@ -161,7 +161,7 @@ class _Rendering:
             element.text = value
         return element
 
-    def _child(self, parent: etree._Element, step: Step) -> etree._Element:
+    def _child(self, parent: etree._Element, step: DocumentStep) -> etree._Element:
         child = etree.SubElement(parent, step.name)
         if step.key is not None:
             if step.key.startswith("@"):
@@ -171,7 +171,7 @@ class _Rendering:
         return child
 
 
-def _last(element: etree._Element, step: Step) -> etree._Element | None:
+def _last(element: etree._Element, step: DocumentStep) -> etree._Element | None:
     for child in element.iterchildren(step.name, reversed=True):
         if step.key is None:
             return child
