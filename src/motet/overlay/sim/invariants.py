@@ -1,0 +1,92 @@
+"""What must hold in a network of Pastry nodes: at every instant, and once it had time to settle.
+
+Each check returns the violations as text; none is a success.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from motet.overlay.protocol.identifiers import closeness, format_identifier
+from motet.overlay.protocol.neighbours import LeafSet
+from motet.overlay.protocol.scribe import Scribe, TopicState
+from motet.overlay.protocol.values import ValueStore
+from motet.overlay.sim.rings import SimulatedRing
+
+
+def safety_violations(ring: SimulatedRing) -> list[str]:
+    """What must hold at every instant: the order and size of leaf sets, and no lookup delivered to the wrong node."""
+    violations = []
+    for contact in ring.active:
+        leaves: LeafSet = ring.pastry(contact.address).leaves
+        offsets = [(leaf.identifier - contact.identifier) % 2**128 for leaf in leaves]
+        if any(left >= right for left, right in pairwise(offsets)) or len(leaves) > leaves.size:
+            violations.append(f"{contact.address}: the leaf set is out of order or too large")
+        if contact in leaves or contact in ring.pastry(contact.address).table:
+            violations.append(f"{contact.address}: the node is its own neighbour")
+    if ring.figures.misdelivered:
+        violations.append(f"{ring.figures.misdelivered} lookups were delivered to a node that is not responsible")
+    return violations
+
+
+def ring_violations(ring: SimulatedRing) -> list[str]:
+    """What must hold after the network has settled: one owner per key, symmetric neighbours."""
+    active = ring.active
+    violations = []
+    for index, contact in enumerate(active):
+        leaves = ring.pastry(contact.address).leaves
+        right, left = active[(index + 1) % len(active)], active[index - 1]
+        if len(active) > 1 and (leaves.right != right or leaves.left != left):
+            expected = f"{left.address} and {right.address}"
+            present = f"{leaves.left and leaves.left.address} and {leaves.right and leaves.right.address}"
+            violations.append(f"{contact.address}: its neighbours are {present}, not {expected}")
+    return violations
+
+
+def value_violations(ring: SimulatedRing, stored: dict[int, bytes | None]) -> list[str]:
+    """What must hold after the network has settled: the node responsible for a key has its value."""
+    violations = []
+    for key, value in stored.items():
+        owner = ring.responsible(key)
+        store = ring.simulator.node(owner.address).protocols["values"]
+        assert isinstance(store, ValueStore)
+        present = store.held().get(key)
+        if present != value:
+            name = format_identifier(key)[:8]
+            violations.append(f"key {name}: {owner.address} has {present!r} instead of {value!r}")
+    return violations
+
+
+def topic_violations(ring: SimulatedRing) -> list[str]:
+    """What must hold after the network has settled: one root per topic, no cycles, subscribers attached to the root."""
+    trees: dict[int, dict[str, TopicState]] = {}
+    for contact in ring.active:
+        scribe = ring.simulator.node(contact.address).protocols["scribe"]
+        assert isinstance(scribe, Scribe)
+        for key, topic in scribe.topics.items():
+            trees.setdefault(key, {})[contact.address] = topic
+    return [violation for key, tree in sorted(trees.items()) for violation in _tree_violations(ring, key, tree)]
+
+
+def _tree_violations(ring: SimulatedRing, key: int, tree: dict[str, TopicState]) -> list[str]:
+    name = format_identifier(key)[:8]
+    owner = min(ring.active, key=lambda contact: closeness(contact.identifier, key)).address
+    violations = [
+        f"topic {name}: {address} is root, {owner} is responsible"
+        for address, topic in tree.items()
+        if topic.is_root and address != owner
+    ]
+    for address, topic in tree.items():
+        if not topic.is_subscribed:
+            continue
+        chain = [address]
+        while (parent := tree[chain[-1]].parent) is not None and parent.address in tree and len(chain) <= len(tree):
+            children = {child.address for child in tree[parent.address].children}
+            if chain[-1] not in children:
+                violations.append(f"topic {name}: {parent.address} does not have its child {chain[-1]}")
+                break
+            chain.append(parent.address)
+        if chain[-1] != owner:
+            what = "is in a cycle" if len(chain) > len(tree) else f"hangs below {chain[-1]}, not below the root {owner}"
+            violations.append(f"topic {name}: the subscriber {address} {what}")
+    return violations
