@@ -2,20 +2,25 @@
 
 The clock of a query starts with its text and ends when all its rows are there as terms. Sessions are open and each
 query has run once before; loading and building zones are not part of it. pyoxigraph's union of named graphs repeats a
-triple that several events state, so its queries say DISTINCT where that changes the rows.
+triple that several events state, so its queries say DISTINCT where that changes the rows. Of the lake without zones
+each query reads a version that no query has read before. spark-sql is SQL as a person writes it over the zone files:
+values are added as doubles, and nothing is left to find out at run time.
 
     python benchmarks/sparql.py --quads 1000000
-    python benchmarks/sparql.py --quads 10000000 --engines duckdb pyoxigraph --json
+    python benchmarks/sparql.py --quads 10000000 --directory /tmp/quads --engines pyoxigraph duckdb
+    python benchmarks/sparql.py --engines spark-sql spark
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,10 +32,15 @@ from benchmarks.measurement.figures import machine_load, print_clock
 from benchmarks.measurement.quads import EX, TRIPLES_PER_EVENT, background, batches, nquads, observations
 
 from motet.lake import Lake
+from motet.lake.zones import quad_zones
+from motet.model.terms import RDF_TYPE
 from motet.query.lake_query import QueryOptions, answer_size, query_lake
 from motet.query.limits import QueryLimits
 
 PREFIX = f"PREFIX : <{EX}>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+
+
+ENGINES = ("pyoxigraph", "duckdb-log", "duckdb", "spark-sql", "spark")
 
 
 class BenchmarkQuery(NamedTuple):
@@ -82,20 +92,57 @@ QUERIES = [
     )
 ]  # fmt: skip
 
+HAND_WRITTEN = {  # for Spark; q are the rows of the zones, each triple once
+    "subject": "SELECT p, o FROM q WHERE s = '<EXobs/5007>'",
+    "subject and predicate": "SELECT o FROM q WHERE s = '<EXobs/5007>' AND p = '<EXvalue>'",
+    "object": "SELECT s, p FROM q WHERE o = '<EXsensor/700>'",
+    "predicate and object": "SELECT s FROM q WHERE p = '<EXsensor>' AND o = '<EXsensor/700>'",
+    "star, a class": """SELECT a.s, b.o, c.o, d.o FROM q a, q b, q c, q d WHERE a.s = b.s AND a.s = c.s AND a.s = d.s
+        AND a.p = 'TYPE' AND a.o = '<EXC37>' AND b.p = '<EXsensor>' AND c.p = '<EXvalue>' AND d.p = '<EXat>'""",
+    "star, one sensor": """SELECT a.s, b.o, c.o, d.o FROM q a, q b, q c, q d WHERE a.s = b.s AND a.s = c.s AND a.s = d.s
+        AND a.p = '<EXsensor>' AND a.o = '<EXsensor/700>' AND b.p = 'TYPE' AND c.p = '<EXvalue>' AND d.p = '<EXat>'""",
+    "two hops": """SELECT b.s, c.o FROM q a, q b, q c WHERE a.p = '<EXinRoom>' AND a.o = '<EXroom/190>'
+        AND b.p = '<EXsensor>' AND b.o = a.s AND c.p = '<EXvalue>' AND c.s = b.s""",
+    "group and average": """SELECT a.o, avg(b.onum) FROM q a, q b WHERE a.s = b.s AND a.p = '<EXsensor>'
+        AND b.p = '<EXvalue>' GROUP BY a.o""",
+    "average": "SELECT avg(onum) FROM q WHERE p = '<EXvalue>'",
+    "range of times": """SELECT s, o FROM q WHERE p = '<EXat>' AND ots >= unix_micros(timestamp'2026-01-01 06:00:00Z')
+        AND ots < unix_micros(timestamp'2026-01-01 06:30:00Z')""",
+    "OPTIONAL and REGEX": """SELECT a.s, b.o FROM (SELECT s FROM q WHERE p = 'TYPE' AND o = '<EXC37>') a LEFT JOIN
+        (SELECT s, o FROM q WHERE p = '<EXlabel>' AND rlike(o, '^"[^"]*(pump|fan)')) b ON a.s = b.s""",
+    "REGEX over labels": """SELECT s FROM q WHERE p = '<EXlabel>' AND rlike(o, '^"cold [^"]*pump"')""",
+    "COUNT DISTINCT": "SELECT count(DISTINCT o) FROM q WHERE p = '<EXsensor>'",
+}
+
 Run = Callable[[str], int]  # answers a query and returns the number of its rows
 
 
 def load_lake(directory: Path, events: int) -> Lake:
-    """A lake with the events and the rooms in its background, without zones."""
-    lake = Lake.open(directory, durable=False, lateness=None, ahead=None, entailment="none")
+    """A lake with the events and the rooms in its background, without zones; perhaps loaded by an earlier run."""
+    if directory.exists():
+        return Lake.open(directory, create=False)
+    loading = directory.with_suffix(".loading")
+    shutil.rmtree(loading, ignore_errors=True)
+    lake = Lake.open(loading, durable=False, lateness=None, ahead=None, entailment="none")
     lake.background(added=background())
     for batch in batches(observations(events)):
         lake.append(batch)
-    return lake
+    loading.rename(directory)
+    return Lake.open(directory, create=False)
 
 
 def load_pyoxigraph(directory: Path, events: int) -> pyoxigraph.Store:
     """The same triples in a store on disk; the rooms are in a graph of their own."""
+    if directory.exists():
+        return pyoxigraph.Store(str(directory))
+    loading = directory.with_suffix(".loading")
+    shutil.rmtree(loading, ignore_errors=True)
+    bulk_load(loading, events)
+    loading.rename(directory)
+    return pyoxigraph.Store(str(directory))
+
+
+def bulk_load(directory: Path, events: int) -> None:
     store = pyoxigraph.Store(str(directory))
     path = directory.parent / "events.nq"
     with path.open("w", encoding="utf-8") as file:
@@ -104,12 +151,46 @@ def load_pyoxigraph(directory: Path, events: int) -> pyoxigraph.Store:
     store.bulk_load(path=str(path), format=pyoxigraph.RdfFormat.N_QUADS)
     store.optimize()
     path.unlink()
-    return store
+
+
+OPTIONS = QueryOptions(engine="duckdb", limits=QueryLimits(rows=10_000_000))
 
 
 def run_duckdb(lake: Lake) -> Run:
-    options = QueryOptions(engine="duckdb", limits=QueryLimits(rows=10_000_000))
-    return lambda text: answer_size(query_lake(lake, text, options, lambda: None).answer)
+    return lambda text: answer_size(query_lake(lake, text, OPTIONS, lambda: None).answer)
+
+
+def run_log(lake: Lake) -> Run:
+    """The log is read for each query: a lake opened anew shares no tables with earlier queries."""
+    root = lake.store.root
+    return lambda text: run_duckdb(Lake.open(root, create=False))(text)  # noqa: PLW0108  (opened for each query)
+
+
+def run_spark(lake: Lake) -> Run:
+    from motet.spark.lake_query import query
+    from motet.spark.session import session
+
+    spark = session()
+    return lambda text: len(query(spark, lake, text).collect())
+
+
+def run_spark_sql(lake: Lake) -> Run:
+    """Hand-written SQL for the same queries over all zone files."""
+    from motet.spark.lake_query import QUAD_SCHEMA
+    from motet.spark.session import session
+
+    spark = session()
+    files = [str(lake.store.path(zone.name).absolute()) for zone in quad_zones(lake.snapshot())]
+    spark.read.schema(QUAD_SCHEMA).parquet(*files).where("first").createOrReplaceTempView("q")
+    texts = {query.text: HAND_WRITTEN.get(query.name) for query in QUERIES}
+
+    def run(text: str) -> int:
+        sql = texts[text]
+        if sql is None:
+            raise KeyError(text)
+        return len(spark.sql(sql.replace("TYPE", RDF_TYPE).replace("<EX", f"<{EX}")).collect())
+
+    return run
 
 
 def run_pyoxigraph(store: pyoxigraph.Store) -> Run:
@@ -146,48 +227,55 @@ def engines(names: Sequence[str], folder: Path, events: int) -> Iterator[tuple[s
         yield "pyoxigraph", run_pyoxigraph(load_pyoxigraph(folder / "oxigraph", events))
     lake = load_lake(folder / "lake", events)
     if "duckdb-log" in names:
-        yield "duckdb-log", run_duckdb(lake)
+        lake.drop_zones()
+        yield "duckdb-log", run_log(lake)
     lake.build_zones()
-    if "duckdb" in names:
-        yield "duckdb", run_duckdb(lake)
-    if "spark" in names:
-        from motet.spark.lake_query import query
-        from motet.spark.session import session
-
-        spark = session()
-        yield "spark", lambda text: len(query(spark, lake.store.root, text).collect())
+    for name, make in (("duckdb", run_duckdb), ("spark-sql", run_spark_sql), ("spark", run_spark)):
+        if name in names:
+            yield name, make(lake)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quads", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--engines", nargs="+", default=["pyoxigraph", "duckdb-log", "duckdb"])
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["pyoxigraph", "duckdb-log", "duckdb"])
+    parser.add_argument("--queries", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--directory", type=Path, help="where loaded data is kept for the next run")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    figures: dict[str, dict[str, Figure]] = {query.name: {} for query in QUERIES}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, run in engines(args.engines, Path(folder), args.quads // TRIPLES_PER_EVENT):
-            for query in QUERIES:
+    queries = [query for query in QUERIES if args.queries is None or query.name in args.queries]
+    figures: dict[str, dict[str, Figure]] = {query.name: {} for query in queries}
+    with ExitStack() as stack:
+        folder = args.directory or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, run in engines(args.engines, folder, args.quads // TRIPLES_PER_EVENT):
+            for query in queries:
+                if name == "spark-sql" and query.name not in HAND_WRITTEN:
+                    continue
                 text = distinct(query) if name == "pyoxigraph" else query.text
                 figures[query.name][name] = measure(run, text, args.rounds)
+                print(f"{name}: {query.name}", figures[query.name][name], file=sys.stderr, flush=True)
     if args.json:
         rows = {query: {engine: figure._asdict() for engine, figure in of.items()} for query, of in figures.items()}
         print(json.dumps({"quads": args.quads, "queries": rows}, indent=2))
     else:
         print_clock("a query", "its text", "the last row as terms", "wall time, the best of the rounds, milliseconds")
-        show(figures, args.engines)
+        show(queries, figures, args.engines)
         print(machine_load())
 
 
-def show(figures: dict[str, dict[str, Figure]], names: Sequence[str]) -> None:
-    print(f"{'query':<24}{'kind':<16}{'rows':>9}" + "".join(f"{name:>14}" for name in names) + f"{'times faster':>14}")
-    for query in QUERIES:
+def show(queries: Sequence[BenchmarkQuery], figures: dict[str, dict[str, Figure]], names: Sequence[str]) -> None:
+    """A line for each query; the last figures compare the last engine with the first."""
+    ratio = f"{names[0]} / {names[-1]}"
+    print(f"{'query':<24}{'kind':<16}{'rows':>9}" + "".join(f"{name:>12}" for name in names) + f"{ratio:>24}")
+    for query in queries:
         row = figures[query.name]
         counts = {figure.rows for figure in row.values()}
-        ratio = row["pyoxigraph"].milliseconds / row["duckdb"].milliseconds if {"pyoxigraph", "duckdb"} <= {*row} else 0
-        times = "".join(f"{row[name].milliseconds:>14.1f}" if name in row else f"{'':>14}" for name in names)
-        print(f"{query.name:<24}{query.kind:<16}{'/'.join(map(str, sorted(counts))):>9}{times}{ratio:>14.2f}")
+        times = "".join(f"{row[name].milliseconds:>12.1f}" if name in row else f"{'':>12}" for name in names)
+        ends = [row[name].milliseconds for name in (names[0], names[-1]) if name in row]
+        compared = f"{ends[0] / ends[1]:>24.2f}" if len(ends) == 2 else ""
+        print(f"{query.name:<24}{query.kind:<16}{'/'.join(map(str, sorted(counts))):>9}{times}{compared}")
 
 
 if __name__ == "__main__":

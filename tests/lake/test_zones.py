@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from motet.cli.main import main
 from motet.lake import Lake, Snapshot
 from motet.lake.zone_rows import log_rows, quad_rows, without_earlier
-from motet.lake.zone_tree import divide
-from motet.lake.zones import BOUND_LENGTH, event_files, may_hold, quad_zones, read_zone
+from motet.lake.zones import BOUND_LENGTH, divide, event_files, may_hold, quad_zones, read_zone
 from motet.model.batches import EventRow, event_batch
 
 Row = tuple[int, str, str, str]

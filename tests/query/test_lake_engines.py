@@ -16,7 +16,7 @@ from motet.fuzz.random_queries import LINKS, NODES, RandomQuery, random_triple
 from motet.lake import Lake
 from motet.model.batches import EventRow, event_batch
 from motet.model.records import Tick
-from motet.query import lake_duckdb
+from motet.query import duckdb_engine
 from motet.query.lake_query import QueryOptions, query_lake
 from motet.sparql.query import SolutionSequence
 
@@ -133,9 +133,9 @@ def test_queries_of_one_version_share_a_connection_and_see_later_changes(tmp_pat
             event_batch([EventRow(f"urn:g{number}", number, number, (("<urn:s>", "<urn:p>", f"<urn:{number}>"),))])
         )
         assert [count(), count()] == [number, number]
-    connection = getattr(lake_duckdb._idle, "connection")  # noqa: B009
+    connection = getattr(duckdb_engine._idle, "connection")  # noqa: B009
     assert count() == 3
-    assert lake_duckdb._idle.connection is connection
+    assert duckdb_engine._idle.connection is connection
     assert [count(as_of=2), count(span=("1970-01-01T00:00:00.000003Z", None)), count()] == [2, 1, 3]
     lake.build_zones(least=1)
     assert count() == 3

@@ -12,10 +12,10 @@ from motet.model.intervals import Interval
 from motet.model.terms import XSD, literal, literal_parts
 from motet.sparql import functions, operators, parse_expressions
 from motet.sparql.dataset import Dataset
+from motet.sparql.functions import RELATIONS
 from motet.sparql.graph import Graph
 from motet.sparql.parse import read_query
 from motet.sparql.query import SolutionSequence
-from motet.sparql.relations import RELATIONS
 
 
 def integer(value: int | str) -> str:

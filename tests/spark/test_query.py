@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.query.expression_cases import AGGREGATES, DATA, GROUPS, OF_ONE, OF_TWO, TERMS, expressions_query
 
+from motet.cli.main import main
 from motet.fuzz.random_queries import RandomQuery, random_graphs
 from motet.model.errors import EngineError
 from motet.spark import query_engine as spark_query
@@ -114,6 +116,17 @@ def test_a_graph_is_constructed(engine: SparkQueryEngine) -> None:
     found = answer_with_spark(engine.spark, query, CHAIN)
     assert isinstance(found, Graph)
     assert set(found) == set(answer(query, CHAIN))  # type: ignore[arg-type]
+
+
+def test_files_are_queried_from_the_shell(
+    engine: SparkQueryEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the same options and formats as on other engines."""
+    path = tmp_path / "data.ttl"
+    path.write_text("<urn:a> <urn:next> <urn:b> . <urn:b> <urn:next> <urn:c> .")
+    query = "SELECT ?y { <urn:a> <urn:next>+ ?y } ORDER BY ?y"
+    assert main(["query", query, "--data", str(path), "--engine", "spark", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "y\r\nurn:b\r\nurn:c\r\n"
 
 
 def test_a_query_that_spark_cannot_run_is_an_engine_error(engine: SparkQueryEngine) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,12 +154,18 @@ def _query_files(
     for option, value in (("--as-of", args.as_of), ("--from", args.span_from), ("--to", args.span_to)):
         if value is not None:
             raise UsageError(f"{option} is for lakes: files have no log", advice="leave it out, or query a lake")
-    if args.engine == "spark":
-        raise UsageError("files are not queried on Spark", advice="leave out --engine, or query a lake")
     query = read_query(text, source=source)
-    with time_limit(limits.seconds):
+    answer_on: Callable[[Query, Dataset], Answer] = answer_with_duckdb if args.engine == "duckdb" else answer
+    interrupt = None
+    if args.engine == "spark":
+        from motet.spark.query_engine import answer_with_spark
+        from motet.spark.session import session
+
+        spark = session()
+        interrupt, answer_on = spark.interruptAll, partial(answer_with_spark, spark)
+    with time_limit(limits.seconds, interrupt):
         dataset = read_dataset(args.data, now=_now(), random_bits=_random_bits, entailment=args.entailment or "none")
-        found = answer_with_duckdb(query, dataset) if args.engine == "duckdb" else answer(query, dataset)
+        found = answer_on(query, dataset)
     limits.check_rows(answer_size(found))
     return AnswerWithWarnings(found, _missing_graphs(query, dataset))
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from motet.embedded.publishing import EventData
     from motet.lake import Receipt
     from motet.query.answers import QueryResult
-    from motet.query.as_of import AsOf
+    from motet.query.history import AsOf
     from motet.query.lake_query import Span
 
 P = ParamSpec("P")

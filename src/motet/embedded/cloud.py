@@ -52,7 +52,7 @@ from motet.model.times import Instant, to_datetime, to_micros
 
 if TYPE_CHECKING:
     from motet.query.answers import QueryResult
-    from motet.query.as_of import AsOf
+    from motet.query.history import AsOf
     from motet.query.lake_query import LakeQueryEngine, Span
 
 __all__ = ["Cloud", "Listener", "PendingNotifications", "ProcessAvailable", "SubscriptionState"]

@@ -20,6 +20,7 @@ from motet.embedded.dispatcher import Consumption, Dispatcher
 from motet.embedded.notification_stream import NotificationStream
 from motet.embedded.worker import Poller, Worker
 from motet.jobs.heartbeat import Heartbeat
+from motet.jobs.zone_building import ZoneBuilding
 from motet.lake import Lake, Snapshot
 from motet.lake.progress import add_undelivered, cursor_name
 from motet.model.batches import NOTIFICATIONS, notification_batch
@@ -29,8 +30,6 @@ from motet.model.records import Unsubscribe
 MAX_STEP_RECORDS = 65_536  # processed together
 PERSIST_RECORDS = 10_000  # between two writes of the notification table
 PERSIST_SECONDS = 0.25
-ZONE_RECORDS = 50_000  # that are in no zone when zones are built
-LIVE_ZONE_ROWS = 1_000_000  # triples that a live cloud merges at once; `motet compact` merges more
 STATE_RECORDS = 100_000  # between two state snapshots
 FOLLOW_SECONDS = 0.2  # between two looks for commits of other processes
 
@@ -60,7 +59,7 @@ class DeliveryLoop:
         self._persist_scheduled = False  # the persister has been woken
         self._worker = Worker(self.advance) if threaded else None
         self._persister = Worker(self._try_persist, delay=PERSIST_SECONDS)
-        self._zone_builder = Worker(self._build_zones)
+        self._zone_building = ZoneBuilding(lake)
         self._had_backlog = False  # at the last look for commits
         self._heartbeat = heartbeat
         self._is_closed = False
@@ -129,7 +128,7 @@ class DeliveryLoop:
             self._persister.stop()
             self.persist()
             self._save_state()
-            self._zone_builder.close()
+            self._zone_building.close()
 
     def current_offset(self, snapshot: Snapshot) -> int:
         """The offset up to which records are processed; at first the end of the notification table."""
@@ -260,15 +259,7 @@ class DeliveryLoop:
         if stop - self._state_saved_to >= STATE_RECORDS:
             self._save_state()
         self._unpersisted = [batch for batch in self._unpersisted if _last_offset(batch) >= stop]
-        if stop - self._lake.cached_snapshot().zones_end >= ZONE_RECORDS:
-            self._zone_builder.wake()
-
-    def _build_zones(self) -> None:
-        """Bring new events into zones, so that queries stay quick."""
-        try:
-            self._lake.build_zones(most_merged=LIVE_ZONE_ROWS)
-        except MotetError:  # queries read the log instead, and it is tried again later
-            log.exception("zones could not be built")
+        self._zone_building.start_if_due(stop)
 
     def _save_state(self) -> None:
         """Store a state snapshot, so that the next process need not read the whole log."""

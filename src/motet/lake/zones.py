@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,7 +26,6 @@ from motet.lake.segments import new_name
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.lake.zone_rows import EVENT_ROWS, QUAD_ROWS, TERMS, LogRows, log_rows, ranks, without_earlier
-from motet.lake.zone_tree import divide
 from motet.model.errors import CorruptLakeError
 from motet.model.records import EVENT
 
@@ -38,10 +38,13 @@ MAX_PREDICATES = 64  # counted in one zone
 CHECKED_ROWS = 1_000_000  # earlier rows that are compared with new ones together
 RUN_ROWS = 4_000_000  # triples of the log that become a run at once
 MAX_RUN_ROWS = 8_000_000  # runs are not merged to larger ones: they are in memory
+WORST_SHARE = 0.25  # a dimension is skipped if its best cut leaves less than this on one side
 QUADS, EVENTS = "quads", "events"
 SCHEMAS = {QUADS: QUAD_ROWS, EVENTS: EVENT_ROWS}
 
 OnRows = Callable[[int], None]
+Coordinates = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -286,3 +289,38 @@ def zone_problems(snapshot: Snapshot) -> Iterator[str]:
 
 
 _REBUILD = "queries may miss events: run `motet compact --rebuild-zones`"
+
+
+def divide(dimensions: Sequence[Coordinates], least: int, most: int) -> list[RowNumbers]:
+    """The rows of each zone: parts of more than ``most`` rows are cut, into parts of at least ``least``.
+
+    The dimensions are taken in turn. A cut is never inside one value, so a zone without any possible cut may be larger.
+
+    >>> [part.tolist() for part in divide([np.array([0, 0, 1, 2])], least=1, most=2)]
+    [[0, 1], [2, 3]]
+    """
+    zones: list[RowNumbers] = []
+    pending = [(np.arange(len(dimensions[0])), 0)]
+    while pending:
+        rows, depth = pending.pop()
+        parts = _cut(dimensions, rows, depth, least) if len(rows) > most else None
+        if parts is None:
+            zones.append(rows)
+        else:
+            pending += [(parts[1], parts[2]), (parts[0], parts[2])]
+    return zones
+
+
+def _cut(
+    dimensions: Sequence[Coordinates], rows: RowNumbers, depth: int, least: int
+) -> tuple[RowNumbers, RowNumbers, int] | None:
+    """Both sides of the cut in the next dimension that has a good one, and the depth below it."""
+    for dimension in range(depth, depth + len(dimensions)):
+        values = dimensions[dimension % len(dimensions)][rows]
+        median = np.partition(values, len(values) // 2)[len(values) // 2]
+        below, up_to = values < median, values <= median
+        is_left = min(below, up_to, key=lambda side: abs(2 * int(side.sum()) - len(rows)))
+        smaller = min(int(is_left.sum()), len(rows) - int(is_left.sum()))
+        if smaller >= max(least, WORST_SHARE * len(rows)):
+            return rows[is_left], rows[~is_left], dimension + 1
+    return None

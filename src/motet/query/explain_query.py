@@ -13,7 +13,7 @@ from motet.lake.snapshot import DataFile
 from motet.lake.store import Store
 from motet.model.times import format_datetime
 from motet.query.bindings import substituted, to_terms
-from motet.query.lake_duckdb import lake_connection
+from motet.query.duckdb_engine import lake_connection
 from motet.query.lake_query import Complete, QueryOptions, open_history
 from motet.sparql.parse import read_query
 from motet.sparql.sql.scan import QuadScan

@@ -15,9 +15,8 @@ from motet.model.intervals import Interval
 from motet.model.settings import ENTAILMENTS
 from motet.model.times import END_OF_TIME, START_OF_TIME, Instant, format_datetime, to_micros
 from motet.query.answers import QueryResult, to_result
-from motet.query.as_of import AsOf, log_end
 from motet.query.bindings import substituted, to_terms
-from motet.query.history import History, warnings_of, without_clause
+from motet.query.history import AsOf, History, log_end, warnings_of, without_clause
 from motet.query.limits import QueryLimits, time_limit
 from motet.sparql.algebra import Query
 from motet.sparql.parse import read_query
@@ -95,7 +94,7 @@ def _in_memory(history: History, query: Query, now: str, options: QueryOptions) 
 
 
 def _on_duckdb(history: History, query: Query, now: str, options: QueryOptions) -> AnswerWithWarnings:
-    from motet.query.lake_duckdb import lake_connection
+    from motet.query.duckdb_engine import lake_connection
 
     is_reusable = query.dataset is None
     with lake_connection(history, options.limits, options.on_progress, is_reusable=is_reusable) as engine:

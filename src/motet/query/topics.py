@@ -9,8 +9,8 @@ from typing import Any
 from motet.lake import Snapshot
 from motet.model.terms import RDF, RDF_TYPE, XSD, iri_value, is_iri
 from motet.model.times import format_datetime
+from motet.query.duckdb_engine import lake_connection
 from motet.query.history import History
-from motet.query.lake_duckdb import lake_connection
 from motet.query.limits import QueryLimits
 from motet.sparql.sql.dialects import write_sql
 from motet.sparql.sql.scan import QuadScan

@@ -19,7 +19,7 @@ from motet.codec.formats import Format
 from motet.lake import Lake
 from motet.model.terms import RDF_TYPE, RDFS, XSD, iri, literal
 from motet.model.times import UNITS, format_datetime, parse_datetime
-from motet.query.lake_duckdb import lake_connection
+from motet.query.duckdb_engine import lake_connection
 from motet.query.lake_query import QueryOptions, open_history
 from motet.query.limits import QueryLimits
 from motet.sparql.graph import Graph

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from motet.query.as_of import AsOf
+    from motet.query.history import AsOf
 
 _TYPES = {"int64": "BIGINT", "int8": "TINYINT", "double": "DOUBLE", "string": "STRING", "bool": "BOOLEAN"}
 
@@ -43,7 +43,7 @@ class SparkHost:
     def view(self, paths: Sequence[str]) -> str:
         key = tuple(paths)
         if key not in self._views:
-            schema = _schema(EVENT_ROWS if self._is_of_events(paths[0]) else QUAD_ROWS)
+            schema = EVENT_SCHEMA if self._is_of_events(paths[0]) else QUAD_SCHEMA
             frame = self._engine.spark.read.schema(schema).parquet(*(Path(path).absolute().as_uri() for path in paths))
             self._views[key] = self._engine.create_view(frame)
         return self._views[key]
@@ -113,3 +113,6 @@ def _complete(lake: Lake) -> None:
 
 def _schema(schema: pa.Schema) -> str:
     return ", ".join(f"{entry.name} {_TYPES[str(entry.type)]}" for entry in schema)
+
+
+QUAD_SCHEMA, EVENT_SCHEMA = _schema(QUAD_ROWS), _schema(EVENT_ROWS)

@@ -15,11 +15,10 @@ from motet.model.intervals import Interval
 from motet.model.terms import XSD, literal_parts
 from motet.sparql import algebra
 from motet.sparql.dataset import Dataset, DatasetGraph
-from motet.sparql.functions import CHANGING, FUNCTIONS
+from motet.sparql.functions import CHANGING, FUNCTIONS, RELATIONS
 from motet.sparql.graph import Graph
 from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
 from motet.sparql.regex import RegexError, translate
-from motet.sparql.relations import RELATIONS
 from motet.sparql.values import (
     FALSE,
     TRUE,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from motet.model.intervals import Relation
 from motet.model.terms import XSD, iri, literal, literal_parts
 from motet.sparql.dataset import Dataset
 from motet.sparql.prologue import is_absolute, resolve
@@ -303,4 +304,11 @@ FUNCTIONS: dict[str, Function] = {
     "SECONDS": _seconds,
     "TIMEZONE": _timezone,
     "TZ": _tz,
+}
+
+# The relations of time, by the IRI of the function of two events: ``urn:motet:ns#metBy`` is MET BY.
+RELATIONS: dict[str, Relation] = {
+    "urn:motet:ns#" + first.lower() + "".join(map(str.capitalize, rest)): relation
+    for relation in Relation
+    for first, *rest in [relation.value.split()]
 }

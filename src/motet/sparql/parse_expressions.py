@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from motet.model.terms import XSD
 from motet.sparql import algebra
+from motet.sparql.functions import RELATIONS
 from motet.sparql.parse_triples import TripleParser
-from motet.sparql.relations import RELATIONS
 from motet.sparql.token_reader import NUMBER_KINDS, Expand
 from motet.sparql.tokens import Document, Token, string_value
 

@@ -170,8 +170,11 @@ class StopWhenNotified:
             self._stop_requested.set()
 
 
-def test_the_driver_appends_ticks_while_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    """`motet stream` tells a pair by itself, in a live log; with --once it appends no tick."""
+def test_the_driver_appends_ticks_and_builds_zones_while_it_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`motet stream` tells a pair by itself, in a live log; with --once it appends no tick and builds no zones."""
+    monkeypatch.setattr("motet.jobs.zone_building.ZONE_RECORDS", 3)
     clock = builders.ManualClock(builders.TEN + 2 * builders.SECOND)
     lake = Lake.open(tmp_path, clock=clock, durable=False)
     with Cloud(lake) as cloud:
@@ -181,8 +184,9 @@ def test_the_driver_appends_ticks_while_it_goes_on(spark: SparkSession, tmp_path
     observer = StopWhenNotified(lake, clock, stop_requested)
     job = PipelineJob(spark, [lake], tmp_path / "checkpoint", observers=[observer])
     job.run(stop_requested, once=True)
-    assert lake.snapshot().count("tick") == 0
+    assert (lake.snapshot().count("tick"), lake.snapshot().zones_end) == (0, 0)
     job.run(stop_requested)
+    assert lake.snapshot().zones_end >= 3
     assert [found.events for batch in lake.notifications() for found, _ in notification_rows(batch)] == [
         ("urn:e:1", "urn:e:2")
     ]

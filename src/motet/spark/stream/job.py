@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from motet.embedded.cloud import Cloud
 from motet.jobs.heartbeat import Heartbeat
 from motet.jobs.stream_progress import LakeStatus, NotificationCounts, ProgressObserver, lake_status
+from motet.jobs.zone_building import ZoneBuilding
 from motet.lake import Lake
 from motet.lake.progress import greatest_waiting
 from motet.spark.session import parallelism, session
@@ -67,6 +68,7 @@ class PipelineJob:
         self._max_records = max_records
         self._observers = observers
         self._heartbeats = [Heartbeat(lake, spark=True, report=report) for lake in lakes]
+        self._zone_building = [ZoneBuilding(lake) for lake in lakes]
         self._counts = [NotificationCounts(lake) for lake in lakes]
         self._query: StreamingQuery | None = None
         self._last_batch = -1
@@ -79,9 +81,12 @@ class PipelineJob:
                 self._report(query)
                 if not once:
                     self._beat()
+                    self._build_zones()
                 if stop_requested.is_set():
                     query.stop()
             self._report(query)
+        for building in self._zone_building:
+            building.close()
 
     def process_available(self) -> None:
         """Return when the records appended so far are processed; starts the query, or restarts one that failed."""
@@ -103,6 +108,10 @@ class PipelineJob:
         for lake, heartbeat in zip(self._lakes, self._heartbeats, strict=True):
             processed_to = lake.snapshot().notifications_end
             heartbeat.beat(processed_to, partial(greatest_waiting, lake.store, processed_to))
+
+    def _build_zones(self) -> None:
+        for lake, building in zip(self._lakes, self._zone_building, strict=True):
+            building.start_if_due(lake.snapshot().next_offset)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

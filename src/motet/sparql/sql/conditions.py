@@ -11,14 +11,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from motet.model.intervals import Relation
 from motet.model.terms import XSD
 from motet.sparql import algebra
-from motet.sparql.functions import CHANGING
-from motet.sparql.relations import RELATIONS
+from motet.sparql.functions import CHANGING, RELATIONS
 from motet.sparql.scope import operands, variables_in_order
 from motet.sparql.sql import nodes
 from motet.sparql.sql.expressions import ExpressionCompiler, TypedTerm, mapped, replaced
-from motet.sparql.sql.intervals import time_relation
 from motet.sparql.sql.nodes import Node, alias, column, derived
 from motet.sparql.sql.relation import Domain, PatternContext, RelationCompiler, SolutionRelation
 from motet.sparql.sql.scan import SqlDataset
@@ -311,3 +310,33 @@ def _with_row(expression: algebra.Expr, row: str) -> algebra.Expr:
     if isinstance(expression, algebra.Call) and expression.name == "BNODE" and expression.arguments:
         return algebra.Call("BNODE", (expression.arguments[0], algebra.Variable(row)))
     return mapped(expression, lambda operand: _with_row(operand, row))
+
+
+# As in `motet.model.intervals`: each pair of ends, with the sign between them.
+_CONDITIONS: dict[Relation, tuple[tuple[str, str, str], ...]] = {
+    Relation.BEFORE: (("a end", "<", "b start"),),
+    Relation.MEETS: (("a end", "=", "b start"), ("a start", "<", "b start"), ("a end", "<", "b end")),
+    Relation.OVERLAPS: (("a start", "<", "b start"), ("b start", "<", "a end"), ("a end", "<", "b end")),
+    Relation.STARTS: (("a start", "=", "b start"), ("a end", "<", "b end")),
+    Relation.DURING: (("b start", "<", "a start"), ("a end", "<", "b end")),
+    Relation.FINISHES: (("b start", "<", "a start"), ("a end", "=", "b end")),
+    Relation.EQUALS: (("a start", "=", "b start"), ("a end", "=", "b end")),
+}
+
+
+def time_relation(relation: Relation, first: str, second: str) -> Node:
+    """Whether a relation holds; NULL if one of the two tables has no interval."""
+    if relation not in _CONDITIONS:
+        relation, first, second = relation.inverse, second, first
+    tables = {"a": first, "b": second}
+
+    def end(place: str) -> Node:
+        table, name = place.split()
+        return column(tables[table], f"{name}_")
+
+    conditions = [
+        (exp.LT if sign == "<" else exp.EQ)(this=end(left), expression=end(right))
+        for left, sign, right in _CONDITIONS[relation]
+    ]
+    known = nodes.both(nodes.is_bound(column(table, "start_")) for table in (first, second))
+    return nodes.case((known, nodes.both(conditions)), default=nodes.cast(exp.Null(), "BOOLEAN"))

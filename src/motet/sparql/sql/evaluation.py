@@ -118,7 +118,7 @@ def describe_aggregate(name: str, distinct: bool, separator: str) -> str:
 
 
 def sparql_order(term: str | None) -> str:
-    """A text whose order, by code points, is that of the term. `motet.sparql.sql.sort_keys` writes the same in SQL.
+    """A text whose order, by code points, is that of the term. `motet.sparql.sql.modifiers` writes the same in SQL.
 
     >>> [sparql_order(None), sparql_order("<urn:a>"), sparql_order('"-12"^^<http://www.w3.org/2001/XMLSchema#integer>')]
     ['0', '2urn:a', '3020499787~']

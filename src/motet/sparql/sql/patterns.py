@@ -16,9 +16,8 @@ from motet.sparql.sql import nodes
 from motet.sparql.sql.modifiers import ModifierCompiler
 from motet.sparql.sql.nodes import Node, alias, column, derived
 from motet.sparql.sql.paths import Closure, PathCompiler
-from motet.sparql.sql.ranges import with_ranges
 from motet.sparql.sql.relation import Domain, PatternContext, SolutionRelation
-from motet.sparql.sql.scan import QuadColumn, QuadScan, SqlDataset
+from motet.sparql.sql.scan import QuadColumn, QuadScan, SqlDataset, with_ranges
 
 
 class PatternCompiler(ModifierCompiler):

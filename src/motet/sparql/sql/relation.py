@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node, alias, column, derived
-from motet.sparql.sql.ranges import Ranges
+from motet.sparql.sql.scan import Ranges
 
 TYPED = ("kind", "num", "ts")
 _MAX_DEPTH = 12  # of queries inside each other
