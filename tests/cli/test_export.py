@@ -63,3 +63,37 @@ def test_times_of_the_log_can_be_written(
     assert main(["ingest", "--lake", str(tmp_path / "copy"), str(output)]) == 0
     copied = {row.id: (row.start, row.end) for row in events_of(Lake.open(tmp_path / "copy"))}
     assert copied == {row.id: (row.start, row.end) for row in events_of(lake) if row.id != "urn:e:4"}
+
+
+LATIN = b'<?xml version="1.0" encoding="iso-8859-1"?>\r\n<a  b=\'1\'>\xe9</a>\n'
+
+
+@pytest.mark.parametrize("envelopes", [False, True])
+def test_documents_come_out_byte_for_byte(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], envelopes: bool
+) -> None:
+    """They are no N-Quads; inside CloudEvents they are read back with their IRIs and intervals."""
+    lake = Lake.open(tmp_path / "lake", clock=ManualClock(TEN + 60))
+    triple = ("<urn:e:1>", "<urn:p>", '"lifted"')
+    xml = [EventRow("urn:e:1", TEN, TEN + 5, (triple,), LATIN), EventRow("urn:e:2", None, None, (), b"<b>\r\n</b>")]
+    lake.append([event(3), *xml])
+    command = ["export", "--lake", str(lake.store.root)]
+    assert main(command) == 0
+    printed = capsysbinary.readouterr()
+    assert (b"urn:e:3" in printed.out, b"urn:e:1" in printed.out) == (True, False)
+    assert b"2 XML events are not N-Quads and left out" in printed.err
+    folder = tmp_path / "documents"
+    assert main([*command, "--documents", str(folder), *["--envelopes"] * envelopes]) == 0
+    files = sorted(folder.iterdir())
+    if not envelopes:
+        assert [path.read_bytes() for path in files] == [LATIN, b"<b>\r\n</b>"]
+        return
+    assert main(["ingest", "--lake", str(tmp_path / "copy"), *map(str, files)]) == 0
+    copied = events_of(Lake.open(tmp_path / "copy"))
+    assert copied == [each._replace(triples=()) for each in events_of(lake) if each.payload]
+
+
+def test_envelopes_need_documents(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option alone has no meaning."""
+    assert main(["export", "--lake", str(lake.store.root), "--envelopes"]) == 2
+    assert "Add --documents DIR" in capsys.readouterr().err

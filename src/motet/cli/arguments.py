@@ -12,6 +12,7 @@ from motet.model.errors import UsageError
 from motet.model.times import END_OF_TIME, parse_datetime
 
 if TYPE_CHECKING:
+    from motet.codec.row_mapping import RowMapping
     from motet.jobs.run import BatchJob
     from motet.lake import Lake
     from motet.ontology.load import Ontology
@@ -72,13 +73,14 @@ def add_ontology(args: argparse.Namespace, lake: Lake) -> None:
 
 
 def add_document_arguments(parser: argparse.ArgumentParser) -> None:
-    """--base and --rest, which say how documents become events."""
+    """--base, --rest and --map, which say how documents and rows become events."""
     parser.add_argument("--base", metavar="IRI", help="the base of relative IRIs in the event files")
     parser.add_argument(
         "--rest", choices=["refuse", "drop", "share"], default="refuse",
         help="what happens to triples outside named graphs that belong to no event: refuse (default), drop them, or "
         "share them among all events of the document",
     )  # fmt: skip
+    add_map_argument(parser)
 
 
 def add_content_type_argument(parser: argparse.ArgumentParser) -> None:
@@ -172,7 +174,27 @@ def load_job(args: argparse.Namespace) -> BatchJob:
         arrival=parse_instant(args.arrival or "now"),
         base=args.base,
         rest=args.rest,
+        mapping=read_mapping(args),
     )
+
+
+def add_map_argument(parser: argparse.ArgumentParser) -> None:
+    """--map."""
+    parser.add_argument(
+        "--map",
+        metavar="MAPPING",
+        help="a YAML file that says which events the rows of CSV and JSON are, and which triples XML documents have; "
+        "'generic' lifts every document",
+    )
+
+
+def read_mapping(args: argparse.Namespace) -> RowMapping | None:
+    """The mapping of --map, if there is one."""
+    if args.map is None:
+        return None
+    from motet.codec.row_mapping import GENERIC, RowMapping
+
+    return RowMapping.of(GENERIC) if args.map == GENERIC else RowMapping.read(args.map)
 
 
 def declared_prefixes(args: argparse.Namespace) -> dict[str, str]:

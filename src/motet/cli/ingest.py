@@ -150,7 +150,7 @@ class _Totals:
 def _documents(args: argparse.Namespace) -> DocumentOptions:
     from motet.connectors.ingestion import DocumentOptions
 
-    return DocumentOptions(args.id, args.base, args.rest, mapping.read_mapping(args))
+    return DocumentOptions(args.id, args.base, args.rest, arguments.read_mapping(args))
 
 
 def _ingest_files(args: argparse.Namespace, lake: Lake, rejections: output.Rejections, totals: _Totals) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from motet.cli import output
+from motet.cli import arguments, output
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def add_mapping_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         metavar="MAPPING",
-        help="a YAML file that says which events the rows of CSV and JSON are; `new` prints one for FILE to begin with",
+        help="a YAML file that says which events the rows of CSV and JSON are, and which triples XML documents have; "
+        "`new` prints one for FILE to begin with, 'generic' lifts every document",
     )
     parser.add_argument(
         "--dry-run",
@@ -35,26 +36,22 @@ def add_mapping_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_mapping(args: argparse.Namespace) -> RowMapping | None:
-    """The mapping of --map, if there is one."""
-    if args.map is None:
-        return None
-    from motet.codec.row_mapping import RowMapping
-
-    return RowMapping.read(args.map)
-
-
 def check_mapping(args: argparse.Namespace) -> None:
     """Refuse a mapping that cannot be read, or that no input uses."""
     if args.map is None or args.map == NEW:
         return
-    from motet.codec.formats import find_format, format_of_content_type
+    from motet.codec.formats import Format, find_format, format_of_content_type
 
-    read_mapping(args)
+    mapping = arguments.read_mapping(args)
     formats = [format_of_content_type(args.content_type)] if "-" in args.files else map(find_format, args.files)
-    if args.files and not any(syntax is not None and syntax.is_rows for syntax in formats):
+    found = {syntax for syntax in formats if syntax is not None and (syntax.is_rows or syntax is Format.XML)}
+    if args.files and not found:
         advice = "Leave --map out; of standard input, --content-type says what it is."
-        raise UsageError("--map is for rows of CSV and JSON, and no input has rows", advice=advice)
+        raise UsageError("--map is for rows of CSV and JSON and for XML, and no input has rows or XML", advice=advice)
+    if mapping is not None and Format.XML in found:
+        from motet.codec.xml import xml_mapping
+
+        xml_mapping(mapping)
 
 
 def is_preview(args: argparse.Namespace) -> bool:
@@ -66,7 +63,7 @@ def preview(args: argparse.Namespace) -> int:
     """Print a new mapping, or what the files have; returns the exit status."""
     if not args.files or "-" in args.files:
         raise UsageError("--dry-run and --map new read files", advice="Give the names of files.")
-    return _draft(args) if args.map == NEW else _dry_run(args, read_mapping(args))
+    return _draft(args) if args.map == NEW else _dry_run(args, arguments.read_mapping(args))
 
 
 def _draft(args: argparse.Namespace) -> int:

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_document_arguments(parser)
     arguments.add_background_argument(parser)
     arguments.add_strict_argument(parser)
+    add("--time", metavar="INSTANT", nargs="+", help="the time of an XML document: an instant, or its start and end")
     add("--json", action="store_true", help="print the receipts as JSON")
 
 
@@ -100,7 +101,10 @@ def _publish(lake: Lake, name: str, data: bytes, content_type: str | None, args:
     settings = decode_settings(lake.snapshot().settings)
     try:
         request = read_request(data, content_type)
-        decoded = decode_request(request, settings, id=args.id, base=args.base, rest=args.rest, headers=None)
+        mapping = arguments.read_mapping(args)
+        decoded = decode_request(
+            request, settings, id=args.id, base=args.base, rest=args.rest, headers=None, time=args.time, mapping=mapping
+        )
         return with_counts(lake.append(decoded.events), decoded)
     except DecodeError as error:
         error.source = name

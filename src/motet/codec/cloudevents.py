@@ -20,8 +20,9 @@ from motet.codec.blank_nodes import Triple
 from motet.codec.document_events import DocumentEvent, decode_document, group_events
 from motet.codec.events import BATCH_BYTES, NO_EVENTS, Decoded, UniqueEvents, build_events, join_batches
 from motet.codec.formats import Format, format_of_content_type
+from motet.codec.identity import is_reserved
 from motet.codec.nquads import parse_lines
-from motet.codec.options import DecodeOptions
+from motet.codec.options import ABSOLUTE_IRI, DecodeOptions
 from motet.codec.rejections import Problem, rejection, truncate
 from motet.model import terms
 from motet.model.content import ATTRIBUTE
@@ -48,12 +49,11 @@ class Envelope:
         return event_iri(self.attributes)
 
     @property
-    def interval(self) -> tuple[int, int] | None:
-        """The point in time that the attributes state."""
-        if "time" not in self.attributes:
-            return None
-        instant = parse_datetime(self.attributes["time"].upper())
-        return instant, instant
+    def document_iri(self) -> str:
+        """The IRI of the XML event that the data is; the id of a wrapper is the IRI."""
+        id_, source = self.attributes["id"], self.attributes["source"]
+        is_wrapper = self.attributes["type"] == WRAPPER_TYPE == source
+        return id_ if is_wrapper and ABSOLUTE_IRI.fullmatch(id_) and not is_reserved(id_) else self.event
 
     def triples(self, event: str) -> list[Triple]:
         """The attributes as triples about an event."""
@@ -71,6 +71,16 @@ def event_iri(attributes: Mapping[str, str]) -> str:
     """
     source, identity = (quote(attributes[name], safe="") for name in ("source", "id"))
     return f"urn:cloudevents:{source}:{identity}"
+
+
+def interval_of(attributes: Mapping[str, str]) -> tuple[int, int] | None:
+    """The interval of the XML event in a CloudEvent: its time, or the start and end of a wrapper."""
+    if attributes["type"] == WRAPPER_TYPE and "start" in attributes and "end" in attributes:
+        return parse_datetime(attributes["start"]), parse_datetime(attributes["end"])
+    if "time" not in attributes:
+        return None
+    instant = parse_datetime(attributes["time"].upper())
+    return instant, instant
 
 
 def parse_envelopes(data: bytes) -> Iterator[Envelope | Problem]:
@@ -148,8 +158,10 @@ def _check(attributes: Mapping[str, str]) -> None:
     invalid = next((name for name in attributes if not _NAME.fullmatch(name)), None)
     if invalid is not None:
         raise MotetError(f"{invalid!r} is not the name of a CloudEvents attribute", advice="use a-z and 0-9 only")
-    if "time" in attributes:
-        _check_time(attributes["time"])
+    names = ["time", "start", "end"] if attributes["type"] == WRAPPER_TYPE else ["time"]
+    for name in names:
+        if name in attributes:
+            _check_time(attributes[name])
 
 
 def _check_time(lexical: str) -> None:
@@ -219,7 +231,9 @@ def _decode_envelope(item: Envelope | Problem, options: DecodeOptions) -> Iterat
     elif item.format in (Format.N_QUADS, Format.N_TRIPLES):
         yield from decode_document(parse_lines(item.data, item.format, options), options, stated=item.triples)
     elif item.format is Format.XML:
-        yield decode_xml(item.data, replace(options, id=event), stated=item.triples, interval=item.interval)
+        event = options.id or item.document_iri
+        interval = interval_of(item.attributes)
+        yield decode_xml(item.data, replace(options, id=event), stated=item.triples, interval=interval)
     else:
         yield from decode_document(parse_document(item.data, item.format, options), options, stated=item.triples)
 

@@ -26,7 +26,7 @@ from motet.codec.options import DecodeOptions, Limits, Rest
 from motet.codec.rejections import truncate
 from motet.codec.row_mapping import RowMapping
 from motet.model.batches import EVENTS, TIME, EventRow
-from motet.model.errors import DecodeError, MotetError
+from motet.model.errors import DecodeError, MotetError, UsageError
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 __all__ = ["BatchInput", "Decoded", "Limits", "Message", "decode_bytes", "decode_file", "decode_small", "decode_stream"]
@@ -75,6 +75,7 @@ def decode_bytes(  # noqa: PLR0913  (independent options)
     name: str = "input",
     limits: Limits | None = None,
     time_properties: TimeProperties = TIME_PROPERTIES,
+    interval: tuple[int, int] | None = None,
     mapping: RowMapping | None = None,
     xml_mappings: tuple[RowMapping, ...] = (),
 ) -> Iterator[Decoded]:
@@ -88,7 +89,16 @@ def decode_bytes(  # noqa: PLR0913  (independent options)
     ['urn:e:1']
     """
     options = DecodeOptions(
-        name, limits or Limits(), time_properties, id, base, rest, input_id, mapping=mapping, xml_mappings=xml_mappings
+        name,
+        limits or Limits(),
+        time_properties,
+        id,
+        base,
+        rest,
+        input_id,
+        mapping=mapping,
+        interval=interval,
+        xml_mappings=xml_mappings,
     )
     return _decode_request(data, content_type, headers, options)
 
@@ -96,11 +106,13 @@ def decode_bytes(  # noqa: PLR0913  (independent options)
 def _decode_request(
     data: bytes, content_type: str, headers: Mapping[str, str] | None, options: DecodeOptions
 ) -> Iterator[Decoded]:
-    is_plain_nquads = content_type == Format.N_QUADS.value and not headers and options.id is None
-    if is_plain_nquads and (small := decode_small_nquads(data, options)) is not None:
+    is_plain = not headers and options.id is None and options.interval is None
+    if is_plain and content_type == Format.N_QUADS.value and (small := decode_small_nquads(data, options)) is not None:
         return iter([Decoded(small, [])])
     chunks = bytes_chunks(data, options.name)
     if headers and has_cloudevent_headers(headers):
+        if options.interval is not None:
+            raise UsageError("a time is given for a CloudEvent", advice="state it in the header ce-time")
         return _decode_binary_cloudevent(chunks, content_type, headers, options)
     return decode_stream(chunks, format_of_content_type(content_type), options)
 
@@ -120,6 +132,9 @@ def decode_small(
 
 def decode_stream(chunks: Iterator[bytes], syntax: Format, options: DecodeOptions) -> Iterator[Decoded]:
     """The events of uncompressed bytes in a known format."""
+    if options.interval is not None and syntax is not Format.XML:
+        advice = "state the time of RDF in its triples, of rows by the mapping, of a CloudEvent in its envelope"
+        raise UsageError(f"a time is given, and the data is {syntax.value}, not XML", advice=advice)
     if syntax is Format.N_QUADS:
         yield from decode_nquads(chunks, options)
         return

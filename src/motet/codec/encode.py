@@ -2,13 +2,14 @@
 
 N-Quads, TriG, JSON-LD and CloudEvents hold any number of events with their IRIs; Turtle, N-Triples and RDF/XML hold one
 event, whose IRI must be given as `id` when they are decoded. Only triples are written, not the time an event was
-stamped with.
+stamped with. The document of an XML event is written in CloudEvents, with its interval, and as XML, byte for byte.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,14 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.codec.blank_nodes import Triple
-from motet.codec.cloudevents import WRAPPER_TYPE, event_iri
+from motet.codec.cloudevents import WRAPPER_TYPE, event_iri, interval_of
 from motet.codec.formats import Format, format_of_content_type
 from motet.model import terms
+from motet.model.batches import EventRow, event_rows
 from motet.model.content import ATTRIBUTE
 from motet.model.errors import UsageError
-from motet.model.times import parse_datetime
+from motet.model.times import format_datetime, parse_datetime
 
-_ONE_EVENT = (Format.TURTLE, Format.N_TRIPLES, Format.RDF_XML)
+_ONE_EVENT = (Format.TURTLE, Format.N_TRIPLES, Format.RDF_XML, Format.XML)
 _XML_NAME_END = re.compile(r"[A-Za-z_][\w.-]*$")
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
@@ -48,8 +50,10 @@ def encode(events: pa.RecordBatch, content_type: str | Format) -> bytes:
         raise UsageError(f"events are not written as {syntax.value}", advice="use a format of RDF")
     if syntax is Format.N_QUADS:
         return _nquads(events)
+    if syntax is Format.XML:
+        return _document(next(event_rows(events)))
     if syntax.is_cloudevents:
-        envelopes = [_cloudevent(event, triples) for event, triples in _events(events)]
+        envelopes = [_cloudevent(event) for event in event_rows(events)]
         return json.dumps(
             envelopes if syntax is Format.CLOUDEVENTS_BATCH else envelopes[0], ensure_ascii=False
         ).encode()
@@ -98,8 +102,25 @@ def _refuse_unwritable_xml(events: pa.RecordBatch) -> None:
                 )
 
 
-def _cloudevent(event: str, triples: list[Triple]) -> dict[str, str]:
+def _document(event: EventRow) -> bytes:
+    """The document of an XML event, or that of an RDF event by the generic mapping."""
+    from motet.codec.row_mapping import GENERIC, RowMapping
+    from motet.codec.xml import render
+
+    rendered = render(event, RowMapping.of(GENERIC))
+    if rendered.left_out:
+        raise UsageError(
+            f"the event <{event.id}> cannot be written as XML: {' '.join(rendered.left_out[0])}",
+            advice="write it as Turtle or N-Quads",
+        )
+    return rendered.document
+
+
+def _cloudevent(row: EventRow) -> dict[str, str]:
     """The envelope that decodes to this event: its CloudEvents attributes if they are complete, else a wrapper."""
+    event, triples = row.id, list(row.triples)
+    if row.payload is not None:
+        return _cloudevent_of_document(row, row.payload)
     attributes = _attributes(event, triples)
     other_triples = [triple for triple in triples if not _is_attribute_triple(event, triple)]
     if attributes is None or (not other_triples and event != event_iri(attributes)):  # only data can name the event
@@ -109,6 +130,19 @@ def _cloudevent(event: str, triples: list[Triple]) -> dict[str, str]:
     lines = "".join(f"{s} {p} {o} {terms.iri(event)} .\n" for s, p, o in triples)
     data = {"datacontenttype": Format.N_QUADS.value, "data": lines} if lines else {}
     return {"specversion": "1.0", **attributes, **data}
+
+
+def _cloudevent_of_document(row: EventRow, payload: bytes) -> dict[str, str]:
+    attributes = _attributes(row.id, list(row.triples))
+    if attributes is None or row.id != event_iri(attributes) or interval_of(attributes) != (row.start, row.end):
+        attributes = {"id": row.id, "source": WRAPPER_TYPE, "type": WRAPPER_TYPE}
+        if row.start is not None and row.end is not None:
+            attributes |= {"start": format_datetime(row.start), "end": format_datetime(row.end)}
+    try:
+        data = {"data": payload.decode()}
+    except UnicodeDecodeError:
+        data = {"data_base64": b64encode(payload).decode()}
+    return {"specversion": "1.0", **attributes, "datacontenttype": Format.XML.value, **data}
 
 
 def _attributes(event: str, triples: list[Triple]) -> dict[str, str] | None:

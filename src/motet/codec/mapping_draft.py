@@ -1,4 +1,4 @@
-"""Drafts a mapping for rows that have none: names, datatypes and the time, chosen from the rows, as text to edit."""
+"""Drafts a mapping for rows or a document that have none: names, datatypes and the time, as text to edit."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from motet.codec.compression import file_chunks
+from motet.codec.compression import file_chunks, read_whole
 from motet.codec.formats import Format, format_of_path
-from motet.codec.options import DecodeOptions
+from motet.codec.options import DecodeOptions, Limits
 from motet.codec.row_formats import read_rows
 from motet.codec.row_mapping import RowMapping
 from motet.codec.row_values import TEXT, infer, time_unit
 from motet.codec.rows import InputRows
-from motet.model.errors import UsageError
+from motet.model.errors import DecodeError, UsageError
 
 DELIMITERS = ",;\t|"
 EXAMPLE_CHARACTERS = 40
@@ -41,10 +41,12 @@ class _Found(NamedTuple):
 
 
 def draft_mapping(path: str) -> str:
-    """The text of a mapping for a file of rows, from its first rows."""
+    """The text of a mapping for a file of rows, from its first rows, or for a document."""
     syntax = format_of_path(path)
+    if syntax is Format.XML:
+        return draft_for_document(read_whole(file_chunks(path), Limits().max_event_bytes), path)
     if not syntax.is_rows:
-        raise UsageError(f"{path} has RDF, not rows", advice="Ingest it without --map.")
+        raise UsageError(f"{path} has RDF, not rows or XML", advice="Ingest it without --map.")
     delimiter = _delimiter(path) if syntax is Format.CSV else None
     batches = read_rows(file_chunks(path), syntax, RowMapping(delimiter=delimiter), DecodeOptions(path))
     rows = next((batch.rows for batch in islice(batches, 100) if len(batch.rows.lines)), None)
@@ -74,13 +76,19 @@ def draft_for_rows(rows: InputRows, path: str, delimiter: str | None = None) -> 
         *(times or ["  # no column is a time: events have the time of their commit; add `time: COLUMN`"]),
         "properties:",
     ]
-    names = _property_names([each.name for each in remaining])
-    for each, name in zip(remaining, names, strict=True):
-        optional = ", optional: true" if each.is_optional else ""
-        line = f"  {_scalar(each.name)}: {{property: ex:{name}, datatype: {each.datatype}{optional}}}"
-        lines.append(line + _comment(each))
+    lines += _property_lines(remaining, "  ")
     lines += [f"csv: {{delimiter: {json.dumps(delimiter)}}}"] if delimiter else []
     return "\n".join(lines) + "\n"
+
+
+def _property_lines(columns: Sequence[_Found], indent: str) -> list[str]:
+    names = _property_names([each.name for each in columns])
+    lines = []
+    for each, name in zip(columns, names, strict=True):
+        optional = ", optional: true" if each.is_optional else ""
+        line = f"{indent}{_scalar(each.name)}: {{property: ex:{name}, datatype: {each.datatype}{optional}}}"
+        lines.append(line + _comment(each))
+    return lines
 
 
 def _delimiter(path: str) -> str:
@@ -93,15 +101,18 @@ def _examine(rows: InputRows, name: str) -> _Found:
     column = rows.column(name)
     cells = column.cells
     kinds = [cells.kinds] * len(cells.texts) if isinstance(cells.kinds, str) else cells.kinds
-    found = [_datatype(text, kind) for text, kind in zip(cells.texts, kinds, strict=True)]
+    is_unique = len(set(cells.texts)) == len(rows.lines) == len(cells.texts)
+    return _found(name, cells.texts, kinds, is_unique=is_unique, is_optional=bool(len(column.absent)))
+
+
+def _found(name: str, texts: Sequence[str], kinds: Sequence[str], *, is_unique: bool, is_optional: bool) -> _Found:
+    """What the values of a column or path have in common."""
+    found = [_datatype(text, kind) for text, kind in zip(texts, kinds, strict=True)]
     datatype = _common(Counter(found))
     fits = {"double": ("double", "float", "integer")}.get(datatype, (datatype,))
-    others = (_shown(text) for text, kind in zip(cells.texts, found, strict=True) if kind not in fits)
+    others = (_shown(text) for text, kind in zip(texts, found, strict=True) if kind not in fits)
     other = None if datatype == "string" else next(others, None)
-    is_unique = len(set(cells.texts)) == len(rows.lines) == len(cells.texts)
-    return _Found(
-        name, datatype, _shown(cells.texts[0]) if cells.texts else "", other, is_unique, bool(len(column.absent))
-    )
+    return _Found(name, datatype, _shown(texts[0]) if texts else "", other, is_unique, is_optional)
 
 
 def _shown(text: str) -> str:
@@ -155,7 +166,7 @@ def _comment(column: _Found) -> str:
 
 
 def _preference(column: _Found) -> int:
-    name = column.name.lower().rpartition(".")[2]
+    name = re.split(r"[./:@]", column.name.lower())[-1]
     return _TIME_NAMES.index(name) if name in _TIME_NAMES else len(_TIME_NAMES)
 
 
@@ -172,7 +183,7 @@ def _class_name(path: str) -> str:
 
 def _property_names(columns: Sequence[str]) -> list[str]:
     """The last part of each path, or all of it where that is not unique, in the characters of a local name."""
-    short = [_local(name.rstrip(".").rpartition(".")[2]) for name in columns]
+    short = [_local(re.split(r"[./:@]", name.rstrip("."))[-1]) for name in columns]
     return [_local(name) if short.count(part) > 1 else part for name, part in zip(columns, short, strict=True)]
 
 
@@ -183,3 +194,118 @@ def _local(name: str) -> str:
 
 def _scalar(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def draft_for_document(data: bytes, path: str) -> str:
+    """The text of a mapping for documents such as this one; repeated elements with parts become nodes."""
+    from motet.model.xml_document import parse_xml
+
+    try:
+        root = parse_xml(data)
+    except DecodeError as error:
+        raise UsageError(f"{path}: {error.reason}", advice="Correct the document.") from None
+    draft = _DocumentDraft()
+    flat = draft.examine([root], "")
+    times, remaining = _times(flat)
+    ids = [each for each in remaining if _property_names([each.name])[0].lower() in _DOCUMENT_IDS]
+    class_name = etree_name(root)[0].upper() + etree_name(root)[1:]
+    body = draft.lines(remaining, "", "  ")
+    root_name = draft.name(root.tag)
+    return (
+        "\n".join(
+            [
+                f"# A mapping for documents such as {PurePath(path).name}. Edit names and datatypes, then:",
+                f"#   motet ingest --lake LAKE --map THIS_FILE {PurePath(path).name}",
+                "prefixes:",
+                "  ex: http://example.org/",
+                *(f"  {prefix}: {json.dumps(namespace)}" for namespace, prefix in draft.prefixes.items()),
+                "event:",
+                f"  root: {_scalar(root_name)}",
+                *(
+                    [f'  id: "ex:{class_name}/{{{ids[0].name}}}"']
+                    if ids
+                    else ["  # no id: that of the input, or of its content"]
+                ),
+                f"  class: ex:{class_name}",
+                *(times or ["  # no path is a time: events have the time of their commit; add `time: PATH`"]),
+                "properties:",
+                *body,
+            ]
+        )
+        + "\n"
+    )
+
+
+_DOCUMENT_IDS = (*_ID_NAMES, "identifier")
+
+
+def etree_name(element: Any) -> str:
+    """The name of an element without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+class _DocumentDraft:
+    """The paths of the values of a document, and its nested nodes."""
+
+    def __init__(self) -> None:
+        self.prefixes: dict[str, str] = {}
+        self._nested: dict[str, list[tuple[str, list[Any], bool]]] = {}  # by path: name, elements, optional
+
+    def name(self, tag: str) -> str:
+        namespace, brace, local = tag[1:].partition("}") if tag.startswith("{") else ("", "", tag)
+        return f"{self._prefix(namespace)}:{local}" if brace else local
+
+    def _prefix(self, namespace: str) -> str:
+        return self.prefixes.setdefault(namespace, f"n{len(self.prefixes) + 1}")
+
+    def examine(self, elements: Sequence[Any], path: str, *, is_optional: bool = False) -> list[_Found]:
+        """The values below some elements of one path, without those of nested nodes."""
+        for element in elements:
+            for prefix, namespace in element.nsmap.items():
+                if prefix and prefix not in self.prefixes.values():
+                    self.prefixes.setdefault(namespace, prefix)
+        found = []
+        attributes = dict.fromkeys(key for each in elements for key in each.keys() if not key.startswith(_UNMAPPED))  # noqa: SIM118  (an element)
+        for key in attributes:
+            values = [each.get(key) for each in elements if each.get(key) is not None]
+            found.append(self._value(f"{path}@{self.name(key)}", values, is_optional or len(values) < len(elements)))
+        tags = dict.fromkeys(child.tag for each in elements for child in each.iterchildren("*"))
+        for tag in tags:
+            found += self._children(elements, path, tag, is_optional=is_optional)
+        return found
+
+    def _children(self, elements: Sequence[Any], path: str, tag: str, *, is_optional: bool) -> list[_Found]:
+        groups = [list(each.iterchildren(tag)) for each in elements]
+        children = [child for group in groups for child in group]
+        child_path, may_lack = f"{path}{self.name(tag)}", is_optional or not all(groups)
+        has_parts = any(len(child) or child.keys() for child in children)
+        if has_parts and any(len(group) > 1 for group in groups):
+            self._nested.setdefault(path, []).append((child_path, children, may_lack))
+            return []
+        values = [text for child in children if not len(child) and (text := (child.text or "").strip())]
+        found = [self._value(child_path, values, may_lack)] if values or not has_parts else []
+        if has_parts:
+            found += self.examine(children, f"{child_path}/", is_optional=may_lack)
+        return found
+
+    def _value(self, path: str, values: Sequence[str], is_optional: bool) -> _Found:
+        return _found(path, values, [TEXT] * len(values), is_unique=False, is_optional=is_optional)
+
+    def lines(self, found: Sequence[_Found], path: str, indent: str) -> list[str]:
+        """The lines of the values, and of the nested nodes whose path begins with ``path``."""
+        lines = _property_lines(found, indent)
+        nested = [each for start in list(self._nested) if start.startswith(path) for each in self._nested.pop(start)]
+        for name, elements, is_optional in nested:
+            local = _property_names([name])[0]
+            lines += [f"{indent}{_scalar(name)}:", f"{indent}  property: ex:{local}"]
+            lines += [f"{indent}  optional: true"] if is_optional else []
+            inner = _DocumentDraft()
+            inner.prefixes = self.prefixes
+            values = inner.examine(elements, "")
+            texts = [text for each in elements if not len(each) and (text := (each.text or "").strip())]
+            values += [self._value(".", texts, is_optional=len(texts) < len(elements))] if texts else []
+            lines += [f"{indent}  properties:", *inner.lines(values, "", indent + "    ")]
+        return lines
+
+
+_UNMAPPED = ("{http://www.w3.org/2001/XMLSchema-instance}", "{urn:motet:ns#}")

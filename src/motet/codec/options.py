@@ -42,6 +42,7 @@ class DecodeOptions:
     input_id: str | None = None  # the id of the file, message, row or call: events without an IRI are named after it
     batch: BatchInput | None = None  # the input that this one is a part of
     mapping: RowMapping | None = None  # of the rows or documents of this input
+    interval: tuple[int, int] | None = None  # of the XML event that the document is
     xml_mappings: tuple[RowMapping, ...] = ()  # of XML documents, in the order they are tried after ``mapping``
 
     def __post_init__(self) -> None:

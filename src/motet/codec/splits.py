@@ -19,6 +19,7 @@ from motet.codec.events import NO_EVENTS, Decoded
 from motet.codec.formats import Format, find_format, unknown_format
 from motet.codec.nquads import NQuadsDecoder, decode_runs
 from motet.codec.options import DecodeOptions, Limits, Rest
+from motet.codec.row_mapping import RowMapping
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
 _WINDOW_BYTES = 256 * 1024  # first read in the search for a boundary
@@ -59,9 +60,10 @@ def decode_split(
     time_properties: TimeProperties = TIME_PROPERTIES,
     base: str | None = None,
     rest: Rest = "refuse",
+    mapping: RowMapping | None = None,
 ) -> Iterator[Decoded]:
     """The events of one split; its path is relative to ``folder``, or to the working directory."""
-    options = DecodeOptions(split.path, limits or Limits(), time_properties, base=base, rest=rest)
+    options = DecodeOptions(split.path, limits or Limits(), time_properties, base=base, rest=rest, mapping=mapping)
     path = str(Path(folder, split.path))
     if split.format is None:
         return iter([Decoded(NO_EVENTS, [unknown_format(split.path)])])

@@ -51,7 +51,7 @@ def decode_xml(
         attributes = _root_attributes(root)
         iri = iri or _mapped_iri(root, mapping) or attributes.get("id") or _minted_iri(root, options)
         lifted = lift(root, iri, mapping) if mapping is not None else Lifted([])
-        start, end = interval or (lifted.start, lifted.end)
+        start, end = options.interval or interval or (lifted.start, lifted.end)
         if start is None:
             start, end = _stated_interval(attributes)
         triples = tuple(dict.fromkeys([*(stated(iri) if stated else ()), *lifted.triples]))

@@ -20,6 +20,7 @@ from motet.embedded.background import RdfData, TripleSet
 from motet.embedded.cloud import Cloud, PendingNotifications, SubscriptionState
 from motet.embedded.dispatcher import MAX_TRIES, RETRY_SECONDS, Listener
 from motet.embedded.notification_stream import NotificationStream
+from motet.embedded.publishing import EventTime
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.arguments import check_type
@@ -90,10 +91,13 @@ class AsyncCloud:
         base: str | None = None,
         rest: Rest = "refuse",
         headers: Mapping[str, str] | None = None,
+        time: EventTime | None = None,
     ) -> Receipt:
         """As `Cloud.publish`, without waiting for listeners."""
-        publish = self._opened.publish
-        return await self._run(publish, data, content_type=content_type, id=id, base=base, rest=rest, headers=headers)
+        return await self._run(
+            self._opened.publish, data, content_type=content_type, id=id, base=base, rest=rest, headers=headers,
+            time=time,
+        )  # fmt: skip
 
     async def publish_rows(self, rows: object, mapping: MappingInput) -> Receipt:
         """As `Cloud.publish_rows`, without waiting for listeners."""

@@ -31,6 +31,7 @@ from motet.embedded.group_commit import GroupCommitter
 from motet.embedded.notification_stream import NotificationStream
 from motet.embedded.publishing import (
     EventData,
+    EventTime,
     PublishCounts,
     decode_call_rows,
     decode_request,
@@ -115,28 +116,32 @@ class Cloud:
         base: str | None = None,
         rest: Rest = "refuse",
         headers: Mapping[str, str] | None = None,
+        time: EventTime | None = None,
     ) -> Receipt:
         """Append the events of one request, all or none; on disk when this returns, unless the lake is not durable.
 
         The data is text or bytes, a dict or a list of dicts (JSON-LD, or CloudEvents), or a graph or dataset of rdflib
         or pyoxigraph. Without a `content_type` N-Quads, Turtle, TriG, JSON and XML are recognised by their beginning.
 
-        With `id` the data is one event with that IRI. `base` resolves relative IRIs; `rest` says what happens to
-        triples that belong to no event: "refuse" the data, "drop" them, or "share" them among all events. Each call is
-        an input of its own: publishing a reading without an IRI twice makes two events.
+        With `id` the data is one event with that IRI. `time` is the time of an XML document: an instant, or start and
+        end. `base` resolves relative IRIs; `rest` says what happens to triples that belong to no event: "refuse" the
+        data, "drop" them, or "share" them among all events. Each call is an input of its own: publishing a reading
+        without an IRI twice makes two events.
 
         A `DecodeError` says what is wrong with the first event that is rejected; then no event is appended.
         """
         self._check_open()
         settings = self.lake.cached_snapshot().settings
         events: EventInput | None = None
-        if isinstance(data, str | bytes) and id is None and not headers:
+        if isinstance(data, str | bytes) and id is None and time is None and not headers:
             body = encode_text(data) if isinstance(data, str) else data
             events = decode_small(body, content_type or _N_QUADS, settings.time_properties)
         decoded: Decoded | None = None
         if events is None:
             request = read_request(data, content_type)
-            decoded = decode_request(request, decode_settings(settings), id=id, base=base, rest=rest, headers=headers)
+            decoded = decode_request(
+                request, decode_settings(settings), id=id, base=base, rest=rest, headers=headers, time=time
+            )
             events = decoded.events
         return self._append(events, decoded)
 

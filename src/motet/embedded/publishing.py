@@ -25,7 +25,7 @@ from motet.model.arguments import check_type, type_name
 from motet.model.errors import DecodeError, UsageError
 from motet.model.settings import TimeProperties
 from motet.model.terms import XSD
-from motet.model.times import format_datetime, to_micros
+from motet.model.times import Instant, format_datetime, to_micros
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -144,6 +144,9 @@ def _json_value(value: object) -> object:
     raise TypeError(f"it has a {type_name(value)}")
 
 
+EventTime = Instant | Sequence[Instant]  # of an XML event: a point, or start and end
+
+
 def decode_request(
     request: Request,
     settings: DecodeSettings,
@@ -152,6 +155,8 @@ def decode_request(
     base: str | None,
     rest: Rest,
     headers: Mapping[str, str] | None,
+    time: EventTime | None = None,
+    mapping: RowMapping | None = None,
 ) -> Decoded:
     """The events of one request, which is an input of its own; raises its first rejection."""
     check_type("id", id, str, None)
@@ -161,7 +166,7 @@ def decode_request(
         check_type(f"the header {name!r}", value, str)
     decoded = decode_bytes(
         request.body, request.content_type, headers=headers, id=id, base=base, rest=rest, input_id=uuid4().urn,
-        **settings,
+        interval=None if time is None else _interval(time), mapping=mapping, **settings,
     )  # fmt: skip
     try:
         return _accepted(decoded)
@@ -170,6 +175,16 @@ def decode_request(
             guess = f"the data was read as {request.content_type}; if it is something else, give its content_type"
             error.advice = f"{error.advice}; {guess}" if error.advice else guess
         raise
+
+
+def _interval(time: EventTime) -> tuple[int, int]:
+    instants = [time] if isinstance(time, str | datetime) else list(time)
+    if not 1 <= len(instants) <= 2:
+        raise UsageError(f"a time has one or two instants, not {len(instants)}", advice="Give start and end.")
+    start, end = to_micros(instants[0]), to_micros(instants[-1])
+    if end < start:
+        raise UsageError("the time ends before it starts", advice="Give the start first.")
+    return start, end
 
 
 def decode_call_rows(rows: object, mapping: RowMapping, times: TimeProperties) -> Decoded:

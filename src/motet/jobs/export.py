@@ -1,4 +1,4 @@
-"""Exports the events of a lake as N-Quads, which `motet ingest` reads back (language page, section 14).
+"""Exports the events of a lake as N-Quads and XML documents, which can be ingested again (language page, section 14).
 
 Retracted events are left out. Derived events are not in the log; they are derived again. An event has a time that no
 triple of it states if it was stamped, or if its message or row had the time: read back, it would get another one.
@@ -7,6 +7,7 @@ triple of it states if it was stamped, or if its message or row had the time: re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -34,10 +35,13 @@ class ExportResult:
     events: int = 0
     retracted: int = 0
     without_time: int = 0
+    documents: int = 0  # XML events, which are no part of the N-Quads
 
 
-def export_events(snapshot: Snapshot, sink: BinaryIO, *, with_times: bool = False) -> ExportResult:
-    """Write the events of a snapshot in log order.
+def export_events(
+    snapshot: Snapshot, sink: BinaryIO, *, with_times: bool = False, documents: DocumentFolder | None = None
+) -> ExportResult:
+    """Write the RDF events of a snapshot in log order as N-Quads, and the XML events into a folder.
 
     If ``with_times``, an event whose triples state no time gets triples that do. They are part of its content then: in
     a lake that holds the event it is a conflict.
@@ -45,11 +49,16 @@ def export_events(snapshot: Snapshot, sink: BinaryIO, *, with_times: bool = Fals
     result = ExportResult()
     retracted = ControlState().apply_all(snapshot.control_records(Retraction)).retractions
     hidden = pa.array(list(retracted), pa.string())
-    for batch in snapshot.records(columns=["kind", "id", "start", "end", "triples"]):
+    for batch in snapshot.records(columns=["offset", "kind", "id", "start", "end", "triples", "payload"]):
         events = batch.filter(pc.equal(batch.column("kind"), EVENT))
         is_hidden = pc.is_in(events.column("id"), hidden)
         result.retracted += is_hidden.true_count
         events = events.filter(pc.invert(is_hidden))
+        is_document = events.column("payload").is_valid()
+        result.documents += is_document.true_count
+        if documents is not None:
+            documents.write(events.filter(is_document))
+        events = events.filter(pc.invert(is_document))
         lacks_time = ~_states_time(events, snapshot.settings.time_properties)
         if with_times and lacks_time.any():
             events = _add_times(events, lacks_time)
@@ -58,6 +67,24 @@ def export_events(snapshot: Snapshot, sink: BinaryIO, *, with_times: bool = Fals
         result.events += len(events)
         sink.write(encode(events, Format.N_QUADS))
     return result
+
+
+@dataclass(frozen=True)
+class DocumentFolder:
+    """A folder for XML events, one file for each, named by its offset.
+
+    ``as_cloudevents``: a file has the document inside a CloudEvent, which states the event's IRI and interval.
+    """
+
+    path: Path
+    as_cloudevents: bool = False
+
+    def write(self, events: pa.RecordBatch) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        for index, offset in enumerate(events.column("offset").to_pylist()):
+            event = events.slice(index, 1)
+            suffix, syntax = (".ce.json", Format.CLOUDEVENT) if self.as_cloudevents else (".xml", Format.XML)
+            (self.path / f"{offset:012}{suffix}").write_bytes(encode(event, syntax))
 
 
 def _states_time(events: pa.RecordBatch, properties: TimeProperties) -> npt.NDArray[np.bool_]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from motet.codec.decode import decode_file
 from motet.codec.events import COUNTS, Decoded, OnRejected, UniqueEvents
 from motet.codec.options import DecodeOptions, Rest
+from motet.codec.row_mapping import RowMapping
 from motet.engine.runtime.processor import Processor
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
@@ -40,6 +41,7 @@ class BatchJob:
     arrival: int  # the time of events without one
     base: str | None = None  # of relative IRIs in the files
     rest: Rest = "refuse"  # what happens to triples that belong to no event
+    mapping: RowMapping | None = None  # of rows and documents in the files
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class RunSummary:
     unknown_names: tuple[UnknownName, ...] = ()  # of classes and properties; not looked for on Spark
 
 
-def load_job(
+def load_job(  # noqa: PLR0913  (independent options)
     subscriptions: Sequence[str],
     events: Sequence[str],
     *,
@@ -66,6 +68,7 @@ def load_job(
     syntax: str = "motet",
     base: str | None = None,
     rest: Rest = "refuse",
+    mapping: RowMapping | None = None,
 ) -> BatchJob:
     """Load everything but the events; wrong arguments are refused here."""
     for path in events:
@@ -80,6 +83,7 @@ def load_job(
         arrival=time.time_ns() // 1000 if arrival is None else arrival,
         base=base,
         rest=rest,
+        mapping=mapping,
     )
 
 
@@ -106,7 +110,7 @@ class EventFiles:
 
     def _batches(self) -> Iterator[tuple[str, Decoded]]:
         for path in self._job.events:
-            for batch in decode_file(path, base=self._job.base, rest=self._job.rest):
+            for batch in decode_file(path, base=self._job.base, rest=self._job.rest, mapping=self._job.mapping):
                 yield path, batch
 
     def _first_events(self, batch: Decoded, path: str, number: int) -> Decoded:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from motet.codec.events import COUNTS, Decoded
 from motet.codec.options import Limits, Rest
+from motet.codec.row_mapping import RowMapping
 from motet.codec.splits import FileSplit, decode_split, split_file
 from motet.model.batches import EVENTS
 from motet.model.content import content_digests
@@ -49,12 +50,15 @@ class FileSplits:
     folder: str  # the base of relative paths, on every machine
     base: str | None = None  # of relative IRIs
     rest: Rest = "refuse"
+    mapping: RowMapping | None = None  # of rows and documents
 
     def decode(self, split: int) -> Batches:
         """The rows of one split, in the order of the file."""
         file, file_split = self.splits[split]
         position = 0
-        for decoded in decode_split(file_split, folder=self.folder, limits=self.limits, base=self.base, rest=self.rest):
+        for decoded in decode_split(
+            file_split, folder=self.folder, limits=self.limits, base=self.base, rest=self.rest, mapping=self.mapping
+        ):
             if decoded.events.num_rows:
                 yield _event_rows(decoded.events, file, split, position)
                 position += decoded.events.num_rows

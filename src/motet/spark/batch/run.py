@@ -43,7 +43,7 @@ def run_spark(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSumm
     spark = session()
     buckets = BUCKETS_PER_CORE * parallelism(spark)
     run = PartitionedRun.plan(job.subscriptions, job.background, job.entailment, buckets)
-    splits = replace(split_files(job.events, parallelism(spark)), base=job.base, rest=job.rest)
+    splits = replace(split_files(job.events, parallelism(spark)), base=job.base, rest=job.rest, mapping=job.mapping)
     return run_batch(spark, run, splits, sink, arrival=job.arrival, on_rejected=on_rejected, run=run)
 
 

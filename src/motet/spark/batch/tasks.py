@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from motet.engine.runtime.partitions import PartitionedRun, RoutedRecords
 from motet.jobs.replay import ReplayControls
-from motet.model.batches import EVENTS, NOTIFICATIONS, RECORDS, event_records, micros, stamp
+from motet.model.batches import EVENTS, NOTIFICATIONS, RECORDS, event_records, micros, payload_column, stamp
 from motet.model.notification_lines import json_lines
 from motet.spark.batch.events import ORIGIN, FileSplits, read_splits
 from motet.spark.encoding import Batches, list_offsets, pack, triples_from_text, triples_to_text, unpack
@@ -46,6 +47,7 @@ MATCH_COLUMNS = [
     pa.field("buckets", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
     *(EVENTS.field(name) for name in ("start", "end")),
     pa.field("triples", pa.string()),  # as text; null without a bucket
+    EVENTS.field("payload"),  # the same
 ]
 MATCHED_ROWS = pa.schema(
     [
@@ -64,6 +66,7 @@ ROUTED_EVENTS = pa.schema(
         *(EVENTS.field(name).with_nullable(True) for name in ("id", "start", "end")),  # of a bucket with NO also a row
         # without id: its end is the least of all events
         pa.field("triples", pa.string()),  # as text
+        EVENTS.field("payload"),
     ]
 )
 
@@ -121,7 +124,7 @@ def _notification_lists(notifications: pa.RecordBatch, count: int) -> pa.ListArr
 
 
 def _bucket_columns(routed: RoutedRecords, rows: pa.RecordBatch) -> list[pa.Array]:
-    """The buckets, start and end of each row, and the triples of the rows that are in a bucket."""
+    """The buckets, start and end of each row, and the triples and document of the rows that are in a bucket."""
     buckets, indices = routed.routes.T
     lengths = np.bincount(indices, minlength=len(rows))
     values = pa.array(buckets[np.argsort(indices, kind="stable")], pa.int32())
@@ -129,7 +132,10 @@ def _bucket_columns(routed: RoutedRecords, rows: pa.RecordBatch) -> list[pa.Arra
     texts = triples_to_text(rows.filter(pa.array(is_routed)).column("triples"))
     text_indices = pa.array(np.cumsum(is_routed) - 1, mask=~is_routed)
     times = (rows.column(name) for name in ("start", "end"))
-    return [_lists(lengths, values, "buckets"), *times, texts.take(text_indices)]
+    payloads = payload_column(rows)
+    if payloads.null_count < len(rows):
+        payloads = pc.if_else(pa.array(is_routed), payloads, pa.scalar(None, pa.binary()))
+    return [_lists(lengths, values, "buckets"), *times, texts.take(text_indices), payloads]
 
 
 def _lists(lengths: npt.NDArray[np.int64], values: pa.Array, column: str) -> pa.ListArray:
