@@ -14,6 +14,7 @@ from random import Random
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from motet import reference
 from motet.fuzz.case import Case
@@ -37,6 +38,7 @@ from motet.model.timeline import FrontierTimeline, LogRecords, first_frontier
 BEFORE_CASE = -1  # the offset of records that a log has before those of its case: settings and ontology
 #: Probabilities that a batch ends after a record; one is chosen for each case.
 CUT_PROBABILITIES = (0.03, 0.1, 0.1, 0.3, 1.0)
+RESCALE_PROBABILITY = 0.1  # that the number of buckets changes after a batch
 RESTORE_PROBABILITY = 0.5  # that the state is written and read after a batch; a processor that goes on has timers, too
 
 
@@ -181,7 +183,7 @@ def _rows(record: reference.Record) -> Iterator[RecordRow]:
 class BucketsEngine:
     """The partitioned runtime; the seed of the case determines the number of buckets, one to five.
 
-    After some batches a worker is restored from its state.
+    After some batches a worker is restored from its state, or the states of all are rescaled to another number.
     """
 
     name: str = "buckets"
@@ -194,6 +196,7 @@ class BucketsEngine:
 
     def _lines(self, case: Case) -> list[str]:
         from motet.engine.runtime.partitions import PartitionWorker, Router, backfill_records, derivation_linked
+        from motet.engine.runtime.rescale import rescale
         from motet.engine.state.snapshot import StateSnapshot
         from motet.plan.partitioning import BucketLayout
 
@@ -208,9 +211,14 @@ class BucketsEngine:
                 return before
             return ((batches[bucket], timeline) for timeline, batches in backfill_records(subscription, layout, before))
 
+        def restore(snapshot: StateSnapshot, bucket: int) -> PartitionWorker:
+            read = StateSnapshot.from_bytes(snapshot.data)
+            return PartitionWorker.restore(read, layout, bucket, partial(earlier_records, bucket))
+
         router = Router(layout)
-        readers = [partial(earlier_records, bucket) for bucket in range(layout.count)]
-        workers = [PartitionWorker.create(layout, bucket, reader) for bucket, reader in enumerate(readers)]
+        workers = [
+            PartitionWorker.create(layout, bucket, partial(earlier_records, bucket)) for bucket in range(layout.count)
+        ]
         notifications: list[pa.RecordBatch] = []
         for batch, frontier in random_batches(log, len(log.records), random):
             routed = router.route(batch)
@@ -220,9 +228,21 @@ class BucketsEngine:
             for bucket, worker in enumerate(workers):
                 received = [controls, events[bucket]] if bucket in events else [controls]
                 notifications.append(worker.advance(received, timeline))
+            if random.random() < RESCALE_PROBABILITY:
+                layout = replace(layout, count=random.randint(1, 5))
+                snapshots = rescale([worker.processor.snapshot() for worker in workers], layout)
+                workers = [restore(snapshot, bucket) for bucket, snapshot in enumerate(snapshots)]
+                router = Router(layout)
+                router.route(_controls_until(log, batch.column("offset")[-1].as_py()))
+            for bucket, worker in enumerate(workers):
                 if random.random() < RESTORE_PROBABILITY:
-                    snapshot = StateSnapshot.from_bytes(worker.processor.dump())
-                    workers[bucket] = PartitionWorker.restore(snapshot, layout, bucket, readers[bucket])
+                    workers[bucket] = restore(worker.processor.snapshot(), bucket)
         rows = (row for batch in notifications for row in notification_rows(batch))
         emissions = [(log.case_offsets[offset], notification) for notification, offset in rows]
         return emission_lines(emissions, offsets=True)
+
+
+def _controls_until(log: CaseLog, last: int) -> pa.RecordBatch:
+    """The control records of a log up to an offset."""
+    records = log.records.slice(0, last + 1)
+    return records.filter(pc.not_equal(records.column("kind"), EVENT))

@@ -1,27 +1,25 @@
-"""A state snapshot can be split over buckets by key, continue in each of them, and be merged again."""
+"""The states of all buckets become those of another number of buckets, and continue as if nothing had happened."""
 
 from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from tests.builders import LogProcessor
 
-from motet.engine.detect.columns import EVENT_BIT
-from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.runtime.rescale import merge, split
-from motet.engine.state.rows import EventContent, StateRows, canonical_rows
+from motet.engine.runtime.partitions import PartitionWorker, Router, derivation_linked
+from motet.engine.runtime.rescale import rescale
 from motet.engine.state.snapshot import StateSnapshot
-from motet.jit.compiled import Ints
 from motet.model.batches import RECORDS, notification_rows
 from motet.model.errors import EngineError
-from motet.plan.partitioning import bucket_of
+from motet.model.timeline import FrontierTimeline
+from motet.plan.partitioning import BucketLayout, bucket_of
 
 BUCKETS = 4
 ROOMS = 7
@@ -40,9 +38,18 @@ KEYED = {
     "run": "a+ EVERY 4 s WITHIN 30 s SELECT ?r",
 }
 
+OTHERS = {
+    "silence": "NO a FOR 3 s",
+    "hidden": "a BEFORE b WITHIN 9 s CONTEXT chronicle SIGNAL",
+    "contents": "a BEFORE c WITHIN 9 s CONTEXT recent EVENTS",
+    "stateless": "a OR b SELECT ?r",
+    "upstream": "a BEFORE b WITHIN 5 s CONTEXT chronicle CONSTRUCT { ?this a <urn:D> ; <urn:room> ?r }",
+    "downstream": "d BEFORE c WITHIN 9 s CONTEXT chronicle",
+}
+
 
 def text_of(name: str, pattern: str) -> str:
-    used = sorted(set(re.findall(r"\b[abc]\b", pattern)))
+    used = sorted(set(re.findall(r"\b[abcd]\b", pattern)))
     bodies = " ".join(f"EVENT {event} : <urn:{event.upper()}> {{ ?{event} <urn:room> ?r }}" for event in used)
     return f"SUBSCRIPTION {name} {bodies} WHEN {pattern}"
 
@@ -65,11 +72,13 @@ def log(count: int, seed: int, patterns: dict[str, str]) -> pa.RecordBatch:
         rows.append(
             {"offset": offset, "kind": "event", "id": event[1:-1], "start": start, "end": instant, "triples": listed}
         )
-    return pa.RecordBatch.from_pylist([{"late": False, "triples": [], **row} for row in rows], RECORDS)
+    return pa.RecordBatch.from_pylist(
+        [{"late": False, "stamped": False, "triples": [], **row} for row in rows], RECORDS
+    )
 
 
 def tick(offset: int, instant: int) -> pa.RecordBatch:
-    row = {"offset": offset, "kind": "tick", "end": instant, "late": False, "triples": []}
+    row = {"offset": offset, "kind": "tick", "end": instant, "late": False, "stamped": False, "triples": []}
     return pa.RecordBatch.from_pylist([row], RECORDS)
 
 
@@ -77,115 +86,113 @@ def lines(found: pa.RecordBatch) -> list[tuple[str, int]]:
     return [(notification.to_line(), offset) for notification, offset in notification_rows(found)]
 
 
-def of_bucket(records: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
-    """The events whose room belongs to a bucket."""
-    rooms = [
-        [t["object"] for t in graph if t["predicate"] == "<urn:room>"]
-        for graph in records.column("triples").to_pylist()
-    ]
-    return records.filter(pa.array([bucket_of(room, BUCKETS) == bucket for room in rooms]))
-
-
 def last_of(records: pa.RecordBatch) -> tuple[int, int]:
     return records.column("offset")[-1].as_py(), records.column("end").cast(pa.int64())[-1].as_py()
 
 
-def in_buckets(processor: LogProcessor, records: pa.RecordBatch) -> tuple[list[tuple[str, int]], LogProcessor]:
-    """The notifications of records that are read in buckets, and the processor that continues afterwards."""
-    notifications: list[tuple[str, int]] = []
-    states: list[StateSnapshot] = []
-    for bucket, state in enumerate(split(processor.snapshot(), BUCKETS)):
-        part = LogProcessor.load(state.data)
-        notifications += lines(part.advance(of_bucket(records, bucket)))
-        notifications += lines(part.advance(tick(*last_of(records))))
-        states.append(StateSnapshot.from_bytes(part.dump()))
-    return notifications, LogProcessor.restore(merge(states))
+class Buckets:
+    """A router and the workers of a layout."""
+
+    def __init__(self, layout: BucketLayout) -> None:
+        self.router, self.layout = Router(layout), layout
+        self.workers = [PartitionWorker.create(layout, bucket) for bucket in range(layout.count)]
+
+    def advance(self, records: pa.RecordBatch, frontier: int) -> list[str]:
+        routed, timeline = self.router.route(records), FrontierTimeline.from_records(records, frontier)
+        controls, events = records.filter(pa.array(timeline.is_boundary)), dict(routed.by_bucket())
+        empty = records.slice(0, 0)
+        found = [routed.notifications]
+        for bucket, worker in enumerate(self.workers):
+            found.append(worker.advance([controls, events.get(bucket, empty)], timeline))
+        return [line for batch in found for line, _ in lines(batch)]
+
+    def snapshots(self) -> list[StateSnapshot]:
+        return [worker.processor.snapshot() for worker in self.workers]
+
+    def rescale(self, count: int, controls: pa.RecordBatch) -> None:
+        snapshots, self.layout = self.snapshots(), replace(self.layout, count=count)
+        self.workers = [
+            PartitionWorker.restore(StateSnapshot.from_bytes(snapshot.data), self.layout, bucket)
+            for bucket, snapshot in enumerate(rescale(snapshots, self.layout))
+        ]
+        self.router = Router(self.layout)
+        self.router.route(controls)
+
+
+def run(records: pa.RecordBatch, counts: Sequence[int]) -> tuple[list[str], Buckets]:
+    """The sorted notifications of a log in pieces, each read with another number of buckets."""
+    buckets, found = Buckets(BucketLayout(counts[0], derivation_linked(records))), []
+    step = len(records) // len(counts)
+    for index, count in enumerate(counts):
+        if count != buckets.layout.count:
+            buckets.rescale(count, records.filter(pc.equal(records.column("kind"), "subscribe")))
+        piece = records.slice(index * step, step)
+        offset, instant = last_of(piece)
+        found += buckets.advance(piece, instant) + buckets.advance(tick(offset, instant), instant)
+    return sorted(found), buckets
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_split_and_merged_state_gives_the_same_notifications(seed: int) -> None:
-    """A log of keyed patterns that is read whole, then in four buckets, then whole, gives what one reading gives."""
-    records = log(400, seed, KEYED)
-    cuts = (0, 150, 300, 400)
-    whole, expected = LogProcessor(), []
-    processor, notifications = LogProcessor(), []
-    for number, (begin, end) in enumerate(pairwise(cuts)):
-        part = records.slice(begin, end - begin)
-        expected += lines(whole.advance(part)) + lines(whole.advance(tick(*last_of(part))))
-        if number == 1:
-            found, processor = in_buckets(processor, part)
-            notifications += found
-        else:
-            notifications += lines(processor.advance(part)) + lines(processor.advance(tick(*last_of(part))))
-    names = {json.loads(line)["subscription"] for line, _ in expected}
-    assert names == set(KEYED)
-    assert sorted(line for line, _ in notifications) == sorted(line for line, _ in expected)
-    assert processor.dump() == LogProcessor.restore(merge(split(processor.snapshot(), BUCKETS))).dump()
+def test_rescaled_state_gives_the_same_notifications(seed: int) -> None:
+    """More buckets, fewer, and one in the middle of a log: as if the number had never changed."""
+    patterns = KEYED | OTHERS
+    records = log(400, seed, patterns)
+    expected, fixed = run(records, [3, 3, 3, 3])
+    found, changed = run(records, [3, 5, 1, 3])
+    assert {json.loads(line)["subscription"] for line in expected} == set(patterns)
+    assert found == expected
+    assert _contents(changed) == _contents(fixed)
+
+
+def _contents(buckets: Buckets) -> list[tuple[set[str], dict[str, int]]]:
+    """The subscriptions of each bucket, and the rows of its tables but of those that prevent repetitions."""
+    return [
+        (
+            set(state.subscriptions),
+            {name: len(table) for name, table in state.rows.tables.items() if not name.startswith("delivered")},
+        )
+        for state in buckets.snapshots()
+    ]
 
 
 def test_each_row_of_a_key_is_in_its_bucket() -> None:
-    """Rows are partitioned, not copied, and all rows of a room are in the bucket of its events."""
-    processor = LogProcessor()
-    processor.advance(log(100, 1, {"pairs": KEYED["pairs"]}))
-    (name,) = (name for name, table in processor.snapshot().rows.tables.items() if name.startswith("open left"))
-    parts = split(processor.snapshot(), BUCKETS)
-    sizes = [len(part.rows.tables[name]) for part in parts]
-    assert sum(sizes) == len(processor.snapshot().rows.tables[name])
-    assert sum(size > 0 for size in sizes) > 1
-    for number, part in enumerate(parts):
-        rooms = [term for term in part.rows.terms if term.startswith("<urn:room:")]
-        assert {bucket_of([room], BUCKETS) for room in rooms} <= {number}
+    """Rows are distributed, not copied, and all rows of a room are in the bucket of its events."""
+    _, buckets = run(log(100, 1, {"pairs": KEYED["pairs"]}), [1, BUCKETS])
+    before = len(_open_rows(rescale(buckets.snapshots(), BucketLayout(1))[0]))
+    sizes = [len(_open_rows(state)) for state in buckets.snapshots()]
+    assert sum(sizes) == before and sum(size > 0 for size in sizes) > 1
+    for bucket, state in enumerate(buckets.snapshots()):
+        rooms = [term for term in state.rows.terms if term.startswith("<urn:room:")]
+        assert {bucket_of([room], BUCKETS) for room in rooms} <= {bucket}
 
 
-def test_a_component_without_a_key_is_in_one_bucket() -> None:
-    """NO has no key: its state is in one bucket, and merging restores it."""
-    processor = LogProcessor()
-    processor.advance(log(100, 1, {"silence": "NO a FOR 5 s"}))
-    parts = split(processor.snapshot(), BUCKETS)
-    assert sorted(sum(map(len, part.rows.tables.values())) > 0 for part in parts) == [False] * 3 + [True]
-    assert merge(parts).data == processor.dump()
+def _open_rows(state: StateSnapshot) -> Occurrences:
+    (table,) = (table for name, table in state.rows.tables.items() if name.startswith("open left"))
+    return table
 
 
-def test_derived_events_of_different_buckets_get_different_numbers() -> None:
-    """Each bucket numbers its own; merged, equal IRIs have equal numbers and different ones different numbers."""
-    facts = {"frontier": 0, "last": 0, "has events": True, "derived": 2}
-
-    def state(*ids: str) -> StateSnapshot:
-        events = {DERIVED_BIT + number: EventContent(id_) for number, id_ in enumerate(ids)}
-        row = [0, 0, 0, 0, 0, 0, (DERIVED_BIT + 1) | EVENT_BIT]
-        table = Occurrences(np.array([row]).T, np.array([0, 2]), np.array([DERIVED_BIT, DERIVED_BIT + 1]))
-        return StateSnapshot(facts, {}, {}, {}, canonical_rows(StateRows((), events, {"open": table})))
-
-    merged = merge([state("urn:x", "urn:y"), state("urn:z", "urn:x")])
-    table, events = merged.rows.tables["open"], merged.rows.events
-    shown = [events[value ^ EVENT_BIT].id for value in table.values[:, -1].tolist()]
-    lists = [[events[number].id for number in numbers] for numbers in table.events.reshape(2, 2).tolist()]
-    found = sorted((value, sorted(ids)) for value, ids in zip(shown, lists, strict=True))
-    assert found == [("urn:x", ["urn:x", "urn:z"]), ("urn:y", ["urn:x", "urn:y"])]
-    assert (table.events.tolist(), merged.header["derived"]) == ([*_sorted_pairs(table.events)], 3)
+def test_a_single_bucket_subscription_is_in_one_bucket() -> None:
+    """NO has no key: only the bucket of its label has the subscription and its state."""
+    _, buckets = run(log(100, 1, {"silence": OTHERS["silence"]}), [2, BUCKETS])
+    assert sorted(len(state.subscriptions) for state in buckets.snapshots()) == [0] * (BUCKETS - 1) + [1]
 
 
-def _sorted_pairs(numbers: Ints) -> Ints:
-    return np.sort(numbers.reshape(2, 2), axis=1).ravel()
-
-
-def test_buckets_at_different_frontiers_are_not_merged() -> None:
-    """Merging states with two frontiers is refused."""
-    processor = LogProcessor()
-    processor.advance(log(50, 1, {"pairs": KEYED["pairs"]}))
-    one, *others = split(processor.snapshot(), BUCKETS)
-    ahead = LogProcessor.restore(one)
-    ahead.advance(tick(50, 10**9))
-    with pytest.raises(EngineError, match="differ in frontier"):
-        merge([ahead.snapshot(), *others])
-
-
-def test_buckets_of_different_subscriptions_are_not_merged() -> None:
-    """Merging states of different plans is refused."""
-    states = []
-    for name in ("pairs", "absence"):
-        processor = LogProcessor()
-        processor.advance(log(2, 1, {name: KEYED[name]}))
-        states.append(processor.snapshot())
-    with pytest.raises(EngineError, match="different subscriptions"):
-        merge(states)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda state: replace(state, header={**state.header, "frontier": 1}), "differ in frontier"),
+        (lambda state: replace(state, retractions={"urn:e": 1}), "different backgrounds or retractions"),
+        (
+            lambda state: replace(state, subscriptions={"pairs": {**state.subscriptions["pairs"], "start": 7}}),
+            "'pairs' started differently",
+        ),
+    ],
+)
+def test_states_that_do_not_belong_together_are_refused(
+    change: Callable[[StateSnapshot], StateSnapshot], said: str
+) -> None:
+    """The buckets of one log have read the same control records and are at one frontier."""
+    _, buckets = run(log(50, 1, {"pairs": KEYED["pairs"]}), [2])
+    first, second = buckets.snapshots()
+    with pytest.raises(EngineError, match=said):
+        rescale([first, change(second)], BucketLayout(3))

@@ -208,9 +208,12 @@ class Processor:
         needs_backfill = subscription.since is not None and has_history and self._earlier_records is not None
         derives = isinstance(subscription.delivery, Construct)
         if self._is_in_other_bucket(subscription, needs_backfill=needs_backfill):
+            if needs_backfill:
+                self._state.last_offset = offset  # later subscriptions start at the same offset in all buckets
             return
         feeds_self = derives and feeds_itself(subscription, reasoner)
-        is_unshared = needs_backfill or feeds_self or bool(self._backfilled_upstreams)
+        may_be_fed = self._layout is None or subscription.name in self._layout.derivation_linked
+        is_unshared = needs_backfill or feeds_self or (may_be_fed and bool(self._backfilled_upstreams))
         if needs_backfill:
             start = replace(start, offset=offset)
         active = ActiveSubscription(subscription, offset, start, is_unshared, self._state.frontier)

@@ -1,62 +1,91 @@
-"""Rescaling: merges the state snapshots of several buckets into one, and splits one into those of several buckets.
+"""Rescaling: the state snapshots of all buckets of a stopped stream, as those of another number of buckets.
 
-Rows are assigned to buckets by a stable hash of their key's strings, so that all processes agree. A component without a
-key is in one bucket. Every bucket reads all control records and has the same frontier, but only its own events.
+Every bucket has read all control records and is at the same frontier. A subscription has the same route whatever the
+number of buckets, so its state only has to be distributed: rows with a key by the hash of the key, all others to the
+single bucket of their subscription.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from motet.engine.detect.absence import BEGINNING_TABLE
-from motet.engine.detect.columns import END, EVENT_BIT
 from motet.engine.detect.construct import DERIVED_BIT
-from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.occurrences import Occurrences, map_values
+from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
+from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
 from motet.jit.compiled import Ints
-from motet.model.timeline import NO_FRONTIER
-from motet.plan.graph import Plan
-from motet.plan.partitioning import bucket_of, components
+from motet.language.syntax import Subscription
+from motet.plan.graph import Plan, Route, RouteKind
+from motet.plan.partitioning import BucketLayout, bucket_of, key_buckets
 
-BucketHash = Callable[[Sequence[str], int], int]
-
-_EVERY_BUCKET = -1  # for rows that only prevent repeated notifications, and do no harm in any bucket
-_ENTANGLED = "what shares operators with other components, or feeds them"  # hashed to a bucket: not to be changed
 _DELIVERED = table_name("", "delivered")
-_BEGINNING = table_name("", BEGINNING_TABLE)
-_MERGED = frozenset({"last", "has events", "derived", "shown"})  # header fields in which buckets may differ
+_MERGED = frozenset({"last", "has events", "derived", "deriving", "with triples", "shown"})  # fields that may differ
 
 
-def merge(states: Sequence[StateSnapshot]) -> StateSnapshot:
-    """The states of all buckets of one plan as one state.
+def rescale(states: Sequence[StateSnapshot], layout: BucketLayout) -> list[StateSnapshot]:
+    """The states of all buckets of one log, in order, as the states of all buckets of another layout."""
+    merged = _merge(states)
+    tables = list(_tables(merged, Processor.restore(merged, layout=layout), layout))
+    subscriptions = {name: _subscription(name, entry) for name, entry in merged.subscriptions.items()}
+    holders = {name: set(layout.holders(subscription)) for name, subscription in subscriptions.items()}
+    return [
+        _bucket_state(merged, tables, {name for name in holders if bucket in holders[name]}, bucket)
+        for bucket in range(layout.count)
+    ]
 
-    They have read the same control records and have the same frontier. For subscriptions to start at the same offset in
-    all buckets, a host passes each bucket a tick with the last offset before every control record.
-    """
+
+def _merge(states: Sequence[StateSnapshot]) -> StateSnapshot:
+    """One state with all subscriptions and rows; what a bucket has alone is there once."""
     first = states[0]
-    for state in states[1:]:
+    subscriptions: dict[str, Any] = {}
+    for state in states:
         _require_same(first, state)
+        for name, entry in state.subscriptions.items():
+            if subscriptions.setdefault(name, entry) != entry:
+                raise state_error(
+                    f"has buckets in which {name!r} started differently, as CONSTRUCT with SINCE can cause"
+                )
+    if sum(any(number >= DERIVED_BIT for number in state.rows.events) for state in states) > 1:
+        raise state_error("has derived events in several buckets, which number them separately")
     header = {
         **first.header,
         "last": max(state.header["last"] for state in states),
         "has events": any(state.header["has events"] for state in states),
+        "derived": max(state.header["derived"] for state in states),
+        "deriving": sorted({offset for state in states for offset in state.header["deriving"]}),
+        "with triples": any(state.header["with triples"] for state in states),
         "shown": _merge_consumed_derived([state.header.get("shown", {}) for state in states]),
     }
-    derived_numbers = _derived_numbers([state.rows for state in states])
-    header["derived"] = max(len(derived_numbers), *(state.header["derived"] for state in states))
-    rows = concatenate_rows([_renumber_derived(state.rows, derived_numbers) for state in states])
-    tables = {name: _deduplicate(table) if _is_repeated(name) else table for name, table in rows.tables.items()}
-    merged_rows = canonical_rows(rows.with_tables(tables))
-    return StateSnapshot(header, first.subscriptions, first.retractions, first.graphs, merged_rows)
+    rows = concatenate_rows(_with_triples([state.rows for state in states]))
+    tables = {
+        name: _deduplicate(table) if name.startswith(_DELIVERED) else table for name, table in rows.tables.items()
+    }
+    rows = canonical_rows(rows.with_tables(tables))
+    return StateSnapshot(header, subscriptions, first.retractions, first.graphs, rows)
+
+
+def _with_triples(several: Sequence[StateRows]) -> list[StateRows]:
+    """The rows of several buckets, with the triples of an event in all of them if one has them."""
+    events: dict[int, EventContent] = {}
+    for rows in several:
+        events.update((number, event) for number, event in rows.events.items() if event.triples is not None)
+    return [replace(rows, events={**rows.events, **events}) for rows in several]
+
+
+def _require_same(first: StateSnapshot, state: StateSnapshot) -> None:
+    for name in sorted(set(first.header) - _MERGED):
+        if first.header[name] != state.header[name]:
+            raise state_error(f"has buckets that differ in {name}: {first.header[name]} and {state.header[name]}")
+    if (first.retractions, first.graphs) != (state.retractions, state.graphs):
+        raise state_error("has buckets with different backgrounds or retractions")
 
 
 def _merge_consumed_derived(consumed: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
@@ -68,55 +97,6 @@ def _merge_consumed_derived(consumed: Sequence[Mapping[str, Mapping[str, int]]])
     return {name: dict(sorted(ends.items())) for name, ends in sorted(merged.items())}
 
 
-def _require_same(first: StateSnapshot, state: StateSnapshot) -> None:
-    for name in sorted(set(first.header) - _MERGED):
-        if first.header[name] != state.header[name]:
-            raise state_error(f"has buckets that differ in {name}: {first.header[name]} and {state.header[name]}")
-    if (first.subscriptions, first.retractions, first.graphs) != (state.subscriptions, state.retractions, state.graphs):
-        raise state_error("has buckets with different subscriptions, backgrounds or retractions")
-    if set(first.rows.tables) != set(state.rows.tables):
-        raise state_error("has buckets of different plans")
-
-
-def _derived_numbers(buckets: Sequence[StateRows]) -> dict[str, int]:
-    """By IRI, common numbers for derived events: each bucket has numbered its own."""
-    iris = {event.id: None for rows in buckets for number, event in rows.events.items() if number >= DERIVED_BIT}
-    return {iri: DERIVED_BIT + index for index, iri in enumerate(iris)}
-
-
-def _renumber_derived(rows: StateRows, derived_numbers: Mapping[str, int]) -> StateRows:
-    """The rows with other numbers for derived events."""
-    if not derived_numbers:
-        return rows
-    new = {number: derived_numbers.get(event.id, number) for number, event in rows.events.items()}
-    events: dict[int, EventContent] = {new[number]: event for number, event in rows.events.items()}
-    old_numbers = np.fromiter(new, np.int64)
-    new_numbers = np.fromiter(new.values(), np.int64)
-    order = np.argsort(old_numbers)
-
-    def renumber_events(numbers: Ints) -> Ints:
-        indexes = np.searchsorted(old_numbers[order], numbers)
-        return new_numbers[order][indexes] if len(numbers) else numbers
-
-    def renumber_values(values: Ints) -> Ints:
-        is_event = values >= EVENT_BIT
-        renumbered = values.copy()
-        renumbered[is_event] = renumber_events(values[is_event] ^ EVENT_BIT) | EVENT_BIT
-        return renumbered
-
-    tables = {
-        name: _map_events(map_values(table, renumber_values), renumber_events) for name, table in rows.tables.items()
-    }
-    return StateRows(rows.terms, events, tables)
-
-
-def _map_events(table: Occurrences, function: Callable[[Ints], Ints]) -> Occurrences:
-    """The table with a function applied to its events, which are sorted again in each row."""
-    row_of = np.repeat(np.arange(len(table)), np.diff(table.starts))
-    events = function(table.events)
-    return Occurrences(table.columns, table.starts, events[np.lexsort([events, row_of])], table.members)
-
-
 def _deduplicate(table: Occurrences) -> Occurrences:
     """Remove the repetitions of rows that are in several buckets."""
     if not len(table):
@@ -125,76 +105,65 @@ def _deduplicate(table: Occurrences) -> Occurrences:
     return table.take(first == np.arange(len(table)))
 
 
-def _is_repeated(name: str) -> bool:
-    """Whether several buckets may hold the same rows of a table."""
-    return name.startswith(_DELIVERED) or name.startswith(_BEGINNING)
-
-
-def split(state: StateSnapshot, count: int, bucket_hash: BucketHash = bucket_of) -> list[StateSnapshot]:
-    """One state as those of several buckets, each of which continues with the events of its keys."""
-    for name, table in state.rows.tables.items():
-        if name.startswith(_BEGINNING) and (table.columns[END] > NO_FRONTIER).any():
-            raise state_error("has a NO whose beginning is not decided: split it after the frontier has moved")
-    assignment = _BucketAssignment.of(Processor.restore(state), count, bucket_hash)
-    buckets: list[dict[str, Occurrences]] = [{} for _ in range(count)]
-    for name, table in state.rows.tables.items():
-        assigned = assignment.buckets(name, table)
-        for bucket, tables in enumerate(buckets):
-            tables[name] = table.take((assigned == bucket) | (assigned == _EVERY_BUCKET))
-    return [replace(state, rows=canonical_rows(state.rows.with_tables(tables))) for tables in buckets]
-
-
 @dataclass(frozen=True)
-class _BucketAssignment:
-    """The buckets of rows: for each table the columns of its key, or its only bucket."""
+class _AssignedTable:
+    """A table with the bucket of each row; None: every bucket of its subscriptions has all rows."""
 
-    dictionary: Dictionary
-    key_columns: Mapping[str, Sequence[int]]
-    single_buckets: Mapping[str, int]
-    bucket_of_key: Callable[[Sequence[str]], int]
+    name: str
+    table: Occurrences
+    users: frozenset[str]  # the subscriptions that need it
+    buckets: Ints | None
 
-    @classmethod
-    def of(cls, processor: Processor, count: int, bucket_hash: BucketHash) -> _BucketAssignment:
-        plan, digests = processor.plan(), processor.digests
-        keys, labels = _keys_and_labels(plan, digests, processor.derivation_linked())
-        key_columns: dict[str, Sequence[int]] = {}
-        single_buckets: dict[str, int] = {}
-        for name, node_id, variables in processor.variables_by_table():
-            if name.startswith(_BEGINNING):
-                single_buckets[name] = _EVERY_BUCKET
-            elif node_id not in keys:
-                single_buckets[name] = bucket_hash([labels[node_id]], count)
-            elif all(key in variables for key in keys[node_id]):
-                key_columns[name] = [variables.index(key) for key in keys[node_id]]
-            else:
-                single_buckets[name] = _EVERY_BUCKET
-        return cls(processor.dictionary, key_columns, single_buckets, lambda strings: bucket_hash(strings, count))
-
-    def buckets(self, name: str, table: Occurrences) -> Ints:
-        """The bucket of each row."""
-        if name in self.single_buckets or not len(table):
-            return np.full(len(table), self.single_buckets.get(name, 0))
-        keys = table.values[:, self.key_columns[name]]
-        distinct, indexes = np.unique(keys, axis=0, return_inverse=True)
-        strings = [[self.dictionary.string(value) for value in key] for key in distinct.tolist()]
-        return np.array(list(map(self.bucket_of_key, strings)), np.int64)[indexes.ravel()]
+    def rows_of(self, bucket: int) -> Occurrences:
+        return self.table if self.buckets is None else self.table.take(self.buckets == bucket)
 
 
-def _keys_and_labels(
-    plan: Plan, digests: Sequence[str], derivation_linked: Collection[str]
-) -> tuple[dict[int, tuple[str, ...]], dict[int, str]]:
-    """By node the variables of its key; or, without one, a label that all nodes of its bucket have in common."""
-    all_components = components(plan)
-    uses = Counter(node for component in all_components for node in component.nodes)
-    keys: dict[int, tuple[str, ...]] = {}
-    labels: dict[int, str] = {}
-    for component in all_components:
-        is_independent = all(uses[node] == 1 for node in component.nodes) and not (
-            set(component.subscriptions) & set(derivation_linked)
-        )
-        if component.keys and is_independent:
-            keys.update(component.keys)
-        else:
-            label = min(digests[node] for node in component.nodes) if is_independent else _ENTANGLED
-            labels.update(dict.fromkeys(component.nodes, label))
-    return keys, labels
+def _tables(state: StateSnapshot, processor: Processor, layout: BucketLayout) -> Iterator[_AssignedTable]:
+    """The tables of a state, which the processor has restored."""
+    plan = processor.plan()
+    routes = _node_routes(plan)
+    for name, node_id, variables in processor.variables_by_table():
+        table, route = state.rows.tables[name], routes[node_id]
+        is_delivered = name.startswith(_DELIVERED)
+        users = frozenset([name.removeprefix(_DELIVERED)] if is_delivered else plan.users[node_id])
+        buckets: Ints | None = None
+        if route.kind is RouteKind.SINGLE:
+            buckets = np.full(len(table), bucket_of(route.key, layout.count))
+        elif route.kind is RouteKind.KEY and len(table):
+            columns = [variables.index(variable) for variable in route.key]
+            buckets = key_buckets(table.values[:, columns], processor.dictionary.string, layout.count)
+        yield _AssignedTable(name, table, users, buckets)
+
+
+def _node_routes(plan: Plan) -> dict[int, Route]:
+    """The route of each node: that of the leaves below it, with the key in the node's variables."""
+    routes: dict[int, Route] = {}
+    for node in plan.nodes:  # operands first
+        if node.route is not None:
+            routes[node.id] = node.route
+        elif node.children:
+            below, names = routes[node.children[0].child], dict(node.children[0].renaming)
+            is_key = below.kind is RouteKind.KEY
+            routes[node.id] = Route(
+                below.kind, tuple(names[variable] for variable in below.key) if is_key else below.key
+            )
+    return routes
+
+
+def _bucket_state(
+    merged: StateSnapshot, tables: Sequence[_AssignedTable], names: set[str], bucket: int
+) -> StateSnapshot:
+    """The state of one bucket, which holds the subscriptions of the given names."""
+    held = {table.name: table.rows_of(bucket) for table in tables if not names.isdisjoint(table.users)}
+    shown = {name: consumed for name, consumed in merged.header["shown"].items() if name in names}
+    return replace(
+        merged,
+        header={**merged.header, "shown": shown},
+        subscriptions={name: entry for name, entry in merged.subscriptions.items() if name in names},
+        rows=canonical_rows(merged.rows.with_tables(held)),
+    )
+
+
+def _subscription(name: str, entry: Mapping[str, Any]) -> Subscription:
+    (subscription,) = parse_stored(entry["text"], f"subscription {name!r} in saved state")
+    return subscription
