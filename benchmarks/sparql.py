@@ -117,7 +117,7 @@ HAND_WRITTEN = {  # for Spark; q are the rows of the zones, each triple once
 Run = Callable[[str], int]  # answers a query and returns the number of its rows
 
 
-def load_lake(directory: Path, events: int) -> Lake:
+def load_lake(directory: Path, events: int, *, has_uuids: bool = False) -> Lake:
     """A lake with the events and the rooms in its background, without zones; perhaps loaded by an earlier run."""
     if directory.exists():
         return Lake.open(directory, create=False)
@@ -125,7 +125,7 @@ def load_lake(directory: Path, events: int) -> Lake:
     shutil.rmtree(loading, ignore_errors=True)
     lake = Lake.open(loading, durable=False, lateness=None, ahead=None, entailment="none")
     lake.background(added=background())
-    for batch in batches(observations(events)):
+    for batch in batches(observations(events, has_uuids=has_uuids)):
         lake.append(batch)
     loading.rename(directory)
     return Lake.open(directory, create=False)

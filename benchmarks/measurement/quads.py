@@ -36,22 +36,29 @@ class Observation(NamedTuple):
     triples: tuple[Triple, ...]
 
 
-def observations(count: int, seed: int = 1) -> Iterator[Observation]:
-    """Events in the order of their times."""
+def observations(count: int, seed: int = 1, *, has_uuids: bool = False) -> Iterator[Observation]:
+    """Events in the order of their times; the names of the observations are consecutive numbers or UUIDs."""
     choose = np.random.default_rng(seed)
     classes = _zipf(choose, CLASSES, count)
     sensors = _zipf(choose, SENSORS, count)
     values, kinds, words = choose.random(count) * 100, choose.integers(0, 3, count), choose.integers(0, 14, (count, 3))
     names = choose.bytes(16 * count)
+    uuids = choose.bytes(16 * count) if has_uuids else b""
+
+    def observation(number: int) -> str:
+        if not has_uuids:
+            return f"<{EX}obs/{number}>"
+        return f"<{uuid.UUID(bytes=uuids[16 * number : 16 * number + 16], version=4).urn}>"
+
     for number in range(count):
-        subject, instant = f"<{EX}obs/{number}>", BEGIN + number * UNITS["s"]
+        subject, instant = observation(number), BEGIN + number * UNITS["s"]
         sensor = int(sensors[number])
         triples = (
             (subject, RDF_TYPE, f"<{EX}C{classes[number]}>"),
             (subject, SENSOR, f"<{EX}sensor/{sensor}>"),
             (subject, TIME_OF, f'"{format_datetime(instant)}"^^<{XSD}dateTime>'),
             (subject, VALUE, _number(float(values[number]), int(kinds[number]))),
-            _other(number, subject, sensor, words[number]),
+            _other(number, subject, sensor, words[number], observation(max(number - 5, 0))),
         )
         name = uuid.UUID(bytes=names[16 * number : 16 * number + 16], version=4)
         yield Observation(name.urn, instant, triples)
@@ -105,9 +112,9 @@ def _number(value: float, kind: int) -> str:
     return f'"{value:.2f}"^^<{XSD}decimal>' if kind == 1 else f'"{value:.4E}"^^<{XSD}double>'
 
 
-def _other(number: int, subject: str, sensor: int, words: np.ndarray) -> Triple:
+def _other(number: int, subject: str, sensor: int, words: np.ndarray, earlier: str) -> Triple:
     if number % 5 == 0:
         return (f"<{EX}sensor/{sensor}>", IN_ROOM, f"<{EX}room/{sensor % ROOMS}>")
     if number % 5 == 1 and number % CHAIN > 5:
-        return (subject, FOLLOWS, f"<{EX}obs/{number - 5}>")
+        return (subject, FOLLOWS, earlier)
     return (subject, LABEL, '"' + " ".join(WORDS[word] for word in words) + ('"@en' if number % 2 else '"@de'))

@@ -56,7 +56,7 @@ def test_an_error_and_a_cancelled_query_do_not_end_the_shell(lake: Lake, capsys:
 def test_commands(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     assert typed(lake, ".help", ".prefixes", ".topics", ".quit", "ASK {};") == []
     printed = capsys.readouterr().out
-    for expected in (".quit", "urn:motet:ns#", "http://x.org/Smoke: 1 events"):
+    for expected in (".quit", "urn:motet:ns#", "http://x.org/Smoke: 1 event"):
         assert expected in printed
 
 

@@ -15,9 +15,12 @@ import pytest
 
 import motet
 from motet.embedded.cloud import Cloud
+from motet.lake import Lake
+from motet.model.batches import EventRow, event_batch
 from motet.model.errors import LimitError, UsageError
 from motet.query.answers import QueryGraph, QueryRows
-from motet.query.limits import time_limit
+from motet.query.lake_query import QueryOptions, query_lake
+from motet.query.limits import QueryLimits, time_limit
 
 PREFIXES = "PREFIX : <urn:x:> PREFIX motet: <urn:motet:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
 ALARM = """
@@ -374,6 +377,17 @@ def test_limits_of_rows_and_time(cloud: Cloud) -> None:
     thread.start()
     thread.join()
     assert len(found) == 1
+
+
+def test_too_little_memory_is_a_limit(tmp_path: Path) -> None:
+    """Named with the option that gives more."""
+    lake = Lake.open(tmp_path, durable=False, ahead=None)
+    triples = [tuple((f"<urn:s{n}>", "<urn:p>", f"<urn:o{n}{i}>") for i in range(20)) for n in range(2_000)]
+    lake.append(event_batch([EventRow(f"urn:e{n}", n, n, rows) for n, rows in enumerate(triples)]))
+    text = "SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s ?p ?o . ?s ?q ?x }"
+    with pytest.raises(LimitError, match="more than 4 MB of memory") as refused:
+        query_lake(lake, text, QueryOptions(limits=QueryLimits(memory=4 << 20)), lambda: None)
+    assert "--memory" in (refused.value.advice or "")
 
 
 def test_time_limit_ends_a_block_that_runs_callbacks_of_weak_references() -> None:

@@ -109,7 +109,7 @@ def show_topics(lake: Lake, *, as_json: bool = False) -> None:
         output.print_json([topic.to_json() for topic in topics])
         return
     for topic in topics:
-        print(f"{topic.name}: {topic.events} events, {topic.start} to {topic.end}")
+        print(f"{topic.name}: {topic.events} event{'' if topic.events == 1 else 's'}, {topic.start} to {topic.end}")
         for name, datatypes in topic.properties.items():
             print(f"  {name}  {', '.join(f'{datatype} ({count})' for datatype, count in datatypes.items())}")
         if topic.producers:

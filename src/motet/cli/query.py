@@ -78,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
         return _shell(args, limits)
     text, source = _query_text(args)
     if args.lake:
-        found, warnings = _query_lake(args, text, source, limits)
+        from motet.lake import Lake
+
+        found, warnings = _query_lake(args, Lake.open(args.lake, create=False), text, source, limits)
     else:
         found, warnings = _query_files(args, text, source, limits)
     for warning in warnings:
@@ -92,28 +94,34 @@ def _shell(args: argparse.Namespace, limits: QueryLimits) -> int:
     from motet.cli.query_shell import start
     from motet.lake import Lake
 
+    lake = Lake.open(args.lake, create=False)
+
     def answer(text: str) -> None:
-        found, warnings = _query_lake(args, text, None, limits)
+        found, warnings = _query_lake(args, lake, text, None, limits)
         for warning in warnings:
             output.warn(warning)
         _write(found, args.format, args.output)
 
-    start(Lake.open(args.lake, create=False), answer)
+    start(lake, answer)
     return 0
 
 
-def _query_lake(args: argparse.Namespace, text: str, source: str | None, limits: QueryLimits) -> AnswerWithWarnings:
+def _query_lake(
+    args: argparse.Namespace, lake: Lake, text: str, source: str | None, limits: QueryLimits
+) -> AnswerWithWarnings:
     with output.status_line("answering") as update:
-        return _answer(args, text, source, limits, lambda percentage: update(f"{percentage:.0f} %"))
+        return _answer(args, lake, text, source, limits, lambda percentage: update(f"{percentage:.0f} %"))
 
 
 def _answer(
-    args: argparse.Namespace, text: str, source: str | None, limits: QueryLimits, on_progress: OnPercentage
+    args: argparse.Namespace,
+    lake: Lake,
+    text: str,
+    source: str | None,
+    limits: QueryLimits,
+    on_progress: OnPercentage,
 ) -> AnswerWithWarnings:
-    from motet.lake import Lake
     from motet.query.lake_query import QueryOptions, query_lake
-
-    lake = Lake.open(args.lake, create=False)
 
     as_of = int(args.as_of) if args.as_of and args.as_of.isdigit() else args.as_of
     options = QueryOptions(

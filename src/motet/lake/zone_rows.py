@@ -102,9 +102,8 @@ def ranks(terms: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def _encoded(terms: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A column with its distinct terms as the dictionary."""
-    chunks = terms.dictionary_encode().unify_dictionaries().chunks
-    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string()).dictionary_encode()
+    """A column with its distinct terms as the dictionary; as one array, because each chunk would have a dictionary."""
+    return terms.cast(pa.large_string()).combine_chunks().dictionary_encode()
 
 
 def without_earlier(quads: pa.Table, earlier: Iterable[pa.Table]) -> pa.Table:

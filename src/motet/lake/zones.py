@@ -178,7 +178,7 @@ def _read(store: Store, run: Sequence[DataFile], kind: str) -> pa.Table:
 
 def _write_run(store: Store, rows: LogRows, version: int, least: int, most: int | None) -> list[DataFile]:
     """Write the zones of a run, and the file of its events."""
-    quads, events, stop = rows
+    quads, events, stop = rows.quads.combine_chunks(), rows.events, rows.stop  # rows are taken from whole columns
     run = [pc.min(events["off"]).as_py(), stop]
     coordinates = [quads["off"].to_numpy(), *(ranks(quads[name]) for name in TERMS)]
     if most is None:

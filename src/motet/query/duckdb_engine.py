@@ -95,7 +95,7 @@ class DuckDbEngine(SqlEngine):
             if self._limits is None:
                 return result.fetchall()
             rows = result.fetchmany(self._limits.rows + 1)
-        except duckdb.InterruptException:
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise
         except duckdb.Error as error:
             raise EngineError(f"DuckDB could not run the query: {error}") from error
