@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults mutants w3c package
+.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults mutants w3c simulate-can package
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -44,6 +44,9 @@ faults: $(READY)  ## kill the Spark pipeline, its executors and its checkpoint; 
 
 mutants: $(READY)  ## seed mistakes into the engine, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run
+
+simulate-can: $(READY)  ## schedules of churn, loss and splits on the CAN; SEEDS=1000 FIRST=0
+	@MOTET_CAN_SEEDS=$${SEEDS:-1000} MOTET_CAN_FIRST_SEED=$${FIRST:-100} $(BIN)/pytest -n auto -k a_schedule_leaves tests/overlay/sim/test_can_networks.py
 
 w3c: $(READY)  ## the W3C suites of SPARQL 1.0 and 1.1; MOTET_W3C is their directory or .tar.gz, ARGS more options
 	@$(BIN)/python -m tests.w3c.run $(ARGS)

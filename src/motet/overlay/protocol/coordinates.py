@@ -83,6 +83,14 @@ class Alphabet:
             return self.middle(lower, upper)
         return text if self.value(lower) < self.value(text) < self.value(upper) else self.middle(lower, upper)
 
+    def text_at(self, numerator: int, denominator: int) -> str:
+        """A short text at about a fraction of the space.
+
+        >>> Alphabet("a", "z").text_at(1, 2)
+        'n'
+        """
+        return self._text(Fraction(numerator, denominator), 4 if self.radix > 1000 else 16)
+
     def just_below(self, bound: str) -> str:
         """Text below a bound made by this alphabet, and above every other bound that such bounds reach in practice."""
         digits = bound.rstrip(self.first)

@@ -286,8 +286,9 @@ def nearer_zones(space: Space, zone: Zone, neighbours: Sequence[Zone], key: CanP
     own = space.distance(zone, key)
     if not own:
         return next_hop(zone, neighbours, key)
-    distances = [(space.distance(neighbour, key), neighbour.lower, neighbour) for neighbour in neighbours]
-    return [neighbour for distance, _, neighbour in sorted(distances) if distance < own]
+    distances = {neighbour: space.distance(neighbour, key) for neighbour in neighbours}
+    nearer = [neighbour for neighbour, distance in distances.items() if distance < own]
+    return sorted(nearer, key=lambda neighbour: (distances[neighbour], neighbour.lower))
 
 
 class _Descending(str):

@@ -1,0 +1,669 @@
+"""A peer of a CAN: the zones it holds, its neighbours, join, leave, failure, takeover and reassignment.
+
+Every peer reports its claims to its neighbours. Whatever a peer sees given up without a new owner is vacant; after a
+while, in the order of their rank, the peers around it take it over. Overlapping claims, as after a network split, are
+resolved in pairs: the lower ranked peer cuts its zone. What a zone stores moves in `can_storage`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from motet.model.errors import DecodeError, UsageError
+from motet.overlay.protocol.can_messages import (
+    Claim,
+    HandoverRefused,
+    OwnerRequest,
+    PairFound,
+    PairRequest,
+    PeerClaims,
+    ZoneHandover,
+    ZoneReport,
+    ZoneRequest,
+    are_valid_claims,
+    is_valid_point,
+)
+from motet.overlay.protocol.can_neighbourhood import CanSettings, Neighbour, Neighbourhood, Vacancy
+from motet.overlay.protocol.coordinates import CanPoint
+from motet.overlay.protocol.messages import from_fields, to_fields
+from motet.overlay.protocol.node import SECOND, Command, NodeProtocol, Outcome, Timer
+from motet.overlay.protocol.reliable_link import ReliableLink
+from motet.overlay.protocol.zones import Space, Zone, open_faces
+
+NEW, JOINING, MEMBER, SUSPENDED, LEAVING, LEFT = "new", "joining", "member", "suspended", "leaving", "left"
+
+TRANSITIONS: dict[tuple[str, str], str] = {
+    (NEW, "create"): MEMBER,
+    (NEW, "join"): JOINING,
+    (NEW, "zones restored"): SUSPENDED,
+    (JOINING, "zone received"): MEMBER,
+    (JOINING, "leave"): LEFT,
+    (MEMBER, "zone received"): MEMBER,
+    (MEMBER, "zones lost"): JOINING,
+    (MEMBER, "clock jumped"): SUSPENDED,
+    (MEMBER, "leave"): LEAVING,
+    (SUSPENDED, "neighbours checked"): MEMBER,
+    (SUSPENDED, "zone received"): SUSPENDED,
+    (SUSPENDED, "zones lost"): JOINING,
+    (SUSPENDED, "clock jumped"): SUSPENDED,
+    (SUSPENDED, "leave"): LEAVING,
+    (LEAVING, "zones given"): LEFT,
+    (LEAVING, "zones lost"): LEFT,
+    (LEAVING, "clock jumped"): LEAVING,
+    (LEFT, "create"): MEMBER,
+    (LEFT, "join"): JOINING,
+}
+"""The states of a peer: (state, what happened) to the next state. Anything else is refused or ignored."""
+
+MAX_HOPS = 1024
+MAX_CONTACTS = 64  # addresses of former neighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCan(Command):
+    """Become the first peer, with the whole space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinCan(Command):
+    """Join by any peers of the overlay."""
+
+    contacts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveCan(Command):
+    """Hand over all zones and stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanStateChanged(Outcome):
+    """The peer entered a state of `TRANSITIONS`."""
+
+    state: str
+
+
+class ZoneContents(Protocol):
+    """What the peer's zones store, as `can_storage` implements it."""
+
+    replicas: tuple[str, ...]
+
+    def points_in(self, zone: Zone) -> list[CanPoint]: ...
+
+    def copy(self, address: str, zone: Zone, finished: Callable[[bool], None]) -> None: ...
+
+    def zones_changed(self) -> None: ...
+
+    def neighbour_reported(self, address: str) -> None: ...
+
+    def tick(self) -> None: ...
+
+    def is_settled(self) -> bool: ...
+
+
+class Can(NodeProtocol):
+    """The membership of a peer in a CAN."""
+
+    name = "can"
+
+    def __init__(self, space: Space, link: ReliableLink, settings: CanSettings | None = None) -> None:
+        super().__init__()
+        self.space = space
+        self.settings = settings or CanSettings()
+        self.state = NEW
+        self.members = Neighbourhood(space, self.settings, link.round_trips)
+        self.contents: ZoneContents
+        self.receivers = {ZoneReport: self._report_received}
+        self.commands = {CreateCan: self._create, JoinCan: self._join, LeaveCan: self._leave}
+        link.handlers |= {
+            ZoneRequest: self._join_requested,
+            OwnerRequest: self._owner_requested,
+            PairRequest: self._pair_requested,
+            PairFound: self._pair_found,
+            ZoneHandover: self._handover_received,
+            HandoverRefused: self._handover_refused,
+        }
+        self._link = link
+        self._contacts: OrderedDict[str, None] = OrderedDict()  # former neighbours and peers to join by
+        self._acquaintances: OrderedDict[str, None] = OrderedDict()  # peers further away
+        self._sequences: OrderedDict[str, int] = OrderedDict()
+        self._contacted: dict[str, int] = {}
+        self._copying: dict[str, tuple[Claim, Zone]] = {}  # by receiver: the zone to be handed over when copied
+        self._given: dict[str, Claim] = {}  # handed over, not acknowledged yet
+        self._open_since: dict[Zone, int] = {}
+        self._sequence = 0
+        self._attempt = 0
+        self._ticks = 0
+        self._tick_due = 0
+
+    # Commands and timers
+
+    def started(self, disk: Mapping[str, bytes]) -> None:
+        """Restore zones and contacts; the peer stays suspended until it has checked its neighbours."""
+        self.members.address = self.node.address
+        self.members.clock = lambda: self.node.now
+        stored = disk.get("can.zones")
+        if stored is None:
+            return
+        try:
+            report = from_fields(json.loads(stored))
+        except (ValueError, DecodeError):
+            report = None
+        if not isinstance(report, ZoneReport) or not are_valid_claims(self.space, report.claims):
+            self.node.counts["can.unreadable"] += 1
+            return
+        self._add_contacts(entry.address for entry in report.neighbours)
+        if report.claims:
+            self.members.claims = list(report.claims)
+            self._enter("zones restored")
+            self._introduce(report.neighbours)
+            self._start_ticking()
+            self._zones_changed()
+
+    def expired(self, timer: Timer) -> None:
+        if timer[1] == "tick":
+            self._tick()
+        elif timer[1] == "join":
+            self._try_join()
+        else:
+            self._take_vacancies()
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "zones": len(self.members.claims),
+            "neighbours": len(self.members.neighbours),
+            "vacancies": len(self.members.vacancies),
+            "shortcuts": len(self.members.shortcuts),
+            "contacts": len(self._contacts),
+        }
+
+    def _create(self, _: CreateCan) -> None:
+        self._enter("create")
+        self.members.claims = [Claim(self.space.whole, 0, 0)]
+        self._start_ticking()
+        self._zones_changed()
+
+    def _join(self, command: JoinCan) -> None:
+        if not command.contacts:
+            raise UsageError("a join needs the address of a peer", advice="Name a peer, or create the overlay.")
+        self._enter("join")
+        self._add_contacts(reversed(command.contacts))
+        self._start_ticking()
+        self._try_join()
+
+    def _leave(self, _: LeaveCan) -> None:
+        self._enter("leave")
+        self._hand_over_all()
+
+    def _enter(self, event: str) -> None:
+        state = TRANSITIONS.get((self.state, event))
+        if state is None:
+            raise UsageError(f"{self.node.address} is {self.state}", advice=f"'{event}' is not possible now.")
+        if state != self.state:
+            self.node.record(self.node.address, "%s: %s to %s", event, self.state, state)
+            self.state = state
+            self.node.report(CanStateChanged(state=state))
+
+    def _start_ticking(self) -> None:
+        fraction = int.from_bytes(hashlib.blake2b(self.node.address.encode(), digest_size=4).digest(), "big")
+        self._tick_due = self.node.now + 1 + self.settings.period * fraction // 2**32
+        self.node.set_timer((self.name, "tick"), self._tick_due)
+
+    def _tick(self) -> None:
+        if self.state == LEFT:
+            return
+        now = self.node.now
+        if now - self._tick_due > self.settings.failure_after // 2:
+            self._clock_jumped()
+        self._ticks += 1
+        self._tick_due = now + self.settings.period
+        self.node.set_timer((self.name, "tick"), self._tick_due)
+        self._detect_failures()
+        self._check_faces()
+        self._take_vacancies()
+        for address in self.members.neighbours:
+            self._report(address)
+        if self._ticks % 4 == 0:
+            for address in self._contacts:
+                if address not in self.members.neighbours:
+                    self._report(address)
+        self._report_to_acquaintance()
+        if self.state == MEMBER:
+            self._reassign()
+        elif self.state == LEAVING:
+            self._hand_over_all()
+        elif self.state == SUSPENDED and not self.members.neighbours:
+            self._enter("neighbours checked")
+        self.contents.tick()
+
+    def _clock_jumped(self) -> None:
+        """This peer was not scheduled for long: silence of its neighbours means nothing."""
+        if self.members.claims:
+            self._enter("clock jumped")
+        for neighbour in self.members.neighbours.values():
+            neighbour.reported_at = self.node.now
+        for vacancy in self.members.vacancies:
+            vacancy.since = self.node.now
+        self._open_since.clear()
+
+    # Reports
+
+    def _report_to_acquaintance(self) -> None:
+        """Report to one peer further away: it heals a split whose sides have no common neighbour left."""
+        if self._acquaintances:
+            address, _ = self._acquaintances.popitem(last=False)
+            if address not in self.members.neighbours:
+                self._acquaintances[address] = None
+                self._report(address)
+
+    def _report(self, to: str, *, is_answer: bool = False) -> None:
+        self._sequence = max(self._sequence + 1, self.node.now)
+        self.node.send(to, self._zone_report(is_answer=is_answer))
+
+    def _zone_report(self, *, is_answer: bool) -> ZoneReport:
+        return ZoneReport(
+            sequence=self._sequence,
+            claims=tuple(self.members.claims),
+            neighbours=tuple(
+                PeerClaims(address, neighbour.claims)
+                for address, neighbour in self.members.neighbours.items()
+                if not neighbour.is_provisional
+            ),
+            replicas=self.contents.replicas,
+            is_answer=is_answer,
+        )
+
+    def _report_received(self, sender: str, report: ZoneReport) -> None:
+        if not are_valid_claims(self.space, report.claims) or sender == self.node.address:
+            self.node.counts["can.invalid"] += 1
+            return
+        if report.sequence <= self._sequences.get(sender, -1):
+            return
+        self._sequences[sender] = report.sequence
+        self._sequences.move_to_end(sender)
+        if len(self._sequences) > 4096:
+            self._sequences.popitem(last=False)
+        if self.state in (NEW, LEFT):
+            if not report.is_answer:
+                self._report(sender, is_answer=True)
+            return
+        self.members.suspects.pop(sender, None)
+        is_disputed = self._resolve(sender, report.claims)
+        is_new = self._update_neighbour(sender, report)
+        if self.state == SUSPENDED:
+            self._enter("neighbours checked")
+        if is_disputed or (not report.is_answer and (is_new or sender not in self.members.neighbours)):
+            self._report(sender, is_answer=not is_disputed)
+        self._introduce(report.neighbours)
+        for address in (sender, *(entry.address for entry in report.neighbours)):
+            if address != self.node.address and address not in self.members.neighbours:
+                self._acquaintances.setdefault(address)
+        while len(self._acquaintances) > MAX_CONTACTS:
+            self._acquaintances.popitem(last=False)
+        self.contents.neighbour_reported(sender)
+
+    def _update_neighbour(self, sender: str, report: ZoneReport) -> bool:
+        """Store what a peer reports; whether it was no neighbour before, or only a provisional one."""
+        earlier = self.members.neighbours.pop(sender, None)
+        if self.members.is_related(report.claims):
+            self.members.neighbours[sender] = Neighbour(
+                report.claims, self.node.now, report.neighbours, report.replicas
+            )
+            self._contacts.pop(sender, None)
+        if earlier is not None and earlier.claims != report.claims:
+            self._add_vacancies(earlier, has_failed=False)
+        return sender in self.members.neighbours and (earlier is None or earlier.is_provisional)
+
+    def _introduce(self, entries: Iterable[PeerClaims], *, is_provisional: bool = False) -> None:
+        """Report to peers that may be neighbours and do not know it yet."""
+        horizon = self.node.now - self.settings.failure_after
+        for address, claims in entries:
+            if address == self.node.address or address in self.members.neighbours:
+                continue
+            if not are_valid_claims(self.space, claims) or not self.members.is_related(claims):
+                continue
+            if is_provisional:
+                self.members.neighbours[address] = Neighbour(claims, self.node.now, is_provisional=True)
+            if is_provisional or self._contacted.get(address, horizon) <= horizon:
+                self._contacted[address] = self.node.now
+                self._report(address)
+
+    def _resolve(self, sender: str, claims: tuple[Claim, ...]) -> bool:
+        """Cut own zones where a higher ranked claim overlaps them; whether a lower ranked one does."""
+        is_disputed = has_lost = False
+        for claim in claims:
+            for own in [own for own in self.members.claims if own.zone.overlaps(claim.zone)]:
+                if own.rank(self.node.address) < claim.rank(sender):
+                    is_disputed = True
+                    continue
+                has_lost = True
+                self.node.record(self.node.address, "%s holds %s", sender, claim.zone)
+                self.members.claims.remove(own)
+                self.members.claims += [own._replace(zone=z) for z in self.space.subtract(own.zone, claim.zone)]
+        if has_lost:
+            self.node.counts["can.yielded"] += 1
+            self._add_contacts([sender])
+            self._zones_changed()
+        return is_disputed
+
+    # Zones
+
+    def _zones_changed(self) -> None:
+        """Merge zones, forget peers that are no neighbours any more, and tell all of it to the neighbours."""
+        self._merge_own()
+        before = list(self.members.neighbours)
+        for address in before:
+            if not self.members.is_related(self.members.neighbours[address].claims):
+                del self.members.neighbours[address]
+        self.contents.zones_changed()
+        for address in before:
+            self._report(address)
+        self._persist()
+        if not self.members.claims:
+            if self.state in (MEMBER, SUSPENDED):
+                self._add_contacts(before)
+                self._enter("zones lost")
+                self._try_join()
+            elif self.state == LEAVING and not self._given:
+                self._finish_leaving()
+
+    def _merge_own(self) -> None:
+        claims = self.members.claims
+        copied = [claim for claim, _ in self._copying.values()]
+        pair = next(
+            (
+                (left, right, zone)
+                for i, left in enumerate(claims)
+                for right in claims[i + 1 :]
+                if left not in copied and right not in copied
+                if (zone := self.space.merge(left.zone, right.zone)) is not None
+            ),
+            None,
+        )
+        if pair is not None:
+            left, right, zone = pair
+            claims.remove(left)
+            claims.remove(right)
+            claims.append(Claim(zone, max(left.takeovers, right.takeovers), max(left.version, right.version) + 1))
+            self._merge_own()
+
+    def _persist(self) -> None:
+        report = self._zone_report(is_answer=False)
+        self.node.persist("can.zones", json.dumps(to_fields(report)).encode())
+
+    # Join
+
+    def _add_contacts(self, addresses: Iterable[str]) -> None:
+        for address in addresses:
+            if address != self.node.address:
+                self._contacts[address] = None
+                self._contacts.move_to_end(address)
+        while len(self._contacts) > MAX_CONTACTS:
+            self._contacts.popitem(last=False)
+
+    def _try_join(self) -> None:
+        if self.state != JOINING:
+            return
+        self._attempt += 1
+        contacts = [*reversed(self._contacts), *self._acquaintances]
+        if contacts:
+            key = self._random_point(self._attempt)
+            contact = contacts[(self._attempt - 1) % len(contacts)]
+            self._link.send(contact, ZoneRequest(newcomer=self.node.address, key=key, hops=0))
+        self.node.set_timer((self.name, "join"), self.node.now + self.settings.join_after)
+
+    def _random_point(self, attempt: int) -> CanPoint:
+        """A point by the hash of address and attempt, uniform over the space."""
+        alphabet = self.space.alphabet
+        digests = [
+            hashlib.blake2b(f"{self.node.address} {attempt} {i}".encode(), digest_size=8).digest()
+            for i in range(self.space.dimensions)
+        ]
+        return tuple(alphabet.text_at(int.from_bytes(digest, "big"), 2**64) for digest in digests)
+
+    def _join_requested(self, _: str, request: ZoneRequest) -> None:
+        if not is_valid_point(self.space, request.key) or self.state != MEMBER:
+            return
+        if self.members.owned_claim(request.key) is None:
+            self._forward(request.key, ZoneRequest(newcomer=request.newcomer, key=request.key, hops=request.hops + 1))
+            return
+        newcomer = request.newcomer
+        if newcomer in self._copying or newcomer in self._given or newcomer == self.node.address:
+            return
+        zone = self._zone_to_give(request.key)
+        if zone is not None:
+            self._hand_over(newcomer, *zone)
+
+    def _zone_to_give(self, key: CanPoint) -> tuple[Claim, Zone] | None:
+        """An extra zone, or the upper half of the zone with a point: the lower half keeps its corner, its address."""
+        free = [claim for claim in self.members.claims if claim not in {c for c, _ in self._copying.values()}]
+        if len(self.members.claims) > 1 and len(free) > 1:
+            extra = min(free, key=lambda claim: self.space.volume(claim.zone))
+            return extra, extra.zone
+        claim = next((claim for claim in free if claim.zone.contains(key)), None)
+        halves = self.space.split(claim.zone, self.contents.points_in(claim.zone)) if claim else None
+        return (claim, halves[1]) if claim and halves else None
+
+    # Handover
+
+    def _hand_over(self, to: str, claim: Claim, zone: Zone) -> None:
+        """Copy what a zone stores to another peer, then give it the zone."""
+        self._copying[to] = claim, zone
+        self.contents.copy(to, zone, lambda is_copied: self._copied(to, is_copied=is_copied))
+
+    def _copied(self, to: str, *, is_copied: bool) -> None:
+        claim, zone = self._copying.pop(to)
+        if not is_copied or claim not in self.members.claims:
+            return
+        given = Claim(zone, claim.takeovers, claim.version + 1)
+        self.members.claims.remove(claim)
+        rest = self.space.subtract(claim.zone, zone)
+        self.members.claims += [Claim(piece, claim.takeovers, claim.version + 1) for piece in rest]
+        self._given[to] = given
+        neighbour = self.members.neighbours.get(to) or Neighbour((), self.node.now, is_provisional=True)
+        neighbour.claims = (*neighbour.claims, given)
+        self.members.neighbours[to] = neighbour
+        around = [
+            *self._zone_report(is_answer=False).neighbours,
+            PeerClaims(self.node.address, tuple(self.members.claims)),
+        ]
+        self.node.record(self.node.address, "handed %s over to %s", zone, to)
+        self._link.send(
+            to,
+            ZoneHandover(claim=given, neighbours=tuple(around)),
+            acknowledged=lambda: self._handed_over(to),
+            failed=lambda: self._take_back(to),
+        )
+        self._zones_changed()
+
+    def _handed_over(self, to: str) -> None:
+        self._given.pop(to, None)
+        if self.state == LEAVING:
+            self._hand_over_all()
+
+    def _take_back(self, to: str) -> None:
+        """The receiver did not acknowledge a zone; if it holds it after all, its claim ranks higher."""
+        claim = self._given.pop(to, None)
+        self.members.neighbours.pop(to, None)
+        if claim is not None:
+            self._gain([claim._replace(takeovers=claim.takeovers + 1)])
+
+    def _handover_received(self, sender: str, message: ZoneHandover) -> None:
+        if not are_valid_claims(self.space, (message.claim,)):
+            self.node.counts["can.invalid"] += 1
+            return
+        if (self.state, "zone received") not in TRANSITIONS:
+            self._link.send(sender, HandoverRefused(claim=message.claim))
+            return
+        self.node.record(self.node.address, "received %s from %s", message.claim.zone, sender)
+        self._enter("zone received")
+        pieces = self.space.uncovered(message.claim.zone, self.members.zones())
+        self._gain([message.claim._replace(zone=piece) for piece in pieces])
+        self._introduce(message.neighbours, is_provisional=True)
+        self.contents.zones_changed()
+        for address in self.members.neighbours:
+            self._report(address)
+
+    def _handover_refused(self, sender: str, message: HandoverRefused) -> None:
+        claim = self._given.pop(sender, None) or message.claim
+        if claim == message.claim and self.state != LEFT:
+            self._gain([claim._replace(version=claim.version + 1)])
+
+    def _gain(self, claims: list[Claim]) -> None:
+        covered = self.members.zones()
+        for claim in claims:
+            pieces = self.space.uncovered(claim.zone, covered)
+            self.members.claims += [claim._replace(zone=piece) for piece in pieces]
+        if self.state == JOINING and self.members.claims:
+            self._enter("zone received")
+        self._zones_changed()
+
+    # Leave
+
+    def _hand_over_all(self) -> None:
+        """Give each zone to the neighbour that can merge it, or to the one of smallest volume."""
+        if self.state != LEAVING:
+            return
+        copied = [claim for claim, _ in self._copying.values()]
+        for claim in [claim for claim in self.members.claims if claim not in copied]:
+            heirs = [
+                heir for heir in self.members.heirs(claim.zone) if heir not in self._copying and heir not in self._given
+            ]
+            if heirs:
+                self._hand_over(heirs[0], claim, claim.zone)
+        if not self.members.neighbours or not (self.members.claims or self._given):
+            self._finish_leaving()
+
+    def _finish_leaving(self) -> None:
+        if self.contents.is_settled() and self.state == LEAVING:
+            self._enter("zones given")
+            self.members.clear()
+            self._persist()
+            self.node.cancel_timer((self.name, "tick"))
+
+    # Failure and takeover
+
+    def _detect_failures(self) -> None:
+        horizon = self.node.now - self.settings.failure_after
+        for address in [a for a, n in self.members.neighbours.items() if n.reported_at < horizon]:
+            failed = self.members.neighbours.pop(address)
+            self.node.counts["can.failures"] += 1
+            self.node.record(self.node.address, "%s has failed", address)
+            self._add_contacts([address])
+            self._add_vacancies(failed, has_failed=True)
+
+    def _add_vacancies(self, neighbour: Neighbour, *, has_failed: bool) -> None:
+        """Note what a neighbour held and no known peer holds now."""
+        covers = self.members.covered_zones()
+        covers += [vacancy.claim.zone for vacancy in self.members.vacancies]
+        for claim in neighbour.claims:
+            for piece in self.space.uncovered(claim.zone, covers):
+                vacancy = Vacancy(claim._replace(zone=piece), self.node.now, neighbour.neighbours, has_failed)
+                self.members.vacancies.append(vacancy)
+        self._take_vacancies()
+
+    def _take_vacancies(self) -> None:
+        """Take the vacant areas around own zones whose time has come, and set a timer for the next one."""
+        covers = self.members.covered_zones()
+        remaining: list[Vacancy] = []
+        taken: list[Vacancy] = []
+        for vacancy in self.members.vacancies:
+            for piece in self.space.uncovered(vacancy.claim.zone, covers):
+                if any(own.side_of(piece) for own in self.members.zones()):
+                    part = Vacancy(vacancy.claim._replace(zone=piece), vacancy.since, vacancy.heirs, vacancy.has_failed)
+                    part.due = part.since + self._takeover_delay(part)
+                    (taken if part.due <= self.node.now and self.state == MEMBER else remaining).append(part)
+        self.members.vacancies = remaining
+        if taken:
+            self._take(taken)
+        elif remaining:
+            due = min(vacancy.due for vacancy in remaining)
+            self.node.set_timer((self.name, "takeover"), max(due, self.node.now + SECOND))
+
+    def _takeover_delay(self, vacancy: Vacancy) -> int:
+        """One step for each better candidate that is known; longer if the new owner is about to report."""
+        zone = vacancy.claim.zone
+        candidates = {address: neighbour.claims for address, neighbour in self.members.neighbours.items()}
+        own = self.members.takeover_rank(zone, self.node.address, self.members.claims)
+        better = sum(
+            self.members.takeover_rank(zone, address, claims) < own
+            for address, claims in candidates.items()
+            if any(claim.zone.side_of(zone) for claim in claims)
+        )
+        return better * self.settings.takeover_step + (0 if vacancy.has_failed else self.settings.failure_after)
+
+    def _take(self, vacancies: list[Vacancy]) -> None:
+        for vacancy in vacancies:
+            self.node.counts["can.takeovers"] += 1
+            self.node.record(self.node.address, "took over %s", vacancy.claim.zone)
+        self._gain([v.claim._replace(takeovers=v.claim.takeovers + 1) for v in vacancies])
+        for vacancy in vacancies:
+            self._introduce(vacancy.heirs, is_provisional=True)
+
+    def _check_faces(self) -> None:
+        """Look for the owners of areas across faces that no neighbour covers; take them if there is none for long."""
+        if self.state not in (MEMBER, LEAVING):
+            return
+        zones = self.members.covered_zones()
+        covers = [*zones, *(vacancy.claim.zone for vacancy in self.members.vacancies)]
+        parts = [part for own in self.members.zones() for part in open_faces(self.space, own, covers)]
+        self._open_since = {part: self._open_since.get(part, self.node.now) for part in parts}
+        for part, since in self._open_since.items():
+            if self.node.now - since > 3 * self.settings.failure_after and self.state == MEMBER:
+                # A claim that loses against any peer that holds a part of this area.
+                claim = Claim(part, max(own.takeovers for own in self.members.claims) + 8, 0)
+                self._take([Vacancy(claim, self.node.now, (), has_failed=True)])
+                return
+            self._forward(part.lower, OwnerRequest(address=self.node.address, key=part.lower, hops=0))
+
+    def _owner_requested(self, _: str, request: OwnerRequest) -> None:
+        if not is_valid_point(self.space, request.key) or request.address == self.node.address:
+            return
+        if self.members.owned_claim(request.key) is not None:
+            self._report(request.address)
+        else:
+            self._forward(request.key, OwnerRequest(address=request.address, key=request.key, hops=request.hops + 1))
+
+    # Reassignment: one zone per peer again
+
+    def _reassign(self) -> None:
+        if len(self.members.claims) < 2 or self._copying or self._given:
+            return
+        for claim in sorted(self.members.claims, key=lambda claim: self.space.volume(claim.zone)):
+            address = self.members.merging_neighbour(claim.zone)
+            if address is not None:
+                self._hand_over(address, claim, claim.zone)
+                return
+        smaller = self.members.smallest_neighbour(None)
+        if smaller is not None:
+            self._link.send(smaller, PairRequest(holder=self.node.address, hops=0))
+
+    def _pair_requested(self, _: str, request: PairRequest) -> None:
+        """Zones of smallest volume have a sibling that is not split, so the way down ends at a pair."""
+        if self.state != MEMBER or request.holder == self.node.address or len(self.members.claims) != 1:
+            return
+        (claim,) = self.members.claims
+        if self.members.merging_neighbour(claim.zone) is not None:
+            self._link.send(request.holder, PairFound())
+            return
+        smaller = self.members.smallest_neighbour(claim.zone)
+        if smaller is not None and request.hops < MAX_HOPS:
+            self._link.send(smaller, PairRequest(holder=request.holder, hops=request.hops + 1))
+
+    def _pair_found(self, sender: str, _: PairFound) -> None:
+        if self.state == MEMBER and len(self.members.claims) > 1 and not self._copying and not self._given:
+            claim = min(self.members.claims, key=lambda claim: self.space.volume(claim.zone))
+            self._hand_over(sender, claim, claim.zone)
+
+    # Routing
+
+    def _forward(self, key: CanPoint, message: ZoneRequest | OwnerRequest) -> None:
+        """Send a message on towards a key; at a hole it ends here."""
+        hops = self.members.next_hops(key)
+        if hops and message.hops < MAX_HOPS:
+            self._link.send(hops[0], message, failed=lambda: self.members.suspect(hops[0]))

@@ -1,0 +1,202 @@
+"""A peer of a CAN: its states, join, leave, handover and disputed zones, message by message."""
+
+import pytest
+
+from motet.model.errors import UsageError
+from motet.overlay.protocol.can import (
+    JOINING,
+    LEAVING,
+    LEFT,
+    MEMBER,
+    NEW,
+    SUSPENDED,
+    TRANSITIONS,
+    Can,
+    CanStateChanged,
+    CreateCan,
+    JoinCan,
+    LeaveCan,
+)
+from motet.overlay.protocol.can_messages import Claim, PeerClaims, ZoneReport, ZoneRequest
+from motet.overlay.protocol.can_requests import can_node
+from motet.overlay.protocol.messages import PeerMessage, from_fields, to_fields
+from motet.overlay.protocol.node import SECOND, Effect, Expired, PeerNode, Persist, Received, Send, Started
+from motet.overlay.protocol.reliable_link import NumberedMessage
+from motet.overlay.protocol.zones import LOWER, UPPER, Space, Zone
+from motet.overlay.sim.can_networks import SimulatedCan
+
+SPACE = Space(2)
+LOWER_HALF, UPPER_HALF = SPACE.split(SPACE.whole) or (SPACE.whole, SPACE.whole)
+
+
+def member(address: str = "a", space: Space = SPACE) -> PeerNode:
+    node = can_node(address, space)
+    node.handle(0, Started())
+    node.handle(0, CreateCan())
+    return node
+
+
+def can_of(node: PeerNode) -> Can:
+    protocol = node.protocols["can"]
+    assert isinstance(protocol, Can)
+    return protocol
+
+
+def report(*claims: Claim, sequence: int = 1, neighbours: tuple[PeerClaims, ...] = ()) -> ZoneReport:
+    return ZoneReport(sequence=sequence, claims=claims, neighbours=neighbours, replicas=(), is_answer=False)
+
+
+def sent(effects: list[Effect], kind: type[PeerMessage]) -> list[str]:
+    return [effect.to for effect in effects if isinstance(effect, Send) and isinstance(effect.message, kind)]
+
+
+def test_the_table_of_states_is_closed() -> None:
+    """Every state but the first is entered, and every state but the last two can be left by a user."""
+    states = {NEW, JOINING, MEMBER, SUSPENDED, LEAVING, LEFT}
+    assert {state for state, _ in TRANSITIONS} == states
+    assert set(TRANSITIONS.values()) == states - {NEW}
+    assert {state for state, event in TRANSITIONS if event == "leave"} == {JOINING, MEMBER, SUSPENDED}
+
+
+@pytest.mark.parametrize("command", [CreateCan(), JoinCan(contacts=("b",))])
+def test_a_member_cannot_join_again(command: CreateCan | JoinCan) -> None:
+    """What the table does not have is refused, with the state."""
+    with pytest.raises(UsageError, match="a is member"):
+        member().handle(1, command)
+
+
+def test_the_first_peer_holds_the_whole_space() -> None:
+    """It is a member at once."""
+    node = can_node("a", SPACE)
+    node.handle(0, Started())
+    effects = node.handle(0, CreateCan())
+    assert CanStateChanged(state=MEMBER) in effects
+    assert can_of(node).members.claims == [Claim(SPACE.whole, 0, 0)]
+
+
+def test_a_join_splits_the_zone_of_a_point() -> None:
+    """The newcomer gets the upper half; the owner keeps the lower half, and with it its corner."""
+    network = SimulatedCan(seed=1, space=SPACE)
+    network.grow(2)
+    first, second = network.addresses()
+    assert [claim.zone for claim in network.can(first).members.claims] == [LOWER_HALF]
+    assert [claim.zone for claim in network.can(second).members.claims] == [UPPER_HALF]
+    assert network.can(first).members.sides(LOWER_HALF) == {(0, UPPER): [second]}
+    assert network.can(second).members.sides(UPPER_HALF) == {(0, LOWER): [first]}
+
+
+def test_a_graceful_leave_gives_the_zone_to_the_sibling() -> None:
+    """The zone is merged again, the leaving peer ends as left, and nobody is taken for failed."""
+    network = SimulatedCan(seed=1, space=SPACE)
+    network.grow(2)
+    first, second = network.addresses()
+    network.simulator.command(second, LeaveCan())
+    network.wait(5 * SECOND)
+    assert network.can(second).state == LEFT
+    assert network.can(first).members.zones() == [SPACE.whole]
+    assert network.simulator.node(first).counts["can.failures"] == 0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (Claim(UPPER_HALF, 0, 5), [LOWER_HALF]),  # newer
+        (Claim(UPPER_HALF, 1, 5), [SPACE.whole]),  # taken over from a peer that is not dead
+        (Claim(SPACE.whole, 0, 0), [SPACE.whole]),  # equal: the smaller address holds
+    ],
+)
+def test_overlapping_claims_are_ranked(theirs: Claim, expected: list[Zone]) -> None:
+    """Fewer takeovers hold, then the newer version, then the smaller address."""
+    node = member("a")
+    node.handle(1, Received(sender="b", message=report(theirs)))
+    assert can_of(node).members.zones() == expected
+
+
+def test_a_peer_that_loses_all_zones_joins_again() -> None:
+    """It asks the peer that holds its zone."""
+    node = member("b")
+    effects = node.handle(1, Received(sender="a", message=report(Claim(SPACE.whole, 0, 0))))
+    assert can_of(node).state == JOINING
+    joins = [e.to for e in effects if isinstance(e, Send) and isinstance(e.message, NumberedMessage)]
+    assert joins == ["a"]
+
+
+def test_older_reports_change_nothing() -> None:
+    """A report that was overtaken by a newer one is dropped."""
+    node = member("a")
+    node.handle(1, Received(sender="b", message=report(Claim(UPPER_HALF, 0, 5), sequence=7)))
+    before = dict(can_of(node).members.neighbours)
+    assert node.handle(2, Received(sender="b", message=report(sequence=6))) == []
+    assert can_of(node).members.neighbours == before
+
+
+def test_a_peer_that_was_not_scheduled_checks_its_neighbours_first() -> None:
+    """After a jump of the clock silence is no failure; the peer is suspended until a neighbour reports."""
+    node = member("a")
+    node.handle(1, Received(sender="b", message=report(Claim(UPPER_HALF, 0, 5))))
+    node.handle(600 * SECOND, Expired(timer=("can", "tick")))
+    assert (can_of(node).state, list(can_of(node).members.neighbours)) == (SUSPENDED, ["b"])
+    node.handle(601 * SECOND, Received(sender="b", message=report(Claim(UPPER_HALF, 0, 5), sequence=2)))
+    assert can_of(node).state == MEMBER
+
+
+def test_a_restart_restores_zones_and_values() -> None:
+    """What a peer persisted is there after a crash; unreadable data is counted, not trusted."""
+    node = member("a")
+    disk = {e.key: e.value for e in node.handle(0, LeaveCan()) if isinstance(e, Persist) and e.value}
+    assert can_of(node).state == LEFT
+    network = SimulatedCan(seed=1, space=SPACE)
+    network.grow(2)
+    address = network.addresses()[1]
+    network.crash([address], lose_disk=False)
+    network.wait(SECOND)
+    network.simulator.start(address)
+    assert network.can(address).members.zones() == [UPPER_HALF]
+    assert network.settle() == []
+    assert [network.can(peer).members.zones() for peer in network.addresses()] == [[LOWER_HALF], [UPPER_HALF]]
+    broken = can_node("a", SPACE)
+    broken.handle(0, Started(disk=disk | {"can.zones": b"[1"}))
+    assert (can_of(broken).state, broken.counts["can.unreadable"]) == (NEW, 1)
+
+
+BAD_CLAIMS = (
+    Claim(Zone(("",), (None,), 0), 0, 0),  # another dimension
+    Claim(Zone(("b", ""), ("a", None), 0), 0, 0),  # empty
+    Claim(Zone(("", ""), (None, None), 9), 0, 0),
+    Claim(Zone(("\ud800", ""), (None, None), 0), 0, 0),
+    Claim(SPACE.whole, -1, 0),
+    Claim(SPACE.whole, 0, 2**63),
+)
+
+
+@pytest.mark.parametrize("claim", BAD_CLAIMS)
+def test_claims_that_are_no_zones_are_not_believed(claim: Claim) -> None:
+    """A hostile report is counted and changes nothing."""
+    node = member("a")
+    assert node.handle(1, Received(sender="b", message=report(claim))) == []
+    assert (can_of(node).members.zones(), node.counts["can.invalid"]) == ([SPACE.whole], 1)
+
+
+def test_a_request_for_another_dimension_is_dropped() -> None:
+    """A key with too few coordinates splits nothing."""
+    node = member("a")
+    request = NumberedMessage(sequence=1, body=ZoneRequest(newcomer="b", key=("x",), hops=0))
+    node.handle(1, Received(sender="b", message=request))
+    assert can_of(node).members.zones() == [SPACE.whole]
+
+
+def test_messages_travel_unchanged() -> None:
+    """A report with zones and neighbours is the same after the wire."""
+    message = report(Claim(UPPER_HALF, 1, 2), neighbours=(PeerClaims("c", (Claim(LOWER_HALF, 0, 3),)),))
+    assert from_fields(to_fields(message)) == message
+
+
+def test_statistics_and_story() -> None:
+    """A peer counts its zones and neighbours, and tells what happened to it."""
+    network = SimulatedCan(seed=1, space=SPACE)
+    network.grow(2)
+    node = network.simulator.node(network.addresses()[0])
+    figures = {name: value for name, value in node.statistics().items() if name in ("can.zones", "can.neighbours")}
+    assert figures == {"can.zones": 1, "can.neighbours": 1}
+    assert node.story("p00000")[0] == "0.000000 s: create: new to member"
+    assert "handed" in node.story("p00000")[1]
