@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults mutants w3c simulate-can package
+.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults mutants w3c simulate-can package hostile overlay-kills
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -41,6 +41,12 @@ kills: $(READY)  ## the SIGKILL test of the lake, with 2 000 kills and a new see
 
 faults: $(READY)  ## kill the Spark pipeline, its executors and its checkpoint; the notification table must stay correct
 	@$(BIN)/python -m tests.faults.run
+
+hostile: $(READY)  ## hostile frames and handshakes against the nodes of the overlay: none may crash or leak
+	@$(BIN)/python -m tests.overlay.net.hostile
+
+overlay-kills: $(READY)  ## kill processes of a local overlay of eight; lookups must go on
+	@MOTET_OVERLAY_KILLS=20 $(BIN)/pytest -s tests/overlay/net/test_local_network.py
 
 mutants: $(READY)  ## seed mistakes into the engine, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run

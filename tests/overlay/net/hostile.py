@@ -7,23 +7,43 @@ Prints what was sent, what was refused, and how memory, file descriptors and tas
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import contextlib
+import gc
+import logging
+import os
 import random
+import ssl
+import sys
+import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
-from tests.overlay.net.parties import Note
+from tests.overlay.net.parties import Note, Party, member, party
 
+from motet.model.errors import DecodeError, LimitError, OverlayError
+from motet.overlay.net.certificates import split_address
+from motet.overlay.net.connection import introduce, open_connection
 from motet.overlay.net.frames import (
     PROTOCOL_VERSION,
     Frame,
+    FrameDecoder,
     Hello,
     MessageFrame,
+    NetworkLimits,
     OperatorRequest,
     Refused,
+    decode_message,
     encode_frame,
     encode_message,
     encode_value,
 )
+
+LIMITS = NetworkLimits(max_frame_bytes=2**16)
 
 
 def honest_frames() -> list[bytes]:
@@ -63,3 +83,175 @@ def hostile_data(*, seed: int, count: int) -> Iterator[bytes]:
             yield len(body).to_bytes(4, "big") + body
         else:  # repeated, and something behind it
             yield bytes(frame) + source.choice(frames) + source.randbytes(source.randint(0, 9))
+
+
+def attack_decoder(count: int, *, seed: int = 1) -> Counter[str]:
+    """Hostile data into the decoder: how much was decoded, and how much refused."""
+    counts: Counter[str] = Counter()
+    for data in hostile_data(seed=seed, count=count):
+        try:
+            for frame in FrameDecoder(LIMITS).receive_data(data):
+                if isinstance(frame, MessageFrame):
+                    decode_message(frame.fields)
+            counts["decoded"] += 1
+        except (DecodeError, LimitError):
+            counts["refused"] += 1
+    return counts
+
+
+async def attack_connections(target: Party, count: int, *, seed: int = 2) -> Counter[str]:
+    """Hostile data over plain TCP, one connection each, before and after a correct hello; how the connections ended."""
+    counts: Counter[str] = Counter()
+    source = random.Random(seed)
+    for data in hostile_data(seed=seed, count=count):
+        connection = await open_connection(target.address, None, LIMITS)
+        with contextlib.suppress(OSError, OverlayError):
+            if source.random() < 0.7:
+                address = f"127.0.0.1:{source.randint(1, 1000)}"
+                await introduce(connection, target.address, role="peer", network="test", address=address, run=1)
+                if source.random() < 0.5:  # with the right number, so that its content is read
+                    number = connection._number_out
+                    fields = data[4:] if source.random() < 0.5 else encode_value(["Note", source.random(), data])
+                    connection.writer.write(encode_frame(MessageFrame(number, msgspec.Raw(fields))))
+                else:
+                    connection.writer.write(data)
+            else:
+                connection.writer.write(data)
+            if source.random() < 0.5:
+                connection.writer.write_eof()
+            else:
+                connection.writer.write(b"\xff\xff\xff\xff")
+            counts[await _end(connection.reader)] += 1
+        connection.abort()
+    return counts
+
+
+async def attack_handshakes(target: Party, stranger: ssl.SSLContext, count: int, *, seed: int = 3) -> Counter[str]:
+    """TLS handshakes without a certificate, with one of another authority, and with something else than TLS."""
+    counts: Counter[str] = Counter()
+    source = random.Random(seed)
+    host, port = split_address(target.address)
+    without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    without.check_hostname, without.verify_mode = False, ssl.CERT_NONE
+    for number in range(count):
+        kind = ("no certificate", "another authority", "no TLS", "ended early")[number % 4]
+        context = {"no certificate": without, "another authority": stranger}.get(kind)
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
+            if kind == "no TLS":
+                writer.write(source.randbytes(source.randint(1, 300)))
+                writer.write_eof()
+            elif kind == "ended early":
+                writer.write(b"\x16\x03\x01\x02\x00\x01" + source.randbytes(30))
+                writer.write_eof()
+            else:
+                writer.write(honest_frames()[0])
+            with contextlib.suppress(OSError):
+                await _end(reader)
+            writer.transport.abort()
+        counts[kind] += 1
+    return counts
+
+
+async def _end(reader: asyncio.StreamReader) -> str:
+    """How the other side ends a connection: with a reason, or without."""
+    data = b""
+    async with asyncio.timeout(30):
+        with contextlib.suppress(ConnectionError):
+            while part := await reader.read(65536):
+                data += part
+    with contextlib.suppress(DecodeError, LimitError):
+        for frame in FrameDecoder().receive_data(data):
+            if isinstance(frame, Refused):
+                return "refused with a reason"
+    return "ended"
+
+
+class Names(logging.Handler):
+    """Counts the warnings that name who was cut off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "127.0.0.1:" in str(record.args and record.args[1])  # type: ignore[index]
+
+
+def resources() -> dict[str, int]:
+    """What this process holds now: memory in MiB, file descriptors, tasks."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return {
+        "memory": pages * os.sysconf("SC_PAGE_SIZE") // 2**20,
+        "descriptors": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
+        "tasks": len(asyncio.all_tasks()),
+    }
+
+
+async def attack(frames: int, handshakes: int, directory: Path, *, pause: float) -> list[tuple[str, dict[str, object]]]:
+    """Attack one plain and one TLS party over TCP; both still serve an honest peer afterwards, or this fails."""
+    names = Names()
+    logging.getLogger("motet.overlay").addHandler(names)
+    logging.getLogger("motet.overlay").propagate = False
+    stranger = member(directory / "other", "127.0.0.1:1").client
+    stranger.verify_mode = ssl.CERT_NONE
+    results: list[tuple[str, dict[str, object]]] = []
+    async with (
+        party(limits=LIMITS) as plain,
+        party(authority=directory / "own", limits=LIMITS) as secure,
+    ):
+        await attack_connections(plain, 100, seed=9)
+        await attack_handshakes(secure, stranger, 20, seed=9)
+        for title, target, count in (("frames over TCP", plain, frames), ("TLS handshakes", secure, handshakes)):
+            before, cut_off, named = resources(), target.transport.counts["connections cut off"], names.count
+            started = time.perf_counter()
+            if target is plain:
+                ended = await attack_connections(plain, count)
+            else:
+                ended = await attack_handshakes(secure, stranger, count)
+            seconds = time.perf_counter() - started
+            await _settle(target, pause)
+            after = resources()
+            facts: dict[str, object] = {"count": count, "seconds": round(seconds, 1)} | dict(ended)
+            facts["cut off"] = target.transport.counts["connections cut off"] - cut_off
+            facts["named in the log"] = names.count - named
+            facts |= {f"{key} before and after": (before[key], after[key]) for key in before}
+            results.append((title, facts))
+        while not plain.inbox.empty():
+            plain.inbox.get_nowait()
+        async with party() as honest:
+            honest.send(plain, 1)
+            assert await plain.receive() == [(honest.address, 1)]
+        async with party(authority=directory / "own") as honest:
+            honest.send(secure, 1)
+            assert await secure.receive() == [(honest.address, 1)]
+    return results
+
+
+async def _settle(target: Party, pause: float) -> None:
+    """Wait until the target has no connection left."""
+    async with asyncio.timeout(30):
+        while target.transport.statistics()["connections"]:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(pause)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decoder", type=int, default=10**6)
+    parser.add_argument("--frames", type=int, default=10**4)
+    parser.add_argument("--handshakes", type=int, default=500)
+    args = parser.parse_args()
+    started = time.perf_counter()
+    counts = attack_decoder(args.decoder)
+    print(f"decoder: {args.decoder:,} in {time.perf_counter() - started:.1f} s: {dict(counts)}")  # noqa: T201
+    with tempfile.TemporaryDirectory() as directory:
+        pause = 2.1  # closed connections are kept for two seconds
+        for title, facts in asyncio.run(attack(args.frames, args.handshakes, Path(directory), pause=pause)):
+            print(f"{title}: {facts}")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -62,9 +62,21 @@ class RateLimit:
         self._at = now
 
     def spend(self, count: float, *, now: float) -> float:
-        self._tokens = min(self._per_second, self._tokens + (now - self._at) * self._per_second) - count
-        self._at = now
+        self._refill(now)
+        self._tokens -= count
         return max(0.0, -self._tokens / self._per_second)
+
+    def is_exceeded(self, *, now: float) -> bool:
+        """Whether there is no token; otherwise one is taken."""
+        self._refill(now)
+        if self._tokens < 1:
+            return True
+        self._tokens -= 1
+        return False
+
+    def _refill(self, now: float) -> None:
+        self._tokens = min(self._per_second, self._tokens + (now - self._at) * self._per_second)
+        self._at = now
 
 
 class Connection:

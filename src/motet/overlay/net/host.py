@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -58,7 +58,7 @@ class NodeHost:
         make_node: Callable[[str], PeerNode],
         directory: NodeDirectory,
         *,
-        queries: dict[str, NodeQuery] | None = None,
+        queries: Mapping[str, NodeQuery] | None = None,
         limits: NetworkLimits | None = None,
     ) -> None:
         self.directory = directory
@@ -74,7 +74,7 @@ class NodeHost:
             operate=self._operate,
             limits=limits,
         )
-        self._queries = queries or {}
+        self._queries = dict(queries or {})
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._started_at = time.time_ns() // 1_000
         self._monotonic_start = time.monotonic_ns() // 1_000

@@ -51,7 +51,11 @@ class NodeDirectory:
 
     def settings(self) -> NodeSettings:
         """The settings that `create` wrote."""
-        fields = read_json(self.path / "node.json", "a node's directory", "Make it with `motet overlay up`.")
+        fields = read_json(
+            self.path / "node.json",
+            "a node's directory",
+            "Name the node's --address and --network: motet overlay node --help",
+        )
         try:
             return NodeSettings(
                 address=str(fields["address"]),

@@ -88,11 +88,7 @@ class Transport:
         limits: NetworkLimits | None = None,
     ) -> None:
         require_loopback_or_tls(address, credentials)
-        if credentials is not None and credentials.name not in (address, OPERATOR):
-            raise OverlayError(
-                f"the certificate vouches for {credentials.name}, the node's address is {address}",
-                advice=f"Make a certificate for it: motet overlay keys --member {address}",
-            )
+        require_own_certificate(address, credentials)
         self.address = address
         self.network = network
         self.limits = limits or NetworkLimits()
@@ -107,6 +103,7 @@ class Transport:
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[Connection] = set()
         self._handshakes = 0
+        self._unlogged = 0
         self._warnings = RateLimit(WARNINGS_PER_SECOND, now=asyncio.get_running_loop().time())
         self._is_closing = False
 
@@ -413,14 +410,27 @@ class Transport:
 
     def _refuse(self, name: str, reason: str) -> None:
         self.counts["connections cut off"] += 1
-        if not self._warnings.spend(1, now=asyncio.get_running_loop().time()):
-            log.warning("%s cuts off %s: %s", self.address, name, reason)
+        if self._warnings.is_exceeded(now=asyncio.get_running_loop().time()):
+            self._unlogged += 1
+            return
+        more = f" (and {self._unlogged:,} more, which are not listed)" if self._unlogged else ""
+        self._unlogged = 0
+        log.warning("%s cuts off %s: %s%s", self.address, name, reason, more)
 
     def _start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def require_own_certificate(address: str, credentials: Credentials | None) -> None:
+    """Raise OverlayError for a node with the certificate of another: its peers would refuse it."""
+    if credentials is not None and credentials.name != address:
+        raise OverlayError(
+            f"the certificate vouches for {credentials.name}, the node's address is {address}",
+            advice=f"Make a certificate for it: motet overlay keys --member {address}",
+        )
 
 
 def _peer_name(accepted: socket.socket) -> str:

@@ -1,0 +1,308 @@
+"""A network of nodes in processes on this machine, and the address book by which operators find them.
+
+DIR/network.json             the address book: names and addresses of the nodes
+DIR/nodes/NAME/              a node's directory
+DIR/authority/               the certificate authority, unless the network is plain
+DIR/operator/                the operator's certificate
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from motet.model.errors import DecodeError, OverlayError, UsageError
+from motet.overlay.net.certificates import CertificateAuthority, Credentials, load_credentials
+from motet.overlay.net.connection import Connection, bind, bound_address, operator_connection
+from motet.overlay.net.frames import OperatorAnswer, decode_value, encode_value
+from motet.overlay.net.host import decode_record, encode_record
+from motet.overlay.net.node_directory import NodeDirectory, NodeSettings, read_json, write_atomically
+from motet.overlay.protocol.identifiers import format_identifier
+from motet.overlay.protocol.node import Outcome
+from motet.overlay.protocol.pastry_messages import Lookup, LookupAnswered, LookupFailed
+
+START_SECONDS = 60.0
+STOP_SECONDS = 8.0
+ANSWER_SECONDS = 10.0
+LOOKUP_SECONDS = 65.0
+MAX_HOPS = 64
+
+OnProgress = Callable[[str, str], object]  # a node's name, and what has happened to it
+
+
+@dataclass(frozen=True, slots=True)
+class BookEntry:
+    """One node of the address book."""
+
+    name: str
+    address: str
+
+
+class AddressBook:
+    """The nodes of a network, and what an operator needs to reach them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        advice = "Start a network with `motet overlay up`, or name its directory with --directory."
+        book = read_json(path / "network.json", "a network's directory", advice)
+        try:
+            self.network = str(book["network"])
+            self.is_plain = bool(book["is_plain"])
+            self.entries = [BookEntry(str(node["name"]), str(node["address"])) for node in book["nodes"]]
+        except (KeyError, TypeError) as error:
+            raise UsageError(f"{path / 'network.json'} is no address book: {error!r}", advice=advice) from None
+
+    @classmethod
+    def create(cls, path: Path, network: str, entries: Sequence[BookEntry], *, is_plain: bool) -> AddressBook:
+        """Write an address book."""
+        nodes = [{"name": entry.name, "address": entry.address} for entry in entries]
+        book = {"network": network, "is_plain": is_plain, "nodes": nodes}
+        write_atomically(path / "network.json", json.dumps(book, indent=2).encode() + b"\n")
+        return cls(path)
+
+    def entry(self, name: str) -> BookEntry:
+        """The node with this name or address."""
+        for entry in self.entries:
+            if name in (entry.name, entry.address):
+                return entry
+        names = ", ".join(entry.name for entry in self.entries)
+        raise UsageError(f"the network in {self.path} has no node {name!r}", advice=f"Its nodes are: {names}.")
+
+    def node_directory(self, entry: BookEntry) -> NodeDirectory:
+        """The directory of a node on this machine."""
+        return NodeDirectory(self.path / "nodes" / entry.name)
+
+    def credentials(self) -> Credentials | None:
+        """The operator's credentials; None in a plain network."""
+        return None if self.is_plain else load_credentials(self.path / "operator")
+
+    @asynccontextmanager
+    async def operate(self, address: str, credentials: Credentials | None) -> AsyncIterator[Operator]:
+        """An operator's connection to a node; OverlayError says why there is none."""
+        async with operator_connection(address, network=self.network, credentials=credentials) as connection:
+            yield Operator(address, connection)
+
+
+class Operator:
+    """An operator's connection to one node: requests, commands and their outcomes."""
+
+    def __init__(self, address: str, connection: Connection) -> None:
+        self.address = address
+        self._connection = connection
+        self._outcomes: list[Outcome] = []
+
+    async def request(self, name: str, argument: object = None) -> Any:
+        """The answer to a request; OverlayError if the node refuses it or does not answer."""
+        number = self._connection.request(name, encode_value(argument))
+        async with self._patience(ANSWER_SECONDS):
+            while (answer := await self._receive()).number != number:
+                self._keep(answer)
+        if answer.error is not None:
+            raise OverlayError(f"{self.address} refuses the request {name!r}: {answer.error}")
+        return decode_value(answer.value)
+
+    async def look_up(self, key: int) -> LookupAnswered:
+        """Have the node look up a key."""
+        tag = secrets.randbelow(2**31)
+        await self.request("listen")
+        await self.request("command", encode_record(Lookup(tag=tag, key=key)))
+        async with self._patience(LOOKUP_SECONDS):
+            while True:
+                for outcome in self._outcomes:
+                    if isinstance(outcome, LookupAnswered) and outcome.tag == tag:
+                        return outcome
+                    if isinstance(outcome, LookupFailed) and outcome.tag == tag:
+                        raise OverlayError(
+                            f"no node has answered for {format_identifier(key)}",
+                            advice="Look at the nodes: motet overlay status",
+                        )
+                self._outcomes.clear()
+                self._keep(await self._receive())
+
+    def _keep(self, answer: OperatorAnswer) -> None:
+        if answer.number == 0:
+            with contextlib.suppress(DecodeError):  # an outcome of a type that this operator does not know
+                self._outcomes.append(decode_record(decode_value(answer.value), Outcome))
+
+    async def _receive(self) -> OperatorAnswer:
+        frame = await self._connection.receive()
+        if not isinstance(frame, OperatorAnswer):
+            raise OverlayError(f"{self.address} has ended the connection")
+        return frame
+
+    @asynccontextmanager
+    async def _patience(self, seconds: float) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise OverlayError(f"{self.address} has not answered within {seconds:g} s") from None
+
+
+async def trace_route(book: AddressBook, key: int, start: BookEntry) -> tuple[list[str], LookupAnswered]:
+    """The addresses on the way of a key, by the routing state of each node, and the answer to a lookup of it."""
+    credentials = book.credentials()
+    digits = format_identifier(key)
+    async with book.operate(start.address, credentials) as operator:
+        answer = await operator.look_up(key)
+        address, _ = await operator.request("next_hop", digits)
+    route = [start.address]
+    while address != route[-1]:
+        if address in route or len(route) > MAX_HOPS:
+            raise OverlayError(f"the route of {digits} comes back to {address}; the ring is being repaired")
+        route.append(address)
+        async with book.operate(address, credentials) as operator:
+            address, _ = await operator.request("next_hop", digits)
+    return route, answer
+
+
+class LocalNetwork:
+    """Processes of a network on this machine; they end when this process does."""
+
+    def __init__(self, book: AddressBook) -> None:
+        self.book = book
+        self.processes: dict[str, Process] = {}
+        self._listeners: dict[str, socket.socket] = {}
+
+    @classmethod
+    def create(cls, path: Path, count: int, *, is_plain: bool) -> LocalNetwork:
+        """A new network with free ports, certificates and node directories, or more nodes for one that is there."""
+        if (path / "network.json").exists():
+            return cls._extend(path, count, is_plain=is_plain)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        book = AddressBook.create(path, f"local-{secrets.token_hex(4)}", [], is_plain=is_plain)
+        return cls._extend(path, count, is_plain=book.is_plain)
+
+    @classmethod
+    def _extend(cls, path: Path, count: int, *, is_plain: bool) -> LocalNetwork:
+        book = AddressBook(path)
+        if book.is_plain != is_plain:
+            kind = "plain" if book.is_plain else "not plain"
+            raise UsageError(
+                f"the network in {path} is {kind}", advice="Keep it so, or use another --directory for a new network."
+            )
+        listeners = {f"node-{n}": bind("127.0.0.1:0") for n in range(len(book.entries) + 1, count + 1)}
+        added = [BookEntry(name, bound_address(listener)) for name, listener in listeners.items()]
+        entries = [*book.entries, *added]
+        if not is_plain:
+            authority = CertificateAuthority(path / "authority")
+            if not (path / "operator" / "certificate.pem").exists():
+                authority.issue_operator(path / "operator")
+            for entry in added:
+                authority.issue_member(entry.address, book.node_directory(entry).path)
+        for entry in entries:
+            others = tuple(other.address for other in entries if other != entry)
+            book.node_directory(entry).create(
+                NodeSettings(address=entry.address, network=book.network, is_plain=is_plain, contacts=others[:16])
+            )
+        network = cls(AddressBook.create(path, book.network, entries, is_plain=is_plain))
+        network._listeners = listeners
+        return network
+
+    async def start(self, on_progress: OnProgress | None = None) -> None:
+        """Start all nodes: the first begins the ring, the others join it."""
+        on_progress = on_progress or (lambda name, event: None)
+        first, *others = self.book.entries
+        await self.start_node(first.name, begins=True, on_progress=on_progress)
+        starts = [asyncio.create_task(self.start_node(entry.name, on_progress=on_progress)) for entry in others]
+        try:
+            await asyncio.gather(*starts)
+        finally:
+            for start in starts:
+                start.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+
+    async def start_node(self, name: str, *, begins: bool = False, on_progress: OnProgress | None = None) -> None:
+        """Start the process of one node and wait until it has joined; OverlayError says why it has not."""
+        entry = self.book.entry(name)
+        command = [sys.executable, "-m", "motet.cli.main", "overlay", "node", "--follow-input"]
+        command += ["--directory", str(self.book.node_directory(entry).path)]
+        listener = self._listeners.pop(name, None)
+        if listener is not None:
+            command += ["--listener", str(listener.fileno())]
+        if begins:
+            command.append("--begin")
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            pass_fds=[] if listener is None else [listener.fileno()],
+            start_new_session=True,  # Ctrl-C is for this process, which then stops them
+        )
+        if listener is not None:
+            listener.close()
+        self.processes[name] = process
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._wait_until_joined(name, process, on_progress or (lambda name, event: None))
+        except TimeoutError:
+            raise OverlayError(
+                f"{name} has not joined within {START_SECONDS:g} s",
+                advice=f"Look at {self.book.node_directory(entry).log_path}",
+            ) from None
+
+    async def _wait_until_joined(self, name: str, process: Process, on_progress: OnProgress) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            report = json.loads(line)
+            on_progress(name, report["event"])
+            if report["event"] == "joined":
+                return
+            if report["event"] == "failed":
+                raise OverlayError(f"{name} has not started: {report['error']}", advice=report["advice"])
+        log_path = self.book.node_directory(self.book.entry(name)).log_path
+        raise OverlayError(f"{name} has ended with status {await process.wait()}", advice=f"Look at {log_path}")
+
+    async def kill(self, name: str) -> None:
+        """Kill the process of a node (SIGKILL)."""
+        process = self.processes.pop(name)
+        process.kill()
+        await process.wait()
+
+    async def leave(self, name: str) -> None:
+        """Have a node hand over its keys, leave the ring, and end."""
+        process = self.processes.pop(name)
+        process.terminate()
+        await process.wait()
+
+    async def wait_for_end(self) -> str:
+        """The name of the next node whose process ends by itself."""
+        waits = {asyncio.create_task(process.wait()): name for name, process in self.processes.items()}
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            name = waits[done.pop()]
+            del self.processes[name]
+            return name
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def stop(self) -> None:
+        """Stop all processes; the nodes keep their places on disk."""
+        processes = list(self.processes.values())
+        self.processes.clear()
+        for process in processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        ends = [asyncio.create_task(process.wait()) for process in processes]
+        if ends:
+            _, pending = await asyncio.wait(ends, timeout=STOP_SECONDS)
+            if pending:
+                for process in processes:
+                    with contextlib.suppress(ProcessLookupError):
+                        process.kill()
+                await asyncio.wait(pending)
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()

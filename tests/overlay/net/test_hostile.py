@@ -1,0 +1,20 @@
+"""Hostile parties over TCP and TLS: a sample of what `make hostile` runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.overlay.net.hostile import attack
+
+
+def test_hostile_parties_are_named_and_cut_off(tmp_path: Path) -> None:
+    """Each one is refused and counted; nothing of it remains, and honest peers are served afterwards."""
+    results = dict(asyncio.run(attack(100, 20, tmp_path, pause=0)))
+    frames, handshakes = results["frames over TCP"], results["TLS handshakes"]
+    assert handshakes["cut off"] == handshakes["count"] == 20
+    assert isinstance(frames["cut off"], int) and 50 < frames["cut off"] <= 100
+    for facts in (frames, handshakes):
+        for kind in ("descriptors", "tasks"):
+            before, after = facts[f"{kind} before and after"]  # type: ignore[misc]
+            assert after <= before, (kind, facts)
