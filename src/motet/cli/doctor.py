@@ -35,6 +35,7 @@ EXTRAS = {  # title in the table, and the package that tells whether the extra i
     "spark": ("Spark", "pyspark"),
     "connect": ("Spark Connect", "grpcio-status"),
     "nats": ("NATS", "nats-py"),
+    "overlay": ("Overlay", "msgspec"),
 }
 
 
@@ -85,6 +86,7 @@ def _checks() -> Iterator[CheckResult]:
     yield from spark_packages
     yield from _extra("connect")
     yield from _extra("nats")
+    yield from _extra("overlay")
 
 
 def _python() -> CheckResult:

@@ -201,7 +201,7 @@ async def attack(frames: int, handshakes: int, directory: Path, *, pause: float)
         party(limits=LIMITS) as plain,
         party(authority=directory / "own", limits=LIMITS) as secure,
     ):
-        await attack_connections(plain, 100, seed=9)
+        await attack_connections(plain, max(100, frames // 4), seed=9)
         await attack_handshakes(secure, stranger, 20, seed=9)
         for title, target, count in (("frames over TCP", plain, frames), ("TLS handshakes", secure, handshakes)):
             before, cut_off, named = resources(), target.transport.counts["connections cut off"], names.count
@@ -213,7 +213,7 @@ async def attack(frames: int, handshakes: int, directory: Path, *, pause: float)
             seconds = time.perf_counter() - started
             await _settle(target, pause)
             after = resources()
-            facts: dict[str, object] = {"count": count, "seconds": round(seconds, 1)} | dict(ended)
+            facts: dict[str, object] = {"count": count, "seconds": round(seconds, 1), **ended}
             facts["cut off"] = target.transport.counts["connections cut off"] - cut_off
             facts["named in the log"] = names.count - named
             facts |= {f"{key} before and after": (before[key], after[key]) for key in before}

@@ -209,7 +209,7 @@ def test_a_hello_of_a_later_version_may_be_longer() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\xff\xff\xff\xff", "a frame of 4,294,967,295 bytes; 1,048,576 are allowed"),
+        (b"\xff\xff\xff\xff", "a frame of 4,294,967,295 bytes; 2,097,152 are allowed"),
         (b"\x00\x00\x00\x01\xc1", "a frame that is none: MessagePack data is malformed"),
         (encode_frame(Hello(1, "peer", "test", "127.0.0.1:1", 1, 1)), "a frame that a peer may not send: Hello"),
         (encode_frame(MessageFrame(0, msgspec.Raw(b"\x90"))), "a frame out of sequence: it is repeated or left out"),

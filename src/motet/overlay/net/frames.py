@@ -31,7 +31,7 @@ _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 class NetworkLimits:
     """Limits on what peers can make a host do. Beyond a rate, reading is delayed; other limits end a connection."""
 
-    max_frame_bytes: int = 2**20
+    max_frame_bytes: int = 2**21  # a stored value of 1 MiB fits
     bytes_per_second: int = 32 * 2**20
     frames_per_second: int = 20_000
     max_queued_frames: int = 2_000  # to one peer; further messages to it are dropped

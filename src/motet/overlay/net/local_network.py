@@ -37,7 +37,7 @@ ANSWER_SECONDS = 10.0
 LOOKUP_SECONDS = 65.0
 MAX_HOPS = 64
 
-OnProgress = Callable[[str, str], object]  # a node's name, and what has happened to it
+OnNodeEvent = Callable[[str, str], object]  # a node's name, and what has happened to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class AddressBook:
         return None if self.is_plain else load_credentials(self.path / "operator")
 
     @asynccontextmanager
-    async def operate(self, address: str, credentials: Credentials | None) -> AsyncIterator[Operator]:
+    async def operate(self, address: str, credentials: Credentials | None) -> AsyncIterator[OperatorClient]:
         """An operator's connection to a node; OverlayError says why there is none."""
         async with operator_connection(address, network=self.network, credentials=credentials) as connection:
-            yield Operator(address, connection)
+            yield OperatorClient(address, connection)
 
 
-class Operator:
+class OperatorClient:
     """An operator's connection to one node: requests, commands and their outcomes."""
 
     def __init__(self, address: str, connection: Connection) -> None:
@@ -209,7 +209,7 @@ class LocalNetwork:
         network._listeners = listeners
         return network
 
-    async def start(self, on_progress: OnProgress | None = None) -> None:
+    async def start(self, on_progress: OnNodeEvent | None = None) -> None:
         """Start all nodes: the first begins the ring, the others join it."""
         on_progress = on_progress or (lambda name, event: None)
         first, *others = self.book.entries
@@ -222,7 +222,7 @@ class LocalNetwork:
                 start.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
 
-    async def start_node(self, name: str, *, begins: bool = False, on_progress: OnProgress | None = None) -> None:
+    async def start_node(self, name: str, *, begins: bool = False, on_progress: OnNodeEvent | None = None) -> None:
         """Start the process of one node and wait until it has joined; OverlayError says why it has not."""
         entry = self.book.entry(name)
         command = [sys.executable, "-m", "motet.cli.main", "overlay", "node", "--follow-input"]
@@ -252,7 +252,7 @@ class LocalNetwork:
                 advice=f"Look at {self.book.node_directory(entry).log_path}",
             ) from None
 
-    async def _wait_until_joined(self, name: str, process: Process, on_progress: OnProgress) -> None:
+    async def _wait_until_joined(self, name: str, process: Process, on_progress: OnNodeEvent) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
             report = json.loads(line)
