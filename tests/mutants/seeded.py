@@ -33,7 +33,6 @@ _TABLE_KERNELS = "engine/detect/table_kernels.py"
 _FRONTIER = "engine/detect/frontier.py"
 _DISTINCT = "engine/detect/distinct.py"
 _DETECTOR = "engine/detect/detector.py"
-_PROCESSOR = "engine/runtime/processor.py"
 _SEARCH_KERNELS = "engine/match/search_kernels.py"
 _DAG = "plan/builder.py"
 _LAGS = "plan/finality.py"
@@ -283,9 +282,9 @@ MUTANTS = (
         "late events are matched",
     ),
     Mutant(
-        _PROCESSOR,
-        "self._state.active.pop(name, None)\n                    self._mark_changed",
-        "self._state.active.get(name, None)\n                    self._mark_changed",
+        "engine/runtime/processor_state.py",
+        "self.active.pop(name, None)\n        self.backfilled_upstreams",
+        "self.active.get(name, None)\n        self.backfilled_upstreams",
         "an unsubscribe record changes nothing",
     ),
     Mutant(

@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.partitions import Router
 from motet.engine.runtime.processor import Processor
 from motet.lake import CommitResult, CommittedRecords, Lake, Snapshot, record_batches
 from motet.lake.progress import greatest_waiting, pending_count
@@ -213,7 +214,7 @@ class PipelineBackend:
     def __init__(self, lake: Lake, process_available: ProcessAvailable) -> None:
         self._store = lake.store
         self._process_available = process_available
-        self._router = Processor(layout=BucketLayout(1))
+        self._router = Router(BucketLayout(1))
         self._offset = 0
 
     @property

@@ -96,7 +96,9 @@ class Driver:
 
     def state(self) -> dict[str, list[Row]]:
         """The rows of each table of the operator's state that is not empty, sorted."""
-        return {name: sorted(self.rows(table), key=str) for name, table in self.operator.tables().items() if len(table)}
+        return {
+            name: sorted(self.rows(table), key=str) for name, table in self.operator.snapshot().items() if len(table)
+        }
 
     def _event(self, name: str) -> int:
         if name not in self._events:

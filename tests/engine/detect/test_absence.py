@@ -171,5 +171,5 @@ def test_restored_state_continues(make: object) -> None:
     none: list[list[Row]] = [[] for _ in inputs]
     for run in (first, second):
         run.advance(*inputs, frontier=5)
-    second.operator.restore(first.operator.tables())
+    second.operator.restore(first.operator.snapshot())
     assert second.advance(*none, frontier=END) == first.advance(*none, frontier=END) != []

@@ -8,22 +8,24 @@ from tests.engine.detect.operator_driver import Driver, Row, point
 
 from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
+from motet.engine.detect.operator import IncrementalOperator, OperatorEnv, StateTables
+from motet.plan.graph import Kind, Operator, PlanNode
 
 
-class DistinctOperator:
+class DistinctOperator(IncrementalOperator):
     """A deduplicator as an operator with one operand."""
 
     def __init__(self) -> None:
+        super().__init__(PlanNode(0, Operator(Kind.OR)))
         self._deduplicator = Deduplicator(1)
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         return self._deduplicator.advance(inputs[0], env)
 
-    def next_timer(self, env: OperatorEnv) -> int:
-        return NO_TIMER
+    def prune(self, env: OperatorEnv) -> None:
+        self._deduplicator.prune(env)
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         return {"distinct": self._deduplicator.emitted_before}
 
     def restore(self, tables: StateTables) -> None:

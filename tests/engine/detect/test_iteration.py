@@ -163,5 +163,5 @@ def test_restored_state_continues(make: object) -> None:
     first, second = (make() if make is not run_of else run_of(gap=5) for _ in range(2))
     for driver in (first, second):
         driver.advance([A1], frontier=2)
-    second.operator.restore(first.operator.tables())
+    second.operator.restore(first.operator.snapshot())
     assert second.advance([A2], frontier=END) == first.advance([A2], frontier=END) == [Row(1, 2, "a1 a2", ("r",))]

@@ -11,11 +11,12 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import Sides, break_ties, completion_order
 from motet.engine.detect.stateless import OrOperator
 from motet.jit.compiled import Ints
+from motet.plan.graph import Kind, Operator, PlanNode
 
 
 def ordered(rows: list[Row], width: int = 1) -> list[Row]:
     """Rows in completion order, the events named in alphabetical order having been seen in reverse."""
-    driver = Driver(OrOperator(), width=width)
+    driver = Driver(OrOperator(PlanNode(0, Operator(Kind.OR))), width=width)
     driver.table([point(0, event, *[None] * width) for event in "zyxwcba"])
     table = driver.table(rows)
     return driver.rows(table.take(completion_order(table, driver.dictionary)))
@@ -53,7 +54,7 @@ def test_terms_are_compared_by_code_points() -> None:
 
 def test_left_completes_before_right_with_equal_times_and_events() -> None:
     """Then the named variables of each side are compared first."""
-    driver = Driver(OrOperator(), width=2)
+    driver = Driver(OrOperator(PlanNode(0, Operator(Kind.OR))), width=2)
     rows = [point(1, "x", "r", "a"), point(1, "x", "a", "s"), point(1, "x", "s", "b")]
     table = driver.table(rows)
     sides = np.array([True, False, False])

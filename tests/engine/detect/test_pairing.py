@@ -227,5 +227,5 @@ def test_restored_state_continues(context: Context) -> None:
     first, second = driver(context), driver(context)
     first.advance([A1, A2], [], frontier=2)
     second.advance([A1, A2], [], frontier=2)
-    second.operator.restore(first.operator.tables())
+    second.operator.restore(first.operator.snapshot())
     assert second.advance([], [B4], frontier=END) == first.advance([], [B4], frontier=END) != []

@@ -14,7 +14,7 @@ END = 1000
 def test_or_has_every_occurrence_of_either_side() -> None:
     """At once, whatever the frontier."""
     a, b = point(1, "a", "r"), point(1, "b", None)
-    assert Driver(OrOperator()).advance([a], [b], frontier=0) == [a, b]
+    assert Driver(OrOperator(PlanNode(0, Operator(Kind.OR)))).advance([a], [b], frontier=0) == [a, b]
 
 
 def test_within_keeps_occurrences_no_longer_than_the_bound() -> None:

@@ -40,7 +40,11 @@ def subscribe(processor: LogProcessor, number: int, offset: int) -> None:
 def plan_of(processor: LogProcessor) -> dict[str, object]:
     """The active plan in terms that do not depend on node ids."""
     processor.snapshot()  # applies the changes
-    work, detector, digests = processor._plan, processor._state.detector, processor._shared.builder.digests
+    work, detector, digests = (
+        processor._dataflow.plan,
+        processor._dataflow.state.detector,
+        processor._dataflow.shared.builder.digests,
+    )
     return {
         "planned": sorted(digests.values()),
         "running": {
@@ -56,8 +60,8 @@ def plan_of(processor: LogProcessor) -> dict[str, object]:
 
 def is_in_order(processor: LogProcessor) -> bool:
     """Whether nodes run after their operands, and leaves after the nodes whose derived events feed them."""
-    feeding, nodes = processor._plan.derivations, processor._shared.builder.nodes
-    order = sorted(processor._plan._references, key=processor._state.detector.ranked)
+    feeding, nodes = processor._dataflow.plan.derivations, processor._dataflow.shared.builder.nodes
+    order = sorted(processor._dataflow.plan._references, key=processor._dataflow.state.detector.ranked)
     turns = {id_: turn for turn, id_ in enumerate(order)}
     before = {
         id_: {edge.child for edge in nodes[id_].children} | feeding._upstream_nodes.get(id_, set()) for id_ in turns
@@ -80,7 +84,7 @@ def test_the_plan_follows_from_the_active_subscriptions(changes: list[tuple[int,
             plan_of(processor)
             assert is_in_order(processor)
     fresh = LogProcessor()
-    for each in processor._state.active.values():
+    for each in processor._dataflow.state.active.values():
         fresh.seek(each.start.offset + 1)
         subscribe(fresh, int(each.subscription.name[1:]), each.offset)
     assert plan_of(processor) == plan_of(fresh)
@@ -125,7 +129,7 @@ def test_a_change_costs_the_same_among_20_and_among_200(has_edges: bool) -> None
 
     def change(processor: LogProcessor, offset: int) -> None:
         subscribe(processor, 1, offset)
-        processor._apply_changes()
+        processor._dataflow.update_plan()
         processor.advance(record("unsubscribe", offset + 1, "s1"))
 
     few, many = (with_subscriptions(count, has_edges=has_edges) for count in (20, 200))
@@ -146,7 +150,7 @@ def test_compiled_leaves_of_another_processor_are_not_confused_with_ones_own() -
 
     first = LogProcessor()
     first.activate(subscriptions("p", "x"))
-    second = first.spawn(subscriptions("r", "z"))
+    second = LogProcessor.spawn(first._dataflow, subscriptions("r", "z"))
     events = record_batch(event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none"))
     assert [processor.advance(events, 3).column("events").to_pylist() for processor in (first, second)] == [
         [["urn:0", "urn:2"]],

@@ -20,7 +20,7 @@ LEAVES = "EVENT a : <urn:A> { ?a <urn:room> ?r } EVENT b : <urn:B> { ?b <urn:roo
 
 def bucket_row(route: Route | None, *rows: tuple[str, str]) -> list[int]:
     """The buckets of rows (event, room) of a leaf with a route."""
-    driver = Driver(OrOperator())
+    driver = Driver(OrOperator(PlanNode(0, Operator(Kind.OR))))
     node = PlanNode(0, Operator(Kind.LEAF), variables=("v0",), route=route)
     table = driver.table([point(1, event, room) for event, room in rows])
     dictionary = driver.dictionary

@@ -25,7 +25,7 @@ from motet.engine.detect.columns import (
     VALUES,
 )
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
-from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
+from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, StateTables
 from motet.jit.compiled import Ints
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME
@@ -65,7 +65,7 @@ class _NegatedSide:
         is_closed = ~windows.is_tested | env.frontier.has_passed(windows.high + lags[1])
         self.pending = pending.take(~is_closed)
         result = self._uncontradicted(pending.take(is_closed), windows.take(is_closed), env, lags[1])
-        self._prune(env, lags[0])
+        self.prune(env, lags[0])
         return result
 
     def next_timer(self, lag: int) -> int:
@@ -103,7 +103,7 @@ class _NegatedSide:
         offsets = np.maximum(table.columns[EMISSION_OFFSET], final)
         return table.with_column(EMISSION_OFFSET, offsets).take(holds)
 
-    def _prune(self, env: OperatorEnv, lag: int) -> None:
+    def prune(self, env: OperatorEnv, lag: int) -> None:
         """Retain negated occurrences that start after the least ``low`` of a pending or future occurrence."""
         least = self._least_future_low(env.frontier.current, lag)
         if len(self.pending):
@@ -124,29 +124,34 @@ class _NegatedSide:
         return frontier - lag
 
 
-class NegationOperator:
+class NegationOperator(IncrementalOperator):
     """A UNLESS B; and A WITHOUT B, where A is a pair of at most ``pair_bound``."""
 
     def __init__(self, node: PlanNode, pair_bound: int | None) -> None:
+        super().__init__(node)
         self._side = _NegatedSide(node, node.kind, len(node.variables), pair_bound)
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         return self._side.advance(inputs[0], inputs[1], env, env.lags)
 
+    def prune(self, env: OperatorEnv) -> None:
+        self._side.prune(env, env.lags[0])
+
     def next_timer(self, env: OperatorEnv) -> int:
         return self._side.next_timer(env.lags[1])
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         return {"waiting": self._side.pending, "others": self._side.negated}
 
     def restore(self, tables: StateTables) -> None:
         self._side.pending, self._side.negated = tables["waiting"], tables["others"]
 
 
-class XorOperator:
+class XorOperator(IncrementalOperator):
     """A XOR B: each side is negated by the other."""
 
     def __init__(self, node: PlanNode) -> None:
+        super().__init__(node)
         self._window = node.operator.window or 0
         self._sides = [_NegatedSide(node, Kind.XOR, len(node.variables)) for _ in range(2)]
 
@@ -162,10 +167,14 @@ class XorOperator:
         """The occurrences that fit into the window."""
         return table.take(table.columns[END] - table.columns[START] <= self._window)
 
+    def prune(self, env: OperatorEnv) -> None:
+        for side, lag in zip(self._sides, env.lags, strict=True):
+            side.prune(env, lag)
+
     def next_timer(self, env: OperatorEnv) -> int:
         return min(side.next_timer(env.lags[1 - i]) for i, side in enumerate(self._sides))
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         left, right = self._sides
         return {
             "waiting left": left.pending,
@@ -180,7 +189,7 @@ class XorOperator:
         left.negated, right.negated = tables["rights"], tables["lefts"]
 
 
-class NoOperator:
+class NoOperator(IncrementalOperator):
     """NO A FOR d: a start point is contradicted by an A after it. Start points are ends of A, and the beginning of the
     subscription.
 
@@ -189,7 +198,7 @@ class NoOperator:
     """
 
     def __init__(self, node: PlanNode) -> None:
-        self._node = node
+        super().__init__(node)
         self._window = node.operator.window or 0
         self._side = _NegatedSide(node, Kind.NO, 0)
         self._least_end = self._points(np.empty(0, np.int64))  # one row once there was an event, if it is the beginning
@@ -217,12 +226,15 @@ class NoOperator:
             self._least_end = self._points(np.array([NO_FRONTIER]))  # no end is less: it stays decided
         return ends[is_decided]
 
+    def prune(self, env: OperatorEnv) -> None:
+        self._side.prune(env, env.lags[0])
+
     def next_timer(self, env: OperatorEnv) -> int:
         undecided = self._least_end.columns[END]
         undecided = undecided[undecided > NO_FRONTIER]
         return min([self._side.next_timer(env.lags[0]), *undecided.tolist()])
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         return {"points": self._side.pending, "others": self._side.negated, BEGINNING_TABLE: self._least_end}
 
     def restore(self, tables: StateTables) -> None:
@@ -238,5 +250,5 @@ class NoOperator:
         """Occurrences without events and bindings."""
         columns = np.zeros((VALUES, len(instants)), np.int64)
         columns[START], columns[END], columns[FIRST_OFFSET] = instants, instants, NO_OFFSET
-        members = member_array([frozenset({()})] * len(instants)) if self._node.with_members else None
+        members = member_array([frozenset({()})] * len(instants)) if self.node.with_members else None
         return Occurrences(columns, np.zeros(len(instants) + 1, np.int64), np.empty(0, np.int64), members)

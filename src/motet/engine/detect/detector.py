@@ -7,7 +7,7 @@ events from before a subscription are removed where a node of that subscription 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -61,15 +61,26 @@ class OperatorNode:
                 variables[column] = variable
         return variables
 
-    def tables(self) -> dict[str, Occurrences]:
+    def metadata(self) -> dict[str, object]:
+        """What the operator computes, its lag, and the size of its state."""
+        rows = {name: len(table) for name, table in self.snapshot().items()}
+        return {**self.operator.metadata(), "lag": self.lag, "rows": rows}
+
+    def snapshot(self) -> dict[str, Occurrences]:
         """The whole state, by table name."""
         emitted = {"distinct": self.deduplicator.emitted_before} if self.deduplicator else {}
-        return {**self.operator.tables(), **emitted}
+        return {**self.operator.snapshot(), **emitted}
+
+    def prune(self, env: OperatorEnv) -> None:
+        """Drop the rows of state that can no longer contribute."""
+        self.operator.prune(env)
+        if self.deduplicator:
+            self.deduplicator.prune(env)
 
     def copy(self) -> OperatorNode:
         """A node with the same state, which changes independently: tables are replaced, never changed."""
         node = replace(self, operator=self.new_operator(), deduplicator=copy(self.deduplicator))
-        node.restore(self.tables())
+        node.restore(self.snapshot())
         return node
 
     def restore(self, tables: Mapping[str, Occurrences]) -> None:
@@ -115,6 +126,11 @@ class Detector:
             self._without_beginning.add(node.id)
         self._timers.put(node.id, operator_node.next_timer)
         self._apply_lags(operator_node)
+
+    def adopt(self, other: Detector, node_ids: Collection[int]) -> None:
+        """Take over some operator nodes with their state, before `update` adds them here."""
+        adopted = {node_id: node for node_id, node in other.operator_nodes.items() if node_id in node_ids}
+        self.operator_nodes.update(adopted)
 
     def set_order(self, nodes: Sequence[PlanNode], lags: Mapping[int, int]) -> None:
         """Set the lags of all nodes, and the order in which they run: by node id if ``nodes`` is empty.
@@ -163,10 +179,10 @@ class Detector:
                 self._timers.put(node_id, operator_node.next_timer)
 
     def prune(self, frontier: Frontier) -> None:
-        """Let the nodes that are not due drop state that can no longer contribute; the others do so when they run."""
-        for operator_node in self.operator_nodes.values():
-            if frontier.current <= operator_node.next_timer:
-                self.run(operator_node, {}, frontier)
+        """Drop the state of nodes that can no longer contribute; nodes that are due do so when they run."""
+        for node in self.operator_nodes.values():
+            if frontier.current <= node.next_timer:
+                node.prune(OperatorEnv(frontier, self.dictionary, node.lags, node.lag))
 
     @property
     def earliest_timer(self) -> int:
@@ -326,7 +342,7 @@ def _operator(node: PlanNode, nodes: Mapping[int, PlanNode]) -> IncrementalOpera
     if node.kind in (Kind.UNLESS, Kind.WITHOUT):
         return NegationOperator(node, pair_bound(node, nodes))
     operator = _OPERATORS.get(node.kind)
-    return operator(node) if operator else OrOperator()
+    return operator(node) if operator else OrOperator(node)
 
 
 _OPERATORS: Mapping[Kind, Callable[[PlanNode], IncrementalOperator]] = {

@@ -28,8 +28,21 @@ class Deduplicator:
 
     def advance(self, new: Occurrences, env: OperatorEnv) -> Occurrences:
         """The rows that have not been emitted before."""
+        result, emitted_before = self._separate(new, env)
+        if not env.is_probe:
+            self.emitted_before = emitted_before
+        return result
+
+    def prune(self, env: OperatorEnv) -> None:
+        """Drop the rows that cannot be repeated any more."""
+        if len(self.emitted_before):
+            may_repeat = ~env.frontier.has_passed(self.emitted_before.columns[END] + env.lag)
+            self.emitted_before = self.emitted_before.take(may_repeat)
+
+    def _separate(self, new: Occurrences, env: OperatorEnv) -> tuple[Occurrences, Occurrences]:
+        """The rows that have not been emitted before, and those that may be repeated later."""
         if not len(self.emitted_before) and (not len(new) or env.frontier.has_passed(new.columns[END] + env.lag).all()):
-            return self._deduplicate(new)  # none of these can be repeated later
+            return self._deduplicate(new), self.emitted_before  # none of these can be repeated later
         ordered = new.take(np.argsort(new.columns[EMISSION_OFFSET], kind="stable"))
         table = concatenate([self.emitted_before, ordered])
         first = first_equal(table.columns, self._columns, table.starts, table.events)
@@ -37,10 +50,8 @@ class Deduplicator:
         table = _with_all_members(table, first)
         is_new = is_first.copy()
         is_new[: len(self.emitted_before)] = False
-        result = table.take(is_new)
         may_repeat = ~env.frontier.has_passed(table.columns[END] + env.lag)
-        self.emitted_before = table.take(is_first & may_repeat)
-        return result
+        return table.take(is_new), table.take(is_first & may_repeat)
 
     def _deduplicate(self, new: Occurrences) -> Occurrences:
         if len(new) < 2:

@@ -15,7 +15,7 @@ from motet.engine.detect.columns import EMISSION_OFFSET, END, START, VALUES
 from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.iteration_kernels import extendable, maximal_runs, sliding_windows, tumbling_groups
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
-from motet.engine.detect.operator import NO_TIMER, OperatorEnv, StateTables
+from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, StateTables
 from motet.engine.detect.order import completion_order
 from motet.engine.detect.table_kernels import first_equal, merge_groups
 from motet.jit.compiled import Ints
@@ -44,6 +44,9 @@ class _Members:
         complete = pending.take(is_complete)
         return complete.take(completion_order(complete, env.dictionary))
 
+    def prune(self, env: OperatorEnv) -> None:
+        self.deduplicator.prune(replace(env, lag=env.lags[0]))
+
     def next_timer(self, env: OperatorEnv) -> int:
         return int(self.pending.columns[END].min()) + env.lags[0] if len(self.pending) else NO_TIMER
 
@@ -57,10 +60,11 @@ class _Members:
         return table.take(order), keys[order], is_new
 
 
-class TimesOperator:
+class TimesOperator(IncrementalOperator):
     """A{n} and A{n} EVERY d: sliding windows, or tumbling groups."""
 
     def __init__(self, node: PlanNode) -> None:
+        super().__init__(node)
         self._count = node.operator.count or 1
         self._gap = -1 if node.operator.gap is None else node.operator.gap
         self._bound = -1 if node.bound is None else node.bound
@@ -75,17 +79,21 @@ class TimesOperator:
         else:
             last_rows, counted = tumbling_groups(table.columns, keys, self._count, self._gap, self._bound)
         self._counted = table.take(np.flatnonzero(counted))
-        self._prune(env)
+        self._drop_counted(env)
         groups = np.arange(0, self._count * len(last_rows) + 1, self._count)
         rows = (last_rows[:, None] + np.arange(1 - self._count, 1)).ravel()
         merged = _merge_members(table, groups, rows)
         final = env.frontier.offsets_past(merged.columns[END] + env.lags[0])
         return merged.with_column(EMISSION_OFFSET, np.maximum(merged.columns[EMISSION_OFFSET], final))
 
+    def prune(self, env: OperatorEnv) -> None:
+        self._members.prune(env)
+        self._drop_counted(env)
+
     def next_timer(self, env: OperatorEnv) -> int:
         return self._members.next_timer(env)
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         members = self._members
         return {"waiting": members.pending, "counted": self._counted, "seen": members.deduplicator.emitted_before}
 
@@ -93,7 +101,7 @@ class TimesOperator:
         self._members.pending, self._counted = tables["waiting"], tables["counted"]
         self._members.deduplicator.emitted_before = tables["seen"]
 
-    def _prune(self, env: OperatorEnv) -> None:
+    def _drop_counted(self, env: OperatorEnv) -> None:
         """Drop members that no future one can follow; those end no earlier than the frontier less their lag."""
         following = env.frontier.current - env.lags[0]
         is_useful = extendable(self._counted.columns, following, self._gap, self._bound, self._slides)
@@ -101,10 +109,11 @@ class TimesOperator:
             self._counted = self._counted.take(is_useful)
 
 
-class RunOperator:
+class RunOperator(IncrementalOperator):
     """A+ EVERY d: maximal runs."""
 
     def __init__(self, node: PlanNode) -> None:
+        super().__init__(node)
         self._gap = -1 if node.operator.gap is None else node.operator.gap
         self._bound = -1 if node.bound is None else node.bound
         self._members = _Members(node)
@@ -124,12 +133,15 @@ class RunOperator:
         result = runs.take(is_final)
         return result.with_column(EMISSION_OFFSET, np.maximum(result.columns[EMISSION_OFFSET], final))
 
+    def prune(self, env: OperatorEnv) -> None:
+        self._members.prune(env)
+
     def next_timer(self, env: OperatorEnv) -> int:
         deadlines = [self._deadlines(table) for table in (self._open, self._closed) if len(table)]
         first = min((int(deadline.min()) + env.lags[0] for deadline in deadlines), default=NO_TIMER)
         return min(first, self._members.next_timer(env))
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         return {
             "waiting": self._members.pending,
             "open": self._open,

@@ -7,9 +7,9 @@ frontier has passed `next_timer`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
 from motet.jit.compiled import Ints
 from motet.model.timeline import END_FRONTIER
-from motet.plan.graph import variable_index
+from motet.plan.graph import PlanNode, variable_index
 from motet.sparql.algebra import Expr
 from motet.sparql.expressions import test
 from motet.sparql.scope import variables_in_order
@@ -38,27 +38,51 @@ class OperatorEnv:
     dictionary: Dictionary
     lags: Sequence[int] = ()  # by operand
     lag: int = 0  # of the operator's occurrences
+    is_probe: bool = False  # nothing is stored that is not part of the detector's copies
     summary: dict[str, int] = field(default_factory=dict)  # of a root's new occurrences, for all its subscriptions
 
 
-class IncrementalOperator(Protocol):
-    """An operator with its state."""
+class IncrementalOperator(ABC):
+    """An operator of a plan node with its state."""
 
+    def __init__(self, node: PlanNode) -> None:
+        self.node = node
+
+    @property
+    def name(self) -> str:
+        """The operator's name in the pattern language."""
+        return self.node.title
+
+    def metadata(self) -> dict[str, object]:
+        """What the operator computes, and the number of rows in each of its state tables."""
+        node = self.node
+        context = None if node.context is None else node.context.value
+        rows = {name: len(table) for name, table in self.snapshot().items()}
+        return {
+            "name": self.name,
+            "context": context,
+            "bound": node.bound,
+            "window": node.operator.window,
+            "rows": rows,
+        }
+
+    @abstractmethod
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         """The new occurrences, given those of the operands; in the operator's variables."""
-        ...
+
+    def prune(self, env: OperatorEnv) -> None:  # noqa: B027  (without state there is nothing to do)
+        """Drop the rows of state that can no longer contribute at this frontier; nothing becomes final by it."""
 
     def next_timer(self, env: OperatorEnv) -> int:
-        """The instant the frontier has to pass before the operator can emit or prune anything without input."""
-        ...
+        """The instant the frontier has to pass before the operator can emit anything without input."""
+        return NO_TIMER
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         """The whole state."""
-        ...
+        return {}
 
-    def restore(self, tables: StateTables) -> None:
-        """Replace the state by tables that `tables` has returned."""
-        ...
+    def restore(self, tables: StateTables) -> None:  # noqa: B027
+        """Replace the state by tables that `snapshot` has returned."""
 
 
 class RowCondition:

@@ -27,7 +27,7 @@ from motet.engine.detect.columns import (
     Members,
 )
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
-from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
+from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, RowCondition, StateTables
 from motet.engine.detect.order import break_ties
 from motet.engine.detect.pairing_kernels import PairRows, PairTest, SideRange
 from motet.engine.detect.table_kernels import (
@@ -84,7 +84,7 @@ _COMBINED = {START: np.minimum, END: np.maximum, EMISSION_OFFSET: np.maximum, FI
 _COMBINED_COLUMNS = np.array(list(_COMBINED))
 
 
-class PairingOperator:
+class PairingOperator(IncrementalOperator):
     """Holds, by side, pending rows, which have not completed yet, and the open rows of the context.
 
     Operands and state tables keep the operands' variables: most occurrences find no partner, and only pairs are worth
@@ -93,8 +93,8 @@ class PairingOperator:
 
     def __init__(self, node: PlanNode, variable_maps: Sequence[Sequence[int]], widths: Sequence[int]) -> None:
         assert node.context is not None, "pairing operators have a context"
+        super().__init__(node)
         relation = node.operator.relation
-        self._node = node
         self._variable_maps = variable_maps
         self._context = _CONTEXTS[node.context]
         self._relation = _KINDS[node.kind] if relation is None else _RELATIONS[relation]
@@ -115,15 +115,19 @@ class PairingOperator:
         batch = self._read(inputs, env)
         if batch.has_completing:
             return self._pair(batch, env)
+        self.prune(env)
+        return self._empty_result()
+
+    def prune(self, env: OperatorEnv) -> None:
+        """Drop the open occurrences that can find no partner any more."""
         for side, table in enumerate(self._open):
             self._open[side] = table.take(self._may_pair(table.columns[START], table.columns[END], side, env))
-        return self._empty_result()
 
     def next_timer(self, env: OperatorEnv) -> int:
         ends = [int(side.columns[END].min()) for side in self._pending if len(side)]
         return min(ends) + max(env.lags) if ends else NO_TIMER
 
-    def tables(self) -> StateTables:
+    def snapshot(self) -> StateTables:
         return {
             "waiting left": self._pending[LEFT],
             "waiting right": self._pending[RIGHT],
@@ -136,11 +140,11 @@ class PairingOperator:
         self._open = [tables["open left"], tables["open right"]]
 
     def _empty_result(self) -> Occurrences:
-        return empty_table(len(self._node.variables), with_members=self._node.with_members)
+        return empty_table(len(self.node.variables), with_members=self.node.with_members)
 
     def _find_key_columns(self) -> Ints:
         """The columns that are equal in every pair, for each table of the left and of the right side."""
-        node, relation = self._node, self._node.operator.relation
+        node, relation = self.node, self.node.operator.relation
         columns = [
             tuple(VALUES + side[variable_index(name)] for side in self._variable_maps) for name in node.key_variables
         ]
@@ -171,7 +175,7 @@ class PairingOperator:
         self._open = [self._pruned(batch, batch.of_side(open_rows, side), side, env) for side in (LEFT, RIGHT)]
         if not len(later):
             return self._empty_result()
-        merges = self._context == kernels.CUMULATIVE or self._node.with_members
+        merges = self._context == kernels.CUMULATIVE or self.node.with_members
         pairs = self._merge(batch, later, earlier) if merges else self._join(batch, later, earlier)
         if self._context != kernels.UNRESTRICTED:  # final with everything that completes before
             final = env.frontier.offsets_past(pairs.columns[END] + max(env.lags))
@@ -251,7 +255,7 @@ class PairingOperator:
         if self._condition is None:
             later, earlier, _ = kernels.pair_all(rows, self._unconditional, order, last, before, 0, _ALL_PAIRS)
             return later, earlier
-        values = batch.values(range(len(self._node.variables)), self._variable_maps).T.copy()
+        values = batch.values(range(len(self.node.variables)), self._variable_maps).T.copy()
         pairs, index = [(order[:0], order[:0])], 0
         while index < len(order):
             later, earlier, index = kernels.pair_all(rows, self._unconditional, order, last, before, index, _MAX_PAIRS)
@@ -264,7 +268,7 @@ class PairingOperator:
         """One occurrence for each pair."""
         are_right = batch.are_right(later)
         left, right = np.where(are_right, earlier, later), np.where(are_right, later, earlier)
-        columns = np.empty((VALUES + len(self._node.variables), len(later)), np.int64)
+        columns = np.empty((VALUES + len(self.node.variables), len(later)), np.int64)
         of_right = np.empty((len(_COMBINED_COLUMNS), len(later)), np.int64)
         batch.gather(columns, self._result_columns[LEFT][0], LEFT, left, self._result_columns[LEFT][1])
         batch.gather(columns, self._result_columns[RIGHT][0], RIGHT, right, self._result_columns[RIGHT][1])
@@ -307,7 +311,7 @@ class PairingOperator:
         if env.frontier.current >= END_FRONTIER:
             return END_FRONTIER, END_FRONTIER
         lag = env.lags[1 - side] if self._context == kernels.UNRESTRICTED else max(env.lags)
-        relation, first = self._node.operator.relation, _RIGHT_FIRST if side else LEFT_FIRST
+        relation, first = self.node.operator.relation, _RIGHT_FIRST if side else LEFT_FIRST
         partner_end = env.frontier.current - lag
         ends_last = relation is not None and relation not in first  # its partner ends before or with it
         earliest_start = partner_end - self._bound if self._bound >= 0 else NO_FRONTIER

@@ -6,32 +6,22 @@ from collections.abc import Sequence
 
 from motet.engine.detect.columns import END, START, VALUES
 from motet.engine.detect.occurrences import Occurrences, concatenate
-from motet.engine.detect.operator import NO_TIMER, OperatorEnv, RowCondition, StateTables
+from motet.engine.detect.operator import IncrementalOperator, OperatorEnv, RowCondition
 from motet.plan.graph import PlanNode
 
 
-class StatelessOperator:
-    def next_timer(self, env: OperatorEnv) -> int:
-        return NO_TIMER
-
-    def tables(self) -> StateTables:
-        return {}
-
-    def restore(self, tables: StateTables) -> None:
-        """Do nothing: there is no state."""
-
-
-class OrOperator(StatelessOperator):
+class OrOperator(IncrementalOperator):
     """A OR B: every occurrence of either side."""
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
         return concatenate(inputs)
 
 
-class WithinOperator(StatelessOperator):
+class WithinOperator(IncrementalOperator):
     """A WITHIN d, where no operator below applies the bound."""
 
     def __init__(self, node: PlanNode) -> None:
+        super().__init__(node)
         self._bound = node.operator.window or 0
 
     def advance(self, inputs: Sequence[Occurrences], env: OperatorEnv) -> Occurrences:
@@ -39,10 +29,11 @@ class WithinOperator(StatelessOperator):
         return table.take(table.columns[END] - table.columns[START] <= self._bound)
 
 
-class FilterOperator(StatelessOperator):
+class FilterOperator(IncrementalOperator):
     """A FILTER(…), where no operator below applies the condition."""
 
     def __init__(self, node: PlanNode) -> None:
+        super().__init__(node)
         assert node.condition is not None, "a FILTER has a condition"
         self._condition = RowCondition(node.condition)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from motet.engine.detect.leaves import LeafMatcher
 from motet.engine.detect.output import SubscriberGroup
 from motet.engine.match.matcher import Matcher, MatcherRegistry
 from motet.engine.match.single_events import single_event_leaf
 from motet.engine.runtime.active_subscription import ActiveSubscription
-from motet.engine.runtime.backgrounds import Backgrounds
 from motet.engine.runtime.derivations import ActiveDerivations
 from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.plan.builder import NodeReferences
@@ -47,7 +46,8 @@ class RootSubscribers:
 class ActivePlan:
     """What a processor runs for the active subscriptions; empty at first."""
 
-    def __init__(self, backgrounds: Backgrounds, shared: SharedPlan) -> None:
+    def __init__(self, state: ProcessorState, shared: SharedPlan) -> None:
+        backgrounds = state.backgrounds
         self.leaf_matcher = LeafMatcher(backgrounds.current, backgrounds.entailment)  # of composite subscriptions
         self.derivations = ActiveDerivations(shared.builder)
         self.root_subscribers = RootSubscribers()
@@ -65,13 +65,11 @@ class ActivePlan:
         self._single_event.reuse(other._single_event)
         self.leaf_matcher.reuse_compiled(other.leaf_matcher)
 
-    def update(
-        self, names: Collection[str], state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds
-    ) -> None:
-        """Follow the active subscriptions, of which those of the given names may have been added or removed.
-
-        What was built for removed subscriptions is dropped.
-        """
+    def update(self, state: ProcessorState, shared: SharedPlan) -> None:
+        """Follow the active subscriptions. What was built for removed ones is dropped."""
+        if not state.has_changes:
+            return
+        names, backgrounds = state.take_changes(), state.backgrounds
         before, now = self._active, state.active
         removed = [active for name in names if (active := before.get(name)) and active is not now.get(name)]
         added = [active for name in names if (active := now.get(name)) and active is not before.get(name)]
@@ -87,7 +85,7 @@ class ActivePlan:
         if not shared.is_backfilling:
             shared.remove_unused(names, now, [node.id for node in removed_nodes], self._references)
             has_entries = len(shared.dictionary.terms) or len(shared.dictionary.events)
-            if has_entries and not self._references and all(each.backfill_result is None for each in now.values()):
+            if has_entries and not self._references and not state.backfill_results:
                 shared.dictionary.compact(())
 
     def _exchange(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,7 +34,6 @@ class ActiveSubscription:
     root: Root | None = None
     output: RootOutput | None = None
     templates: ConstructTemplates | None = None
-    backfill_result: Occurrences | None = None  # to be emitted with the subscribe record
     consumed_derived: dict[str, int] = field(default_factory=dict)  # derived events it has had, with their ends
 
     @property
@@ -51,15 +50,15 @@ class ActiveSubscription:
         self.consumed_derived = {id_: end for id_, end in self.consumed_derived.items() if end >= frontier}
 
 
-@dataclass
-class Backfill:
-    """The backfill of a subscription: it sees the events that start at SINCE or later and are not retracted since."""
+@dataclass(frozen=True)
+class BackfillView:
+    """What the backfill of a subscription sees: events that start at SINCE or later and are not retracted since."""
 
     active: ActiveSubscription
     since: int
-    retractions: dict[str, int]  # by event: the offset of its retraction
-    node_ids: set[int] = field(default_factory=set)  # of the subscription
-    results: list[Occurrences] = field(default_factory=list)
+    retractions: Mapping[str, int]  # by event: the offset of its retraction
+    node_ids: frozenset[int]  # of the subscription
+    included: Set[int]  # the offsets of the CONSTRUCT subscriptions that take part
 
     def visible(self, leaf: int, table: Occurrences, dictionary: Dictionary, *, always: bool = False) -> Occurrences:
         """The occurrences of a leaf that the subscription sees; leaves of other subscriptions see all."""

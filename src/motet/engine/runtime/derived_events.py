@@ -12,7 +12,7 @@ from motet.engine.detect.construct import ConstructedEvent, derived_records
 from motet.engine.detect.detector import add_occurrences
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.active_plan import ActivePlan
-from motet.engine.runtime.active_subscription import ActiveSubscription
+from motet.engine.runtime.active_subscription import ActiveSubscription, BackfillView
 from motet.engine.runtime.emission import NotificationBuilder, emit_solutions
 from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
@@ -24,11 +24,17 @@ class DerivationEdges:
     """Matches the derived events of one record slice."""
 
     def __init__(
-        self, state: ProcessorState, shared: SharedPlan, plan: ActivePlan, builder: NotificationBuilder
+        self,
+        state: ProcessorState,
+        shared: SharedPlan,
+        plan: ActivePlan,
+        backfill: BackfillView | None,
+        builder: NotificationBuilder,
     ) -> None:
         self._state = state
         self._shared = shared
         self._plan = plan
+        self._backfill = backfill
         self._builder = builder
 
     def leaf_occurrences(
@@ -59,7 +65,7 @@ class DerivationEdges:
         self, upstream: ActiveSubscription, events: pa.RecordBatch, offsets: Ints, downstream: Downstream
     ) -> dict[int, Occurrences]:
         """The leaf occurrences of derived events, at the emission offsets of their notifications."""
-        by_name, backfill, dictionary = self._state.active, self._state.backfill, self._shared.dictionary
+        by_name, backfill, dictionary = self._state.active, self._backfill, self._shared.dictionary
         first = int(events.column("offset")[0].as_py())
         owners = {leaf: by_name[name] for name, leaves in downstream.items() if by_name[name].root for leaf in leaves}
         visible, consumed = {}, []
@@ -83,7 +89,7 @@ class DerivationEdges:
         """Emit the notifications of single-event subscriptions for derived events."""
         by_name = self._state.active
         subscriptions = [by_name[name] for name in downstream if not by_name[name].root]
-        if self._state.backfill or not subscriptions or self._plan.matcher is None:
+        if self._backfill or not subscriptions or self._plan.matcher is None:
             return
         batch = emit_solutions(self._plan.matcher, events)
         index = batch.schema.get_field_index("offset")

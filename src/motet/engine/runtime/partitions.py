@@ -15,10 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.match.closure import closed_background
 from motet.engine.runtime.active_subscription import parse_stored
-from motet.engine.runtime.emission import merge_notifications
-from motet.engine.runtime.processor import EarlierRecordsReader, Processor
+from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
+from motet.engine.runtime.emission import emit_solutions, merge_notifications
+from motet.engine.runtime.processor import Processor
+from motet.engine.runtime.processor_state import SharedPlan
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.language.scope import has_no, is_single_event
@@ -58,21 +61,42 @@ class Router:
         self, layout: BucketLayout, *, background: frozenset[Triple] = frozenset(), entailment: str | None = None
     ) -> None:
         self.layout = layout
-        self._processor = Processor(background=background, entailment=entailment, layout=layout)
+        self._dataflow = Dataflow.create(background, entailment, SharedPlan(layout=layout))
+
+    @property
+    def background(self) -> frozenset[Triple]:
+        """The background graph after the records so far."""
+        return self._dataflow.state.backgrounds.current
 
     def activate(self, subscriptions: Iterable[Subscription]) -> None:
         """Add subscriptions that are active before the first record."""
-        self._processor.activate(subscriptions)
+        self._dataflow.activate(subscriptions)
+
+    def refuse_cycles(self, subscriptions: Iterable[Subscription]) -> None:
+        """Refuse subscriptions whose derived events would feed each other in a cycle, with the active ones."""
+        self._dataflow.refuse_cycles(subscriptions)
 
     def route(self, records: pa.RecordBatch) -> RoutedRecords:
-        """Route the next records."""
-        return RoutedRecords(records, *self._processor.route(records))
+        """Route the next records: match single-event subscriptions, and find the events that each bucket needs."""
+        dataflow, dictionary = self._dataflow, self._dataflow.dictionary
+        notifications: list[pa.RecordBatch] = []
+        routes = [_NO_ROUTES]
+        for record_slice in dataflow.slices(records, None):
+            if not len(record_slice.events):
+                continue
+            dataflow.update_plan()
+            if dataflow.plan.matcher:
+                notifications.append(emit_solutions(dataflow.plan.matcher, record_slice.events))
+            for leaf, table in dataflow.plan.leaf_matcher.occurrences(record_slice.events, dictionary).items():
+                routes.append(np.stack([dataflow.buckets_of(leaf, table), table.columns[FIRST_OFFSET]], axis=1))
+            dictionary.compact(())
+        return RoutedRecords(records, merge_notifications(notifications), np.unique(np.concatenate(routes), axis=0))
 
     def spawn_worker(
         self, subscriptions: Iterable[Subscription], bucket: int, beginning: int | None = None
     ) -> PartitionWorker:
         """A worker that has read nothing; it reuses what the router has planned and compiled for the subscriptions."""
-        return PartitionWorker(self._processor.spawn(subscriptions, bucket, beginning))
+        return PartitionWorker(Processor.spawn(self._dataflow, subscriptions, bucket, beginning))
 
 
 @dataclass

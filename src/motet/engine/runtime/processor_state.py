@@ -1,23 +1,27 @@
-"""The state of a processor, the plan and dictionary it shares with its backfills, and both as a state snapshot."""
+"""The state of a dataflow, the plan and dictionary it shares with its backfills, and both as a state snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.runtime.active_subscription import ActiveSubscription, Backfill, from_snapshot_entry, snapshot_entry
-from motet.engine.runtime.backgrounds import Backgrounds
+from motet.engine.match.closure import closed_background
+from motet.engine.runtime.active_subscription import ActiveSubscription, from_snapshot_entry, snapshot_entry
 from motet.engine.state.format import state_error
 from motet.engine.state.restore import fill_dictionary, restore_order, state_rows
 from motet.engine.state.rows import canonical_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
+from motet.model.batches import Triple
 from motet.model.control import ControlState
 from motet.model.settings import Settings
 from motet.model.timeline import NO_FRONTIER
+from motet.ontology.entailment import Reasoner
 from motet.plan.builder import PlanBuilder
 from motet.plan.graph import Root
 from motet.plan.partitioning import BucketLayout
@@ -27,18 +31,129 @@ Digests = Mapping[int, str]  # by node
 _DELIVERED = "delivered"
 
 
+class Backgrounds:
+    """The graphs of a `ControlState`, which has the current one, with the reasoner for derivation edges."""
+
+    def __init__(self, controls: ControlState) -> None:
+        self.controls = controls
+        self.initial = controls.background
+        self._edge_reasoner: Reasoner | None = None
+
+    @property
+    def current(self) -> frozenset[Triple]:
+        return self.controls.background
+
+    @property
+    def entailment(self) -> str:
+        """The entailment of the next event."""
+        return self.controls.entailment
+
+    @property
+    def requested_entailment(self) -> str | None:
+        return self.controls.requested_entailment
+
+    @property
+    def edge_reasoner(self) -> Reasoner | None:
+        """The reasoner that decides derivation edges; None before the first subscription."""
+        if self._edge_reasoner is None and self.controls.edge_background is not None:
+            background = closed_background(self.controls.edge_background, self.controls.edge_entailment)
+            self._edge_reasoner = background.reasoner
+        return self._edge_reasoner
+
+    @property
+    def likely_edge_reasoner(self) -> Reasoner:
+        """The reasoner that decides derivation edges, or would if a subscription were registered now."""
+        return self.edge_reasoner or closed_background(self.current, self.entailment).reasoner
+
+    def fix_edge_background(self) -> Reasoner:
+        """Let the current graph decide derivation edges, unless an earlier one does; its reasoner."""
+        self.controls.fix_edge_background()
+        reasoner = self.edge_reasoner
+        assert reasoner is not None
+        return reasoner
+
+    def restart(self) -> Backgrounds:
+        """The graphs at the beginning of the log, for a dataflow that reads it again."""
+        backgrounds = Backgrounds(ControlState(self.initial, self.requested_entailment))
+        backgrounds.take_edges(self)
+        return backgrounds
+
+    def take_edges(self, other: Backgrounds) -> None:
+        """Decide derivation edges as another processor does."""
+        self.controls.edge_background = other.controls.edge_background
+        self._edge_reasoner = other.edge_reasoner
+
+    def graphs(self) -> dict[str, frozenset[Triple]]:
+        """The graphs as they are stored in a state snapshot."""
+        edges = self.controls.edge_background
+        return {"given": self.initial, "current": self.current, **({} if edges is None else {"feeding": edges})}
+
+    def restore(self, graphs: Mapping[str, frozenset[Triple]]) -> None:
+        """The inverse of `graphs`."""
+        self.initial, self.controls.background = graphs["given"], graphs["current"]
+        self.controls.edge_background = graphs.get("feeding")
+
+
+class BackfillResult(NamedTuple):
+    """The occurrences of a subscription with SINCE in the earlier records, to be emitted with its subscribe record."""
+
+    active: ActiveSubscription
+    occurrences: Occurrences
+
+
 @dataclass(eq=False)
 class ProcessorState:
-    """All state of a processor. The names of its tables do not depend on node ids."""
+    """All state of a dataflow, which owns it. The names of its tables do not depend on node ids."""
 
     detector: Detector
-    controls: ControlState  # without subscriptions: those are `active`
-    active: dict[str, ActiveSubscription] = field(default_factory=dict)  # by name
-    backfill: Backfill | None = None  # that this processor runs
+    backgrounds: Backgrounds
+    active: dict[str, ActiveSubscription] = field(default_factory=dict)  # by name, the newest last
+    changed: dict[str, None] = field(default_factory=dict)  # names added or removed since the plan's last update
+    has_changes: bool = False  # of subscriptions or background, since then
+    backfill_results: list[BackfillResult] = field(default_factory=list)
+    detected: list[Occurrences] = field(default_factory=list)  # in a backfill: those of its subscription
     construct_offsets: set[int] = field(default_factory=set)  # of all CONSTRUCT subscriptions so far
+    # Active CONSTRUCT subscriptions with SINCE: an event they derive can be late for one downstream subscription and
+    # on time for another.
+    backfilled_upstreams: set[str] = field(default_factory=set)
     frontier: int = NO_FRONTIER
     last_offset: int = -1  # of the last record that is not just a subscribe record
     has_events: bool = False
+
+    @property
+    def controls(self) -> ControlState:
+        """What holds after the control records so far, without subscriptions: those are `active`."""
+        return self.backgrounds.controls
+
+    def put(self, active: ActiveSubscription) -> None:
+        """Make a subscription the last of the active ones."""
+        name = active.subscription.name
+        self.active.pop(name, None)
+        self.active[name] = active
+        self._mark_changed(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a subscription, if it is active."""
+        self.active.pop(name, None)
+        self.backfilled_upstreams.discard(name)
+        self._mark_changed(name)
+
+    def _mark_changed(self, name: str) -> None:
+        self.changed.pop(name, None)
+        self.changed[name] = None
+        self.has_changes = True
+
+    def take_changes(self) -> list[str]:
+        """The names of the subscriptions that were added or removed since the last call, the latest last."""
+        changed = list(self.changed)
+        self.changed.clear()
+        self.has_changes = False
+        return changed
+
+    def take_backfill_results(self) -> list[BackfillResult]:
+        """The results that are still to be emitted; they are not returned again."""
+        results, self.backfill_results = self.backfill_results, []
+        return results
 
     def deduplicators(self) -> dict[str, Deduplicator]:
         """The deduplicators of outputs, by composite subscription that has one."""
@@ -53,7 +168,7 @@ class ProcessorState:
         tables = {
             table_name(digests[node_id], name): table
             for node_id, operator_node in self.detector.operator_nodes.items()
-            for name, table in operator_node.tables().items()
+            for name, table in operator_node.snapshot().items()
         }
         emitted = {table_name(name, _DELIVERED): each.emitted_before for name, each in self.deduplicators().items()}
         return tables | emitted
@@ -63,7 +178,7 @@ class ProcessorState:
         if set(tables) != set(self.tables(digests)):
             raise state_error("belongs to another plan of the same subscriptions")
         for node_id, operator_node in self.detector.operator_nodes.items():
-            stored = {name: tables[table_name(digests[node_id], name)] for name in operator_node.tables()}
+            stored = {name: tables[table_name(digests[node_id], name)] for name in operator_node.snapshot()}
             operator_node.restore(
                 {name: restore_order(operator_node, name, table, dictionary) for name, table in stored.items()}
             )
@@ -73,7 +188,7 @@ class ProcessorState:
     def variables_by_table(self, digests: Digests) -> Iterator[tuple[str, int, Sequence[str]]]:
         """The name of each table, its node, and the node's variables in its columns."""
         for node_id, operator_node in self.detector.operator_nodes.items():
-            for name in operator_node.tables():
+            for name in operator_node.snapshot():
                 yield table_name(digests[node_id], name), node_id, operator_node.column_variables(name)
         for name in self.deduplicators():
             output = self.active[name].output
@@ -91,27 +206,42 @@ class ProcessorState:
 
 @dataclass
 class SharedPlan:
-    """The plan and the dictionary of a processor and of the backfills that run for it, and the states that use them."""
+    """What a dataflow shares with the backfills that run for it: plan, dictionary and partition.
+
+    With a ``layout`` detection is partitioned: a dataflow with a ``bucket`` detects in that bucket.
+    """
 
     builder: PlanBuilder = field(default_factory=PlanBuilder)
     dictionary: Dictionary = field(default_factory=Dictionary)
-    states: list[ProcessorState] = field(default_factory=list)
+    layout: BucketLayout | None = None
+    bucket: int | None = None
+    states: list[ProcessorState] = field(default_factory=list)  # that use the dictionary: the live one, then backfills
     derived_count: int = 0  # of derived events so far
     _roots: dict[str, tuple[Hashable, Root]] = field(default_factory=dict)  # by name: what it was built for, the root
     _new_roots: set[str] = field(default_factory=set)  # names, since the last `remove_unused`
 
     @property
     def is_backfilling(self) -> bool:
-        """Whether a second processor runs a backfill."""
+        """Whether a backfill is running."""
         return len(self.states) > 1
 
-    def copy_plan(self) -> SharedPlan:
-        """The same plan with an empty dictionary, for a processor that is restored."""
-        return SharedPlan(self.builder.copy(), _roots=dict(self._roots), _new_roots=set(self._roots))
+    @contextmanager
+    def used_by(self, state: ProcessorState) -> Iterator[None]:
+        """A backfill with a state of its own."""
+        self.states.append(state)
+        try:
+            yield
+        finally:
+            self.states.remove(state)
 
-    def root(self, active: ActiveSubscription, layout: BucketLayout | None) -> Root:
+    def copy_plan(self, layout: BucketLayout | None, bucket: int | None) -> SharedPlan:
+        """The same plan with an empty dictionary."""
+        builder, roots = self.builder.copy(), dict(self._roots)
+        return SharedPlan(builder, layout=layout, bucket=bucket, _roots=roots, _new_roots=set(roots))
+
+    def root(self, active: ActiveSubscription) -> Root:
         """The root of a subscription's plan; an existing one is used again."""
-        routes = layout.routes(active.subscription) if layout else None
+        routes = self.layout.routes(active.subscription) if self.layout else None
         key = active.subscription, active.start, active.is_unshared, frozenset(routes.items()) if routes else None
         existing_key, root = self._roots.get(active.subscription.name, (None, None))
         if root is None or existing_key != key:
@@ -141,25 +271,24 @@ class SharedPlan:
     def compact_dictionary(self) -> None:
         """Drop the strings that no table uses, and renumber the others."""
         operator_nodes = [node for state in self.states for node in state.detector.operator_nodes.values()]
-        deduplicators = {id(each): each for state in self.states for each in state.deduplicators().values()}.values()
-        backfills = [state.backfill for state in self.states if state.backfill]
-        all_active = {id(active): active for state in self.states for active in state.active.values()}.values()
-        results = [(active, active.backfill_result) for active in all_active if active.backfill_result is not None]
-        tables = [table for node in operator_nodes for table in node.tables().values()]
+        deduplicators = {each for state in self.states for each in state.deduplicators().values()}
+        tables = [table for node in operator_nodes for table in node.snapshot().values()]
         tables += [each.emitted_before for each in deduplicators]
-        tables += [table for backfill in backfills for table in backfill.results]
-        renumber = self.dictionary.compact([*tables, *(table for _, table in results)])
+        tables += [result.occurrences for state in self.states for result in state.backfill_results]
+        tables += [table for state in self.states for table in state.detected]
+        renumber = self.dictionary.compact(tables)
         for node in operator_nodes:
-            node.restore({name: renumber(table) for name, table in node.tables().items()})
+            node.restore({name: renumber(table) for name, table in node.snapshot().items()})
         for deduplicator in deduplicators:
             deduplicator.emitted_before = renumber(deduplicator.emitted_before)
-        for backfill in backfills:
-            backfill.results = list(map(renumber, backfill.results))
-        for active, table in results:
-            active.backfill_result = renumber(table)
+        for state in self.states:
+            state.detected = list(map(renumber, state.detected))
+            state.backfill_results = [
+                result._replace(occurrences=renumber(result.occurrences)) for result in state.backfill_results
+            ]
 
 
-def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds) -> StateSnapshot:
+def capture(state: ProcessorState, shared: SharedPlan) -> StateSnapshot:
     """The state as a snapshot; equal states are equal bytes, whatever was planned before."""
     consumed = {
         name: dict(sorted(active.consumed_derived.items()))
@@ -168,7 +297,7 @@ def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds)
     }
     header = {
         "settings": None if state.controls.settings is None else state.controls.settings.to_json(),
-        "entailment": backgrounds.requested_entailment,
+        "entailment": state.backgrounds.requested_entailment,
         "frontier": state.frontier,
         "last": state.last_offset,
         "has events": state.has_events,
@@ -179,12 +308,13 @@ def capture(state: ProcessorState, shared: SharedPlan, backgrounds: Backgrounds)
     }
     subscriptions = {name: snapshot_entry(active) for name, active in state.active.items()}
     rows = canonical_rows(state_rows(state.tables(shared.builder.digests), shared.dictionary))
-    return StateSnapshot(header, subscriptions, dict(state.controls.retractions), backgrounds.graphs(), rows)
+    return StateSnapshot(header, subscriptions, dict(state.controls.retractions), state.backgrounds.graphs(), rows)
 
 
 def restore_header(snapshot: StateSnapshot, state: ProcessorState, shared: SharedPlan) -> None:
     """Restore everything but subscriptions and tables, which depend on the plan, into an empty state."""
     header = snapshot.header
+    state.backgrounds.restore(snapshot.graphs)
     state.frontier, state.last_offset, state.has_events = header["frontier"], header["last"], header["has events"]
     if header["settings"] is not None:
         state.controls.settings = Settings.from_json(header["settings"])
