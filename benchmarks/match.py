@@ -157,9 +157,7 @@ def measure(count: int, each: int, size: int) -> dict[str, float]:
     searching = best(lambda: segment.arrays.search(quads))
 
     def notify() -> None:
-        decided_notifications(
-            solutions(encoded, hits, leaves.projections, leaves.projection_ids, numbers), leaves.names
-        )
+        decided_notifications(solutions(encoded, hits, leaves, numbers), leaves.names)
 
     notifying = best(notify, 3)
     return {

@@ -56,7 +56,7 @@ def test_leaves_match_as_if_every_event_were_closed(axioms: list[str], facts: li
     random = Random(seed)
     subscriptions = tuple(random_leaf(random, f"s{number}") for number in range(random.randint(1, 5)))
     matcher = Matcher(subscriptions, frozenset(renamed([*axioms, *facts])), "owl-rl")
-    matcher._background.reasoner.limit = limit
+    matcher._reasoning.closed.reasoner.limit = limit
     events = random_batch(random, 8)
     with patch(PER_TRIPLE[0], 0), patch(PER_TRIPLE[1], 0):
         with patch(CLOSING, lambda events, *_: np.ones(len(events), np.bool_)):

@@ -44,7 +44,7 @@ class LeafMatcher:
         self._registry = MatcherRegistry(background, entailment)
         self._leaves: dict[str, PlanLeaf] = {}
         self._compared: dict[int, int] = {}  # by leaf: at how many nodes its event is compared with terms
-        self._columns: dict[int, tuple[index.SegmentLeaves, _LeafColumns]] = {}  # by identity of a segment's leaves
+        self._columns: dict[index.SegmentLeaves, _LeafColumns] = {}
 
     def reuse_compiled(self, other: LeafMatcher) -> None:
         """Start with the index of another leaf matcher."""
@@ -66,8 +66,8 @@ class LeafMatcher:
         new = [_plan_leaf(node, builder, node.id in self._compared) for node in added if node.kind is Kind.LEAF]
         self._registry.change(list(map(_query, new)), removed_names, background, entailment)
         self._leaves.update((str(leaf.node.id), leaf) for leaf in new)
-        held = {id(segment.leaves) for segment in self._registry.matcher.segments()}
-        self._columns = {key: columns for key, columns in self._columns.items() if key in held}
+        held = {segment.leaves for segment in self._registry.matcher.segments()}
+        self._columns = {leaves: columns for leaves, columns in self._columns.items() if leaves in held}
         for leaf in (self._leaves[str(id_)] for id_ in changed if str(id_) in self._leaves):
             self._replace(replace(leaf, compares_terms=leaf.node.id in self._compared))
 
@@ -89,7 +89,7 @@ class LeafMatcher:
     def _replace(self, leaf: PlanLeaf) -> None:
         if self._leaves[str(leaf.node.id)] != leaf:
             self._leaves[str(leaf.node.id)] = leaf
-            for _, columns in self._columns.values():
+            for columns in self._columns.values():
                 columns.replace(leaf)
 
     def occurrences(
@@ -119,12 +119,12 @@ class LeafMatcher:
 
     def _columns_of(self, segment: index.IndexSegment, solutions: Solutions) -> _LeafColumns:
         leaves = segment.leaves
-        cached = self._columns.get(id(leaves))
-        if cached is None:
+        columns = self._columns.get(leaves)
+        if columns is None:
             is_live = zip(leaves.names.to_pylist(), segment.live, strict=True)
             plan_leaves = [self._leaves[name] if live else None for name, live in is_live]
-            cached = self._columns[id(leaves)] = leaves, _LeafColumns(plan_leaves, leaves, solutions.projections)
-        return cached[1]
+            columns = self._columns[leaves] = _LeafColumns(plan_leaves, leaves, solutions.projections)
+        return columns
 
 
 class _LeafColumns:

@@ -51,9 +51,9 @@ ANY_LENGTH = np.iinfo(np.int64).max
 VERIFIED = -1  # the projection of a leaf that has none
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SegmentLeaves:
-    """The leaves of a segment, by their index in it."""
+    """The leaves of a segment, by their index in it; equal only to itself."""
 
     names: pa.Array
     projections: tuple[LeafProjection, ...]

@@ -35,10 +35,6 @@ from motet.model.control import entailment_of
 
 _VERIFIERS = 10_000
 
-# Cached properties that depend on the leaves, and on their predicates alone. All others depend on the background.
-_OF_LEAVES = ("leaves", "_referenced")
-_OF_PREDICATES = ("_predicates", "_encoding")
-
 
 class SegmentMatches(NamedTuple):
     """The solutions of a segment's leaves on a batch: those that the index decides, and those that were verified."""
@@ -60,20 +56,30 @@ class Matcher:
     def __init__(
         self, leaves: tuple[LeafQuery, ...], background: frozenset[Triple] = frozenset(), entailment: str | None = None
     ) -> None:
-        self.background = background
-        self.entailment = entailment_of(background, entailment)
-        self.__dict__["leaves"] = leaves
+        self._reasoning = _Reasoning(background, entailment_of(background, entailment))
+        self._leaves: tuple[LeafQuery, ...] | None = leaves  # None after a change: they are read from the index
+        self._built: _BuiltIndex | None = None
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[object, ...]]:
         return Matcher, (self.leaves, self.background, self.entailment)
 
-    @cached_property
+    @property
+    def background(self) -> frozenset[Triple]:
+        return self._reasoning.background
+
+    @property
+    def entailment(self) -> str:
+        return self._reasoning.entailment
+
+    @property
     def leaves(self) -> tuple[LeafQuery, ...]:
-        """All leaves; after a change they are read from the index."""
-        segments = self._index.segments
-        return tuple(
-            segment.leaves.leaf(leaf) for segment in segments for leaf in np.flatnonzero(segment.live).tolist()
-        )
+        """All leaves."""
+        if self._leaves is None:
+            segments = self.segments()
+            self._leaves = tuple(
+                segment.leaves.leaf(leaf) for segment in segments for leaf in np.flatnonzero(segment.live).tolist()
+            )
+        return self._leaves
 
     def changed(self, leaves: tuple[LeafQuery, ...]) -> Matcher:
         """The matcher of other leaves over the same background; common leaves stay indexed."""
@@ -83,32 +89,31 @@ class Matcher:
 
     def exchanged(self, added: Sequence[LeafQuery], removed: Collection[str]) -> Matcher:
         """The matcher with more leaves, and without those of some names, which added ones may take."""
-        index = self._index.without(removed).with_leaves(added)
-        has_same_predicates = (index.predicates, index.compared) == (self._index.predicates, self._index.compared)
-        outdated = _OF_LEAVES if has_same_predicates else {*_OF_LEAVES, *_OF_PREDICATES}
-        matcher = object.__new__(Matcher)
-        matcher.__dict__.update({name: value for name, value in self.__dict__.items() if name not in outdated})
-        matcher.__dict__["_index"] = index
+        matcher = Matcher((), self.background, self.entailment)
+        matcher._reasoning, matcher._leaves = self._reasoning, None
+        matcher._built = self._index.exchanged(added, removed)
         return matcher
 
     def solve_small(self, records: Sequence[RecordRow]) -> list[SmallMatches] | None:
         """As `solve`, for a few event records in Python values; None when they have to be matched as columns."""
-        if not self._is_simple:
+        index = self._index
+        if not index.predicates.is_simple:
             return None
-        return solve_small(records, self._index.segments, self._encoding, self._predicates)
+        return solve_small(records, index.leaves.segments, index.predicates.encoding, index.predicates.ids)
 
     def solve(self, events: pa.RecordBatch) -> Iterator[SegmentMatches]:
         """The solutions of each segment's leaves on a batch of EVENTS or of event RECORDS."""
-        closures = EventClosures(events, self._background, self._referenced)
+        index = self._index
+        closures = EventClosures(events, self._reasoning.closed, index.referenced)
         offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
-        batch = EncodedBatch(events, offsets, encode(closures.closed, self._encoding))
-        for segment in self._index.segments:
+        batch = EncodedBatch(events, offsets, encode(closures.closed, index.predicates.encoding))
+        for segment in index.leaves.segments:
             hits = segment.arrays.search(batch.encoded)
             if len(hits.table):
                 yield self._segment_matches(batch, closures, segment, hits)
 
     def segments(self) -> tuple[IndexSegment, ...]:
-        return self._index.segments
+        return self._index.leaves.segments
 
     def _segment_matches(
         self, batch: EncodedBatch, closures: EventClosures, segment: IndexSegment, hits: IndexHits
@@ -126,54 +131,88 @@ class Matcher:
         return SegmentMatches(segment, batch, decided, verified)
 
     def _decided(self, batch: EncodedBatch, leaves: SegmentLeaves, hits: IndexHits) -> Solutions:
-        return solutions(batch, hits, leaves.projections, leaves.projection_ids, self._predicates)
+        return solutions(batch, hits, leaves, self._index.predicates.ids)
 
     def _verified(self, closures: EventClosures, segment: IndexSegment, pairs: Ints) -> VerifiedSolutions:
         events: list[int] = []
         leaves: list[int] = []
         bindings: list[LeafBindings] = []
         for event, leaf in zip(*map(np.ndarray.tolist, np.divmod(pairs, len(segment.leaves))), strict=True):
-            verifier = self._verifier(segment.leaves.leaf(leaf))
-            solutions = verifier.solutions(closures.row(event), closures.graph(event), self._background.graph)
+            verifier = self._reasoning.verifier(segment.leaves.leaf(leaf))
+            solutions = verifier.solutions(closures.row(event), closures.graph(event), self._reasoning.closed.graph)
             events += [event] * len(solutions)
             leaves += [leaf] * len(solutions)
             bindings += solutions
         rows = list(map(closures.row, events))
         return VerifiedSolutions(np.array(events, np.int64), np.array(leaves, np.int64), bindings, rows)
 
+    @property
+    def _index(self) -> _BuiltIndex:
+        if self._built is None:
+            leaves = LeafIndex().with_leaves(self._leaves or ())
+            self._built = _BuiltIndex(leaves, _IndexedPredicates(leaves, self._reasoning))
+        return self._built
+
+
+class _Reasoning:
+    """A background with its entailment, for all matchers over it."""
+
+    def __init__(self, background: frozenset[Triple], entailment: str) -> None:
+        self.background = background
+        self.entailment = entailment
+
     @cached_property
-    def _background(self) -> ClosedBackground:
+    def closed(self) -> ClosedBackground:
         return closed_background(self.background, self.entailment)
 
     @cached_property
-    def _is_simple(self) -> bool:
+    def verifier(self) -> Callable[[LeafQuery], Verifier]:
+        return lru_cache(_VERIFIERS)(Verifier)
+
+
+class _IndexedPredicates:
+    """What depends on the predicates of an index, but not on its leaves."""
+
+    def __init__(self, leaves: LeafIndex, reasoning: _Reasoning) -> None:
+        self.names, self.compared = leaves.predicates, leaves.compared
+        self._reasoning = reasoning
+
+    def of(self, leaves: LeafIndex) -> _IndexedPredicates:
+        """The same for another index: this one if it has the same predicates."""
+        is_same = (leaves.predicates, leaves.compared) == (self.names, self.compared)
+        return self if is_same else _IndexedPredicates(leaves, self._reasoning)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        return {name: id_ for id_, name in enumerate(self.names)}
+
+    @cached_property
+    def encoding(self) -> EncodingTables:
+        schema = self._reasoning.closed.reasoner.schema
+        return encoding_tables(self.names, set(self.compared), schema.superclasses, schema.properties)
+
+    @cached_property
+    def is_simple(self) -> bool:
         """Whether nothing can be inferred about an event."""
-        background = self._background
-        has_classes = len(class_names(self._encoding)) > 0
+        background = self._reasoning.closed
+        has_classes = len(class_names(self.encoding)) > 0
         return not len(background.subjects) and hierarchy_suffices(background.reasoner) and not has_classes
 
-    @cached_property
-    def _index(self) -> LeafIndex:
-        return LeafIndex().with_leaves(self.leaves)
+
+class _BuiltIndex:
+    """The index of some leaves."""
+
+    def __init__(self, leaves: LeafIndex, predicates: _IndexedPredicates) -> None:
+        self.leaves = leaves
+        self.predicates = predicates
+
+    def exchanged(self, added: Sequence[LeafQuery], removed: Collection[str]) -> _BuiltIndex:
+        leaves = self.leaves.without(removed).with_leaves(added)
+        return _BuiltIndex(leaves, self.predicates.of(leaves))
 
     @cached_property
-    def _referenced(self) -> ReferencedTerms:
-        return ReferencedTerms(self._index.segments)
-
-    @cached_property
-    def _predicates(self) -> dict[str, int]:
-        return {name: id_ for id_, name in enumerate(self._index.predicates)}
-
-    @cached_property
-    def _encoding(self) -> EncodingTables:
-        schema = self._background.reasoner.schema
-        return encoding_tables(
-            self._index.predicates, set(self._index.compared), schema.superclasses, schema.properties
-        )
-
-    @cached_property
-    def _verifier(self) -> Callable[[LeafQuery], Verifier]:
-        return lru_cache(_VERIFIERS)(Verifier)
+    def referenced(self) -> ReferencedTerms:
+        return ReferencedTerms(self.leaves.segments)
 
 
 def _select(hits: IndexHits, rows: npt.NDArray[np.bool_]) -> IndexHits:

@@ -59,7 +59,7 @@ def solve_small(
             continue
         if len(hits.table) > MAX_HITS or not segment.is_index_decided or any(hits.table[:, IS_OPEN].tolist()):
             return None
-        decided = solution_arrays(encoded, hits, segment.leaves.projections, segment.leaves.projection_ids, predicates)
+        decided = solution_arrays(encoded, hits, segment.leaves, predicates)
         matches.append(SmallMatches(segment, decided, encoded.terms))
     return matches
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.match.encode import EncodedEvents
-from motet.engine.match.index import IndexHits
+from motet.engine.match.index import IndexHits, SegmentLeaves
 from motet.engine.match.leaf import EVENT_END, EVENT_START, READ_VALUE, LeafBindings, LeafProjection
 from motet.engine.match.solution_kernels import fill_solutions
 from motet.engine.match.verifier import instant
@@ -71,24 +71,22 @@ class SolutionArrays(NamedTuple):
 def solutions(
     batch: EncodedBatch,
     hits: IndexHits,
-    projections: Sequence[LeafProjection],
-    projection_ids: npt.NDArray[np.int32],
+    leaves: SegmentLeaves,
     predicates: Mapping[str, int],
 ) -> Solutions:
-    """The solutions of decided hits; ``projection_ids`` are those of the leaves."""
-    return Solutions(*solution_arrays(batch.encoded, hits, projections, projection_ids, predicates), batch)
+    """The solutions of decided hits of a segment's leaves."""
+    return Solutions(*solution_arrays(batch.encoded, hits, leaves, predicates), batch)
 
 
 def solution_arrays(
     encoded: EncodedEvents,
     hits: IndexHits,
-    projections: Sequence[LeafProjection],
-    projection_ids: npt.NDArray[np.int32],
+    leaves: SegmentLeaves,
     predicates: Mapping[str, int],
 ) -> SolutionArrays:
-    arrays = _projection_arrays(projections, predicates)
+    arrays = _projection_arrays(leaves, predicates)
     event, leaf, starts, binding, term = fill_solutions(
-        hits.table, projection_ids, arrays.starts, arrays.kind, arrays.value_index,
+        hits.table, leaves.projection_ids, arrays.starts, arrays.kind, arrays.value_index,
         encoded.starts, encoded.row, len(encoded.terms),
     )  # fmt: skip
     retained = _distinct(event, leaf, starts, term)
@@ -110,19 +108,15 @@ def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
 
 
 _MAX_SLICES = 4
-_cache: dict[tuple[int, int], tuple[Sequence[LeafProjection], Mapping[str, int], ProjectionArrays]] = {}
-_MAX_CACHED = 64
+_arrays: WeakKeyDictionary[SegmentLeaves, ProjectionArrays] = WeakKeyDictionary()
 
 
-def _projection_arrays(projections: Sequence[LeafProjection], predicates: Mapping[str, int]) -> ProjectionArrays:
-    """The arrays of projections, cached by identity: comparing projections would read all of them."""
-    key = id(projections), id(predicates)
-    cached = _cache.get(key)
-    if cached is None or cached[0] is not projections or cached[1] is not predicates:
-        if len(_cache) >= _MAX_CACHED:
-            _cache.clear()
-        cached = _cache[key] = projections, predicates, ProjectionArrays(projections, predicates)
-    return cached[2]
+def _projection_arrays(leaves: SegmentLeaves, predicates: Mapping[str, int]) -> ProjectionArrays:
+    """The arrays of a segment's projections, made once: the ids of its predicates never change."""
+    arrays = _arrays.get(leaves)
+    if arrays is None:
+        arrays = _arrays[leaves] = ProjectionArrays(leaves.projections, predicates)
+    return arrays
 
 
 class ProjectionArrays:
