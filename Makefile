@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults mutants w3c simulate-can package hostile overlay-kills
+.PHONY: setup demo test explore lint ontologies bench bench-kernel docs lock clean kills faults simulate mutants w3c simulate-can package hostile overlay-kills
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -47,6 +47,11 @@ hostile: $(READY)  ## hostile frames and handshakes against the nodes of the ove
 
 overlay-kills: $(READY)  ## kill processes of a local overlay of eight; lookups must go on
 	@MOTET_OVERLAY_KILLS=20 $(BIN)/pytest -s tests/overlay/net/test_local_network.py
+
+SEEDS ?= 1-3000
+
+simulate: $(READY)  ## run thousands of seeds of the overlay simulator; SEEDS=42 repeats one
+	@nice $(BIN)/motet simulate --seeds $(SEEDS) --jobs 2
 
 mutants: $(READY)  ## seed mistakes into the engine, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run

@@ -23,8 +23,8 @@ from motet.model.extras import require_extra
 COMMANDS = (
     "demo", "run", "publish", "ingest", "subscribe", "unsubscribe", "subscriptions", "notifications", "background",
     "retract", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
-    "query", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz", "reproduce",
-    "overlay", "doctor",
+    "query", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz", "simulate",
+    "reproduce", "overlay", "doctor",
 )  # fmt: skip
 ON_SPARK = (
     "demo",

@@ -173,6 +173,9 @@ class Pastry(Membership):
         self.requests.send(number, address, forward, attempts=2)
         self.node.set_timer(("pastry", "join"), self.node.now + JOIN_TIMEOUT)
 
+    def _retry_join(self) -> None:
+        self.node.set_timer(("pastry", "join"), self.node.now + JOIN_TIMEOUT)
+
     def _receive_join_reply(self, _sender: str, message: JoinReply) -> None:
         if self.state is PastryState.JOINING:
             self.node.cancel_timer(("pastry", "join"))

@@ -43,7 +43,7 @@ TRANSITIONS: dict[tuple[PastryState, PastryInput], tuple[str, PastryState]] = {
     (S.JOINING, I.WELCOMED): ("_confirm", S.CONFIRMING),
     (S.JOINING, I.LEAVE): ("_stop", S.LEFT),
     (S.CONFIRMING, I.CONFIRMED): ("_prepare", S.PREPARING),
-    (S.CONFIRMING, I.ISOLATED): ("_request_join", S.JOINING),
+    (S.CONFIRMING, I.ISOLATED): ("_retry_join", S.JOINING),
     (S.CONFIRMING, I.LEAVE): ("_depart", S.LEAVING),
     (S.PREPARING, I.PREPARED): ("_activate", S.ACTIVE),
     (S.PREPARING, I.LEAVE): ("_depart", S.LEAVING),

@@ -133,9 +133,13 @@ class SimulatedRing:
         """A contact with an address that was never used."""
         address = f"n{self._next_address}"
         self._next_address += 1
-        contact = Contact(identifier_of(f"{self.simulator.seed} {address}"), address)
-        self._contacts[address] = contact
-        return contact
+        return self.contact(address)
+
+    def contact(self, address: str) -> Contact:
+        """The contact of an address: that of earlier runs, or a new one."""
+        if address not in self._contacts:
+            self._contacts[address] = Contact(identifier_of(f"{self.simulator.seed} {address}"), address)
+        return self._contacts[address]
 
     def pastry(self, address: str) -> Pastry:
         """The Pastry protocol of a running node."""

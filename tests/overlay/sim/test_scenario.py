@@ -1,0 +1,84 @@
+"""Scenarios: seeds are reproducible, the protocols survive them, and planted mistakes are found and shrunk."""
+
+from collections.abc import Callable
+
+import pytest
+
+from motet.model.errors import UsageError
+from motet.overlay.protocol.membership import Membership
+from motet.overlay.protocol.scribe import Scribe, TopicState
+from motet.overlay.protocol.values import ValueStore
+from motet.overlay.sim.scenario import Scenario, ScenarioRun, ScenarioStep, parse_scenario, random_scenario, run_seed
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_seeds_hold_and_are_reproducible(seed: int) -> None:
+    """Two runs of a seed have the same trace, and no invariant is violated."""
+    first, second = run_seed(seed), run_seed(seed)
+    assert (first.result.violations, first.result.trace) == ((), second.result.trace)
+
+
+def never_probe_lost(_self: Membership) -> None:
+    """A ring that was partitioned stays so."""
+
+
+def prepare_without_values(_self: ValueStore, ready: Callable[[], None]) -> None:
+    """A newcomer answers for keys before it has their values."""
+    ready()
+
+
+def stay_detached(_self: Scribe, _key: int, _topic: TopicState, _reason: str) -> None:
+    """A child never looks for another parent."""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "method", "mistake", "seeds"),
+    [
+        (Membership, "_probe_lost", never_probe_lost, range(1, 4)),
+        (ValueStore, "prepare", prepare_without_values, range(4, 7)),
+        (Scribe, "_detach", stay_detached, range(1, 3)),
+    ],
+)
+def test_planted_mistakes_are_found(
+    protocol: type, method: str, mistake: object, seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake in each protocol violates an invariant within a few seeds."""
+    monkeypatch.setattr(protocol, method, mistake)
+    assert any(ScenarioRun(random_scenario(seed), seed=seed).run().violations for seed in seeds)
+
+
+def test_schedules_are_shrunk_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many steps those remain without which nothing is violated."""
+    monkeypatch.setattr(Membership, "_probe_lost", never_probe_lost)
+    half = [f"n{index}" for index in range(6)]
+    idle = [ScenarioStep(at, "lookups", {"rate": 1, "seconds": 1}) for at in (1, 2, 3, 4)]
+    split = (ScenarioStep(10, "partition", {"nodes": half}), ScenarioStep(200, "heal"))
+    report = run_seed(1, Scenario(nodes=12, settle=300, steps=(*idle, *split)))
+    assert report.shrunk is not None
+    assert report.shrunk.steps == split
+
+
+def test_a_scenario_survives_its_file() -> None:
+    """What a scenario is written as is read as the same scenario."""
+    scenario = random_scenario(3)
+    assert parse_scenario(scenario.to_dict()) == scenario
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "no mapping"),
+        ({"node": 3}, "'node' is unknown"),
+        ({"nodes": "many"}, "nodes is 'many'"),
+        ({"nodes": 0}, "nodes is 0"),
+        ({"latency": "slow"}, "latency is 'slow'"),
+        ({"steps": [{"do": "crash"}]}, "step 1 has no time"),
+        ({"steps": [{"at": 1, "do": "explode"}]}, "'explode' is no action"),
+        ({"steps": [{"at": 1, "do": "crash"}]}, "node is missing"),
+        ({"steps": [{"at": 1, "do": "heal", "node": "n1"}]}, "'node' is unknown"),
+    ],
+)
+def test_wrong_scenarios_are_refused(value: object, message: str) -> None:
+    """Nothing in a scenario file is ignored."""
+    with pytest.raises(UsageError, match=message):
+        parse_scenario(value)
