@@ -13,7 +13,7 @@ from motet.model.errors import UsageError
 if TYPE_CHECKING:
     from motet.fuzz.compare import Difference, FuzzReport
 
-HELP = "compare an engine with the reference engine on random subscriptions and logs, or on random queries"
+HELP = "compare an engine with the reference engine on random subscriptions and logs, queries or XML documents"
 EXAMPLES = """\
   motet fuzz --engine embedded --runs 2000
   motet fuzz --engine kernel --runs 100000 --jobs 8 --coverage
@@ -21,6 +21,7 @@ EXAMPLES = """\
   motet fuzz --engine spark --runs 500 --seed 7 --save differences/
   motet fuzz --engine spark-stream --runs 500   (many cases in one streaming query)
   motet fuzz --engine reference --runs 300      (against itself: other arrival orders, read in pieces)
+  motet fuzz --documents --runs 100000          (mutated XML documents: accepted or rejected, within 2 s and 500 MB)
   motet fuzz --sparql --runs 2000               (random SPARQL queries: DuckDB, the evaluator, pyoxigraph, rdflib)
   motet fuzz --sparql --engine spark --runs 50  (the same, and Spark)
 """
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--engine", choices=[*ENGINES, "duckdb"], help="default: embedded; with --sparql duckdb or spark")
     add("--sparql", action="store_true", help="compare on random SPARQL queries over random data")
+    add("--documents", action="store_true", help="decode mutated XML documents instead, compared with expat")
     add("--runs", type=int, default=1000, metavar="N", help="random cases (default: 1000)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same cases (default: 0)")
     add("--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
@@ -45,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from motet.fuzz.compare import fuzz
     from motet.fuzz.engines import find_engine
 
+    if args.documents:
+        return _run_documents(args)
     args.engine = args.engine or ("duckdb" if args.sparql else "embedded")
     _check(args)
     if args.sparql:
@@ -84,6 +88,28 @@ def _run_queries(args: argparse.Namespace) -> int:
         for index, difference in enumerate(report.differences, 1):
             difference.save(Path(args.save) / f"sparql-{args.seed}-{index}")
     return 1 if report.differences else 0
+
+
+def _run_documents(args: argparse.Namespace) -> int:
+    from motet.fuzz.hostile_xml import fuzz_documents
+
+    if args.sparql or args.engine or args.coverage or args.jobs > 1 or args.runs < 1:
+        raise UsageError(
+            "--documents runs in one process, without --engine, --sparql and --coverage", advice="Omit the others."
+        )
+    with output.record_progress("decoding", args.runs) as advance:
+        report = fuzz_documents(args.runs, args.seed, keep_going=args.keep_going, on_progress=advance)
+    fields = report.fields() | {"seed": args.seed}
+    if args.json:
+        output.print_json(fields | {"reasons": report.rejected, "found": [problem for _, problem in report.failures]})
+    else:
+        output.print_fields(fields)
+        for data, problem in report.failures:
+            print(f"\n{problem}\n{data[:500]!r}")
+    for index, (data, _) in enumerate(report.failures if args.save else (), 1):
+        Path(args.save).mkdir(parents=True, exist_ok=True)
+        (Path(args.save) / f"documents-{args.seed}-{index}.xml").write_bytes(data)
+    return 1 if report.failures else 0
 
 
 def _show_queries(fields: dict[str, object]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
+from typing import NoReturn
 from urllib.parse import quote
 
 from lxml import etree
@@ -45,6 +47,8 @@ def lift_generic(root: etree._Element, iri: str) -> list[Triple]:
 ('<urn:e:1>', '<urn:xml:pay>', '"finished"')]
     """
     lifting = _GenericLifting(iri)
+    if sum(1 for _ in islice(root.iter(), MAX_NODES + 1)) > MAX_NODES:
+        lifting.refuse()
     lifting.state(terms.iri(iri), RDF_TYPE, terms.iri(_name_iri(root.tag)))
     lifting.content(root, terms.iri(iri))
     return list(lifting.triples)
@@ -59,8 +63,11 @@ class _GenericLifting:
     def state(self, subject: str, predicate: str, object_: str) -> None:
         self.triples.setdefault((subject, predicate, object_))
         if len(self.triples) > MAX_NODES:
-            advice = "map the parts that subscriptions need, or store it without a mapping"
-            raise DecodeError(f"the document has more than {MAX_NODES} triples by the generic mapping", advice=advice)
+            self.refuse()
+
+    def refuse(self) -> NoReturn:
+        advice = "map the parts that subscriptions need, or store it without a mapping"
+        raise DecodeError(f"the document has more than {MAX_NODES} triples by the generic mapping", advice=advice)
 
     def content(self, element: etree._Element, subject: str) -> None:
         for name, value in element.attrib.items():

@@ -32,7 +32,7 @@ MAX_NODES = 100_000  # that the paths of a mapping select in one document
 
 XML_NAME = r"[A-Za-z_\u00b7-\uffff][\w.\u00b7-\uffff-]*"
 _STEP = re.compile(
-    rf"(?P<attribute>@)?(?P<name>text\(\)|(?:{XML_NAME}:)?{XML_NAME}|\*|\.)"
+    rf"(?P<attribute>@)?(?P<name>(?:{XML_NAME}:)?{XML_NAME}|\*|\.)"
     rf"(?P<condition>\[(?:(?P<index>[1-9][0-9]{{0,3}})|(?P<key>@?(?:{XML_NAME}:)?{XML_NAME})\s*=\s*"
     rf"(?P<value>'[^'\[\]/]*'|\"[^\"\[\]/]*\"))\])?"
 )
@@ -40,7 +40,7 @@ _UNSAFE = re.compile(r"[^\w.~-]")  # in a value that becomes a part of an IRI
 
 
 class DocumentStep(NamedTuple):
-    """One step of a path: an element, an attribute (``@``), ``.``, ``*`` or ``text()``, with a condition."""
+    """One step of a path: an element, an attribute (``@``), ``.`` or ``*``, with a condition."""
 
     name: str  # expanded: {namespace}local
     is_attribute: bool = False
@@ -194,13 +194,14 @@ class DocumentMapping:
         return DocumentPath(column, tuple(steps[1:] if is_absolute else steps), is_absolute, select)
 
     def _is_root_step(self, step: DocumentStep) -> bool:
-        is_name = step.name not in (".", "text()")
-        return is_name and not (step.is_attribute or step.is_deep) and step.position is None and step.key is None
+        return (
+            step.name != "." and not (step.is_attribute or step.is_deep) and step.position is None and step.key is None
+        )
 
     def _step(self, match: re.Match[str], column: str, *, is_deep: bool) -> DocumentStep:
         name = match["name"]
         is_attribute = match["attribute"] is not None
-        if name in (".", "*", "text()"):
+        if name in (".", "*"):
             if is_attribute or match["condition"] or (is_deep and name == "."):
                 self._refuse_path(column)
             return DocumentStep(name, is_deep=is_deep)

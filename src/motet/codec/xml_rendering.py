@@ -32,7 +32,8 @@ _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def is_xml_text(term: str) -> bool:
     """Whether the text of a term can stand in XML."""
-    return _NOT_XML.search(terms.iri_value(term) if terms.is_iri(term) else terms.literal_parts(term)[0]) is None
+    text = terms.literal_parts(term)[0] if "\\" in term and not terms.is_iri(term) else term  # slow for long texts
+    return _NOT_XML.search(text) is None
 
 
 def render_mapped(mapping: DocumentMapping, iri: str, triples: Sequence[Triple]) -> Rendered:
@@ -141,7 +142,7 @@ class _Rendering:
         path = self._compiled.path(column)
         if path.is_absolute:
             element = element.getroottree().getroot()
-        steps = [step for step in path.steps if step.name not in (".", "text()")]
+        steps = [step for step in path.steps if step.name != "."]
         if any(step.is_deep or step.name == "*" or (step.position or 1) > 1 for step in steps):
             raise UsageError(
                 f"{self._mapping.source}: the path {column} does not say where an element stands",

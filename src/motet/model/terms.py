@@ -21,7 +21,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 RDF_TYPE = f"<{RDF}type>"
 
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
+_LITERAL = re.compile(r'"((?:[^"\\]++|\\.)*+)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _NAMED_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 _TO_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f\ufffe\uffff]')

@@ -6,8 +6,10 @@ Nothing is fetched, no entity is declared or expanded, and no processing instruc
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NoReturn, cast
 
 from lxml import etree
@@ -26,11 +28,13 @@ ENCODINGS = {  # that a document may declare, and the codec of each
 MOTET_NAMESPACE = "urn:motet:ns#"
 STYLESHEET = "xml-stylesheet"  # the one processing instruction that is left alone; it is never followed
 
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00<")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _UTF_32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff", b"<\x00\x00\x00", b"\x00\x00\x00<")
 _DECLARATION = re.compile(
     r"\ufeff?<\?xml\s[^>]*?(?P<all>\sencoding\s*=\s*[\"'](?P<name>[A-Za-z0-9._-]+)[\"'])[^>]*?\?>"
 )
+_NAMESPACE = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_NAMESPACE_NAME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\&]*)?")
 _DOCTYPE = re.compile(rb"(?:[\xef\xbb\xbf\s]|<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->)*+<!DOCTYPE", re.DOTALL)
 
 
@@ -108,9 +112,13 @@ def _parse(text: bytes) -> etree._Element:
         _refuse(f"not well-formed XML: {reason}", "correct it and publish it again", line, column)
     except ValueError as error:  # characters that no XML has
         _refuse(f"not well-formed XML: {error}", "correct it and publish it again")
-    if root is None or root.getroottree().docinfo.internalDTD is not None:
-        _refuse("the XML has a document type declaration", _DOCTYPE_ADVICE)
+    _refuse_doctype(root)
     return root
+
+
+def _refuse_doctype(root: etree._Element) -> None:
+    if root.getroottree().docinfo.internalDTD is not None:
+        _refuse("the XML has a document type declaration", _DOCTYPE_ADVICE)
 
 
 _DOCTYPE_ADVICE = "remove the DOCTYPE, and write the text of its entities in place"
@@ -120,8 +128,10 @@ def _as_utf8(data: bytes) -> bytes:
     """The document in UTF-8; of another encoding, with spaces in place of its declaration."""
     if data.startswith(_UTF_32):
         _refuse_encoding("UTF-32")
+    if data.startswith((b"<\x00", b"\x00<")):
+        _refuse_encoding("UTF-16 without a byte order mark")
     is_utf_16 = data.startswith(_UTF_16)
-    head = data[:1024].decode("utf-16-be" if data[:1] in (b"\xfe", b"\x00") else "utf-16-le", "replace")
+    head = data[:1024].decode("utf-16-be" if data[:1] == b"\xfe" else "utf-16-le", "replace")
     declared = _DECLARATION.match(head if is_utf_16 else data[:512].decode("latin-1").removeprefix("ï»¿"))
     name = declared["name"].lower() if declared else "utf-16" if is_utf_16 else "utf-8"
     if is_utf_16 and name in ("utf-16le", "utf-16be"):
@@ -131,8 +141,6 @@ def _as_utf8(data: bytes) -> bytes:
     if name == "utf-8":
         return data
     codec = ENCODINGS[name]
-    if is_utf_16 and data[0] not in (0xFF, 0xFE):
-        codec = "utf-16-be" if data[0] == 0 else "utf-16-le"
     try:
         text = data.decode(codec)
     except UnicodeDecodeError as error:
@@ -182,24 +190,41 @@ def _check_tree(root: etree._Element, text: bytes, limits: XmlLimits) -> None:
         size = limits.max_text_bytes
         _refuse_first(root, f"(//*[text()[string-length() > {size}]])[1]", f"a text longer than {size} characters")
     if b"<?" in text[1:]:
-        for instruction in cast(list[etree._ProcessingInstruction], root.xpath("//processing-instruction()")):
-            if instruction.target != STYLESHEET or instruction.getparent() is not None:
-                what = f"the XML has a processing instruction <?{str(instruction.target)[:100]} …?>"
-                advice = f"remove it; only {STYLESHEET} before the root is left alone"
-                _refuse(what, advice, _line(instruction))
-    if text.count(b"xmlns") > limits.max_namespaces:
+        _check_instructions(root)
+    names = [first or second for first, second in _NAMESPACE.findall(text)]
+    if len(names) > limits.max_namespaces or not all(map(_is_namespace_name, set(names))):
         _check_namespaces(root, limits.max_namespaces)
     if len(text) > limits.max_name_bytes:
         _check_names(root, limits.max_name_bytes)
 
 
+def _check_instructions(root: etree._Element) -> None:
+    """Refuse processing instructions but those of style sheets beside the root; XPath would sort them slowly."""
+    before, after = (root.itersiblings(tag=etree.PI, preceding=each) for each in (True, False))
+    beside = cast(Iterator[etree._ProcessingInstruction], chain(before, after))
+    inside = cast(Iterator[etree._ProcessingInstruction], root.iter(etree.PI))
+    for instruction in chain(inside, (each for each in beside if each.target != STYLESHEET)):
+        target = str(instruction.target)[:100]
+        advice = f"remove it; only {STYLESHEET} before the root is left alone"
+        _refuse(f"the XML has a processing instruction <?{target} …?>", advice, _line(instruction))
+
+
 def _check_namespaces(root: etree._Element, limit: int) -> None:
     declarations = etree.iterwalk(root, events=("start-ns", "end-ns"))
     in_scope = 0
-    for event, _ in declarations:
+    for event, declared in declarations:
         in_scope += 1 if event == "start-ns" else -1
+        if event == "start-ns" and not _NAMESPACE_NAME.fullmatch(declared[1]):
+            _refuse(
+                f"the namespace {declared[1][:100]!r} is no absolute IRI without &", "use one such as urn:example:a"
+            )
         if in_scope > limit:
             _refuse(f"the XML has more than {limit} namespaces in scope", "declare each namespace once, at the root")
+
+
+def _is_namespace_name(name: bytes) -> bool:
+    """Whether a namespace has a canonical form: that of others is not defined, or not written correctly."""
+    return _NAMESPACE_NAME.fullmatch(name.decode("utf-8", "replace")) is not None
 
 
 def _check_names(root: etree._Element, limit: int) -> None:
