@@ -224,6 +224,7 @@ def test_statistics(tmp_path: Path, events: Events) -> None:
     found = lake.statistics()
     assert found.pop("bytes") == sum(path.stat().st_size for path in lake.snapshot().segment_paths())
     assert found == {
+        "mappings": (),
         "lateness": 0,
         "ahead": 86_400_000_000,
         "heartbeat": "default",

@@ -432,7 +432,7 @@ def parse_small(data: bytes, options: DecodeOptions) -> SmallEvents | None:
     It gives the same events as the columnar decoder, and rejects nothing.
 
     >>> parse_small(b'<urn:s> <urn:p> "o" <urn:e> .', DecodeOptions("input")).events
-    [EventRow(id='urn:e', start=None, end=None, triples=(('<urn:s>', '<urn:p>', '"o"'),))]
+    [EventRow(id='urn:e', start=None, end=None, triples=(('<urn:s>', '<urn:p>', '"o"'),), payload=None)]
     """
     limits = options.limits
     if not data.isascii() or not 0 < len(data) <= min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes):

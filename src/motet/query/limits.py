@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from motet.model.errors import LimitError, UsageError
@@ -42,38 +42,59 @@ class _TimeIsUp(BaseException):
     """Raised inside a query whose time is up; `time_limit` makes a LimitError of it."""
 
 
+_REPEAT = 0.1
+"""Seconds until an engine is interrupted once more: the first time, its query may not have begun."""
+
+
 @contextmanager
 def time_limit(seconds: float, interrupt: Callable[[], object] | None = None) -> Iterator[None]:
     """Ends the block with a LimitError after some seconds.
 
-    ``interrupt`` stops an engine that runs outside Python. In the main thread a signal ends Python code, in another
-    thread an exception that is set from a timer.
+    ``interrupt`` ends the query of an engine outside Python, which raises an exception then; a thread calls it.
+    Without it the block is Python code: in the main thread a signal raises an exception there, else a timer does.
     """
     error = LimitError(
         f"no answer after {seconds:g} s",
         advice="make the query more selective, or give more time (--timeout, in Python timeout=)",
     )
-    is_over = False
-
-    def on_time() -> None:
-        nonlocal is_over
-        is_over = True
-        if interrupt is not None:
-            interrupt()
-
-    if threading.current_thread() is threading.main_thread():
-        guard = _by_signal(seconds, on_time)
+    if interrupt is not None:
+        guard: AbstractContextManager[object] = _interrupted(seconds, interrupt)
+    elif threading.current_thread() is threading.main_thread():
+        guard = _by_signal(seconds)
     else:
-        guard = _by_timer(seconds, on_time)
+        guard = _by_timer(seconds)
+    is_over = None
     try:
-        with guard:
+        with guard as is_over:
             yield
     except _TimeIsUp:
         raise error from None
     except Exception:
-        if is_over and interrupt is not None:  # what the engine raises when it is interrupted
+        if isinstance(is_over, threading.Event) and is_over.is_set():  # the engine was interrupted
             raise error from None
         raise
+
+
+@contextmanager
+def _interrupted(seconds: float, interrupt: Callable[[], object]) -> Iterator[threading.Event]:
+    """Yields the event that the time is up; from then on the engine is interrupted until the block ends."""
+    is_over, is_done, lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def watch() -> None:
+        wait = seconds
+        while not is_done.wait(wait):
+            with lock:
+                if not is_done.is_set():
+                    is_over.set()
+                    interrupt()
+            wait = _REPEAT
+
+    threading.Thread(target=watch, daemon=True, name="motet-query-time-limit").start()
+    try:
+        yield is_over
+    finally:
+        with lock:  # nothing that comes after the block is interrupted
+            is_done.set()
 
 
 _again: dict[int, Callable[[], object]] = {}
@@ -97,9 +118,8 @@ def _install_hook() -> None:
 
 
 @contextmanager
-def _by_signal(seconds: float, on_time: Callable[[], None]) -> Iterator[None]:
+def _by_signal(seconds: float) -> Iterator[None]:
     def stop(_signal: int, _frame: object) -> None:
-        on_time()
         raise _TimeIsUp
 
     thread = threading.get_ident()
@@ -116,7 +136,7 @@ def _by_signal(seconds: float, on_time: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _by_timer(seconds: float, on_time: Callable[[], None]) -> Iterator[None]:
+def _by_timer(seconds: float) -> Iterator[None]:
     thread = threading.get_ident()
     is_running = True
     lock = threading.Lock()
@@ -124,7 +144,6 @@ def _by_timer(seconds: float, on_time: Callable[[], None]) -> Iterator[None]:
     def stop() -> None:
         with lock:
             if is_running:
-                on_time()
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp))
 
     def start(wait: float) -> threading.Timer:

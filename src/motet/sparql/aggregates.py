@@ -68,7 +68,7 @@ class ExactSum:
     >>> for term in ("1e16", "1e0", "-1e16"):
     ...     total.add(decode(f'"{term}"^^<http://www.w3.org/2001/XMLSchema#double>'))
     >>> total.value().term
-    '"1.0E0"^^<http://www.w3.org/2001/XMLSchema#double>'
+    '"1"^^<http://www.w3.org/2001/XMLSchema#double>'
     """
 
     def __init__(self) -> None:
