@@ -46,7 +46,7 @@ hostile: $(READY)  ## hostile frames and handshakes against the nodes of the ove
 	@$(BIN)/python -m tests.overlay.net.hostile
 
 overlay-kills: $(READY)  ## kill processes of a local overlay of eight; lookups must go on
-	@MOTET_OVERLAY_KILLS=20 $(BIN)/pytest -s tests/overlay/net/test_local_network.py
+	@MOTET_OVERLAY_KILLS=20 $(BIN)/pytest -s tests/overlay/net/test_local_network.py tests/overlay/net/test_scenario_processes.py
 
 SEEDS ?= 1-3000
 

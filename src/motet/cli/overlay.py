@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ EXAMPLES = """\
   motet overlay up --nodes 8                         # until Ctrl-C; 8 processes that know each other
   motet overlay status                               # in another terminal
   motet overlay route building/7 --json              # the node responsible for a key, and the hops to it
+  motet overlay run churn.yaml --speed 20            # a scenario of `motet simulate`, on processes
   motet overlay keys --directory keys --member 10.0.0.5:4711 --operator
   motet overlay node --directory keys/members/10.0.0.5_4711 --address 10.0.0.5:4711 --network lab --begin
 """
@@ -43,6 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--directory", default=DIRECTORY, metavar="DIR", help=f"the network's directory (default: {DIRECTORY})"
         )
+    scenario = _add_action(actions, "run", _run_scenario, "run a scenario of `motet simulate` on processes")
+    scenario.add_argument("scenario", metavar="FILE", help="YAML or JSON, as for `motet simulate`")
+    scenario.add_argument("--seed", type=int, default=1, metavar="N", help="for lookups and choices (default: 1)")
+    scenario.add_argument("--speed", type=float, default=10, metavar="X", help="of the nodes' clocks (default: 10)")
+    scenario.add_argument("--plain", action="store_true", help="without TLS")
+    scenario.add_argument(
+        "--directory", metavar="DIR", help="keep the nodes' directories and logs here (default: they are deleted)"
+    )
     keys = _add_action(actions, "keys", _keys, "make a certificate authority, and certificates of members")
     keys.add_argument("--directory", required=True, metavar="DIR", help="where the authority is, or is made")
     keys.add_argument(
@@ -51,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     keys.add_argument("--operator", action="store_true", help="also make an operator's certificate")
     keys.add_argument("--days", type=int, default=365, metavar="N", help="validity of the certificates (default: 365)")
     keys.add_argument("--renew", action="store_true", help="replace certificates that are there")
-    for action in (up, status, route, keys):
+    for action in (up, status, route, scenario, keys):
         action.add_argument("--json", action="store_true", help="print JSON")
     node = _add_action(actions, "node", _node, "run one node, until Ctrl-C or SIGTERM")
     node.add_argument("--directory", required=True, metavar="DIR", help="the node's directory, with its certificate")
@@ -238,6 +248,28 @@ def _first_that_answers(book: AddressBook) -> BookEntry:
         f"no node of {book.path} answers: {states[0]['error'] if states else 'the address book is empty'}",
         advice="Start them with `motet overlay up`.",
     )
+
+
+def _run_scenario(args: argparse.Namespace) -> int:
+    from motet.overlay.net.scenario_processes import ProcessScenario
+    from motet.overlay.sim.scenario import load_scenario
+
+    scenario = load_scenario(Path(args.scenario))
+    if not 0.1 <= args.speed <= 100:
+        raise UsageError(f"--speed must be between 0.1 and 100, not {args.speed:g}")
+    with contextlib.ExitStack() as stack:
+        show = stack.enter_context(output.status_line(args.scenario))
+        path = Path(args.directory or stack.enter_context(tempfile.TemporaryDirectory(prefix="motet-overlay-")))
+        run = ProcessScenario(scenario, path, seed=args.seed, speed=args.speed, is_plain=args.plain)
+        result = asyncio.run(run.run(show))
+    facts = {"violations": list(result.violations), "seconds": round(result.seconds, 1), **result.figures}
+    if args.json:
+        output.print_json(facts)
+    else:
+        output.print_fields(facts | {"violations": len(result.violations)})
+        for violation in result.violations:
+            print(f"violated: {violation}")
+    return 1 if result.violations else 0
 
 
 def _keys(args: argparse.Namespace) -> int:

@@ -17,10 +17,11 @@ from motet.model.errors import DecodeError, OverlayError, UsageError
 from motet.overlay.net.certificates import CertificateAuthority
 from motet.overlay.net.connection import Connection, bind, bound_address, operator_connection
 from motet.overlay.net.frames import OperatorAnswer, decode_value, encode_value
-from motet.overlay.net.host import NodeHost, decode_record, encode_record
+from motet.overlay.net.host import NodeHost, decode_record, encode_links, encode_record, parse_links
 from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 from motet.overlay.protocol.messages import PeerMessage, peer_message
 from motet.overlay.protocol.node import Command, NodeProtocol, Outcome, PeerNode, Timer
+from motet.overlay.sim.network import Network, UniformLatency
 
 
 @peer_message
@@ -85,7 +86,7 @@ async def running(path: Path, authority: Path | None = None) -> AsyncIterator[No
         if authority is not None:
             CertificateAuthority(authority).issue_member(address, path)
     host = NodeHost(
-        lambda address: PeerNode(address, [Greeter()]),
+        lambda settings: PeerNode(settings.address, [Greeter()]),
         directory,
         queries={"twice": lambda node, argument: [node.address, 2 * argument]},
     )
@@ -279,3 +280,51 @@ def test_records_are_checked() -> None:
     """A command comes from elsewhere, as a message does."""
     with pytest.raises(DecodeError):
         decode_record(["Greet", ["a"], "b"], Command)
+
+
+def test_links_of_an_experiment_lose_and_repeat_messages(tmp_path: Path) -> None:
+    """An operator gives a node the simulator's model of a network; it is taken away again."""
+
+    async def main() -> None:
+        async with running(tmp_path / "a") as a, running(tmp_path / "b") as b:
+            outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+            b.listeners.append(outcomes.put_nowait)
+            to = b.settings.address
+            async with operator_connection(a.settings.address, network="test", credentials=None) as connection:
+                links = Network(latency=UniformLatency(0, 1), duplication=1.0)
+                assert parse_links(encode_links(links)) == Network(duplication=1.0)
+                assert await ask(connection, "links", encode_links(links)) is None
+                a.command(Greet(to=to, text="twice"))
+                async with asyncio.timeout(PATIENCE):
+                    texts = [(await outcomes.get()).text for _ in range(4)]  # type: ignore[attr-defined]
+                assert texts == ["twice", "twice", "twice again", "twice again"]
+                links = Network()
+                links.break_link(a.settings.address, to)
+                await ask(connection, "links", encode_links(links))
+                a.command(Greet(to=to, text="lost"))
+                await ask(connection, "links", None)
+                a.command(Greet(to=to, text="received"))
+                async with asyncio.timeout(PATIENCE):
+                    assert (await outcomes.get()).text == "received"  # type: ignore[attr-defined]
+                assert (
+                    await ask(connection, "links", {"loss": 0.1}) == "the request `links` is wrong: KeyError('latency')"
+                )
+
+    asyncio.run(main())
+
+
+def test_the_clock_of_an_experiment_is_faster(tmp_path: Path) -> None:
+    """Timers of a node whose clock runs faster expire earlier in real time; the clock goes on from the time of day."""
+
+    async def main() -> None:
+        settings = NodeSettings(address="127.0.0.1:1", network="test", is_plain=True, speed=1000.0)
+        directory = NodeDirectory(tmp_path / "a")
+        directory.create(settings)
+        assert directory.settings() == settings
+        host = NodeHost(lambda given: PeerNode(given.address, [Greeter()]), directory)
+        started, real = host.now, asyncio.get_running_loop().time()
+        while host.now - started < 1_000_000:
+            await asyncio.sleep(0)
+        assert asyncio.get_running_loop().time() - real < 0.9
+
+    asyncio.run(main())

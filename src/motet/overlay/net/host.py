@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from random import Random
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,7 +22,7 @@ from motet.model.errors import DecodeError, MotetError
 from motet.overlay.net.certificates import load_credentials
 from motet.overlay.net.connection import Connection, bind
 from motet.overlay.net.frames import NetworkLimits, OperatorAnswer, OperatorRequest, decode_value, encode_value
-from motet.overlay.net.node_directory import NodeDirectory
+from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 from motet.overlay.net.transport import Transport
 from motet.overlay.protocol.messages import PeerMessage, field_types, from_field, to_field
 from motet.overlay.protocol.node import (
@@ -38,6 +39,7 @@ from motet.overlay.protocol.node import (
     Started,
     Timer,
 )
+from motet.overlay.sim.network import GeographicLatency, Network, UniformLatency
 
 log = logging.getLogger("motet.overlay")
 
@@ -55,7 +57,7 @@ class NodeHost:
 
     def __init__(
         self,
-        make_node: Callable[[str], PeerNode],
+        make_node: Callable[[NodeSettings], PeerNode],
         directory: NodeDirectory,
         *,
         queries: Mapping[str, NodeQuery] | None = None,
@@ -63,7 +65,7 @@ class NodeHost:
     ) -> None:
         self.directory = directory
         self.settings = directory.settings()
-        self.node = make_node(self.settings.address)
+        self.node = make_node(self.settings)
         self.listeners: list[Callable[[Outcome], None]] = []
         credentials = None if self.settings.is_plain else load_credentials(directory.path)
         self.transport = Transport(
@@ -79,11 +81,14 @@ class NodeHost:
         self._started_at = time.time_ns() // 1_000
         self._monotonic_start = time.monotonic_ns() // 1_000
         self._is_stopped = False
+        self._links: Network | None = None
+        self._random = Random(self.settings.address)  # noqa: S311  for experiments
 
     @property
     def now(self) -> int:
         """The node's clock, in microseconds."""
-        return self._started_at + time.monotonic_ns() // 1_000 - self._monotonic_start
+        elapsed = time.monotonic_ns() // 1_000 - self._monotonic_start
+        return self._started_at + int(elapsed * self.settings.speed)
 
     async def start(self, listener: socket.socket | None = None) -> None:
         """Reserve the directory, accept connections, and start the node with what it persisted."""
@@ -157,7 +162,10 @@ class NodeHost:
             return
         for effect in self.node.handle(self.now, node_input):
             if isinstance(effect, Send):
-                self.transport.send(effect.to, effect.message)
+                if self._links is None:
+                    self.transport.send(effect.to, effect.message)
+                else:
+                    self._send_over_links(self._links, effect)
             elif isinstance(effect, SetTimer):
                 self._set_timer(effect.timer, effect.at)
             elif isinstance(effect, CancelTimer):
@@ -174,12 +182,18 @@ class NodeHost:
         earlier = self._timers.pop(timer, None)
         if earlier is not None:
             earlier.cancel()
-        delay = max(0, at - self.now) / 1_000_000
+        delay = max(0, at - self.now) / 1_000_000 / self.settings.speed
         self._timers[timer] = asyncio.get_running_loop().call_later(delay, self._expire, timer)
 
     def _expire(self, timer: Timer) -> None:
         del self._timers[timer]
         self._handle(Expired(timer=timer))
+
+    def _send_over_links(self, links: Network, effect: Send) -> None:
+        """Send a message as the network of an experiment would: later, twice or not at all."""
+        loop = asyncio.get_running_loop()
+        for delay in links.delays(self._random, self.settings.address, effect.to):
+            loop.call_later(delay / 1_000_000 / self.settings.speed, self.transport.send, effect.to, effect.message)
 
     # Operators
 
@@ -199,6 +213,9 @@ class NodeHost:
         if name == "listen":
             self._listen(connection)
             return None
+        if name == "links":
+            self._links = None if argument is None else parse_links(argument)
+            return None
         if name == "command":
             self.command(decode_record(argument, Command))
             return None
@@ -214,6 +231,33 @@ class NodeHost:
                 connection.write(OperatorAnswer(0, None, msgspec.Raw(encode_value(encode_record(outcome)))))
 
         self.listeners.append(push)
+
+
+def encode_links(network: Network) -> dict[str, Any]:
+    """The behaviour of an experiment's network as plain values, for the request `links`."""
+    return {
+        "latency": "geographic" if isinstance(network.latency, GeographicLatency) else "uniform",
+        "loss": network.loss,
+        "duplication": network.duplication,
+        "reordering": network.reordering,
+        "group_of": network.group_of,
+        "broken_links": sorted(network.broken_links),
+    }
+
+
+def parse_links(value: Any) -> Network:
+    """The network that `encode_links` encoded; DecodeError if it is none."""
+    try:
+        return Network(
+            latency=GeographicLatency() if value["latency"] == "geographic" else UniformLatency(),
+            loss=float(value["loss"]),
+            duplication=float(value["duplication"]),
+            reordering=float(value["reordering"]),
+            group_of={str(address): int(group) for address, group in value["group_of"].items()},
+            broken_links={(str(left), str(right)) for left, right in value["broken_links"]},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DecodeError(f"the request `links` is wrong: {error!r}") from None
 
 
 def encode_record(record: Command | Outcome) -> list[Any]:

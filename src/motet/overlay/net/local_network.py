@@ -15,6 +15,7 @@ import secrets
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,13 +29,13 @@ from motet.overlay.net.frames import OperatorAnswer, decode_value, encode_value
 from motet.overlay.net.host import decode_record, encode_record
 from motet.overlay.net.node_directory import NodeDirectory, NodeSettings, read_json, write_atomically
 from motet.overlay.protocol.identifiers import format_identifier
-from motet.overlay.protocol.node import Outcome
+from motet.overlay.protocol.node import Command, Outcome
 from motet.overlay.protocol.pastry_messages import Lookup, LookupAnswered, LookupFailed
 
 START_SECONDS = 60.0
 STOP_SECONDS = 8.0
 ANSWER_SECONDS = 10.0
-LOOKUP_SECONDS = 65.0
+OUTCOME_SECONDS = 65.0
 MAX_HOPS = 64
 
 OnNodeEvent = Callable[[str, str], object]  # a node's name, and what has happened to it
@@ -99,7 +100,7 @@ class OperatorClient:
     def __init__(self, address: str, connection: Connection) -> None:
         self.address = address
         self._connection = connection
-        self._outcomes: list[Outcome] = []
+        self._outcomes: deque[Outcome] = deque(maxlen=10_000)
 
     async def request(self, name: str, argument: object = None) -> Any:
         """The answer to a request; OverlayError if the node refuses it or does not answer."""
@@ -111,22 +112,32 @@ class OperatorClient:
             raise OverlayError(f"{self.address} refuses the request {name!r}: {answer.error}")
         return decode_value(answer.value)
 
+    async def command(self, command: Command) -> None:
+        """Give the node a command."""
+        await self.request("command", encode_record(command))
+
     async def look_up(self, key: int) -> LookupAnswered:
         """Have the node look up a key."""
         tag = secrets.randbelow(2**31)
         await self.request("listen")
-        await self.request("command", encode_record(Lookup(tag=tag, key=key)))
-        async with self._patience(LOOKUP_SECONDS):
+        await self.command(Lookup(tag=tag, key=key))
+        outcome = await self.outcome(
+            lambda outcome: isinstance(outcome, LookupAnswered | LookupFailed) and outcome.tag == tag
+        )
+        if isinstance(outcome, LookupAnswered):
+            return outcome
+        raise OverlayError(
+            f"no node has answered for {format_identifier(key)}", advice="Look at the nodes: motet overlay status"
+        )
+
+    async def outcome(self, is_wanted: Callable[[Outcome], bool], *, seconds: float = OUTCOME_SECONDS) -> Outcome:
+        """The next outcome that is wanted, after a request `listen`; OverlayError if there is none in time."""
+        async with self._patience(seconds):
             while True:
-                for outcome in self._outcomes:
-                    if isinstance(outcome, LookupAnswered) and outcome.tag == tag:
+                while self._outcomes:
+                    outcome = self._outcomes.popleft()
+                    if is_wanted(outcome):
                         return outcome
-                    if isinstance(outcome, LookupFailed) and outcome.tag == tag:
-                        raise OverlayError(
-                            f"no node has answered for {format_identifier(key)}",
-                            advice="Look at the nodes: motet overlay status",
-                        )
-                self._outcomes.clear()
                 self._keep(await self._receive())
 
     def _keep(self, answer: OperatorAnswer) -> None:
@@ -175,16 +186,16 @@ class LocalNetwork:
         self._listeners: dict[str, socket.socket] = {}
 
     @classmethod
-    def create(cls, path: Path, count: int, *, is_plain: bool) -> LocalNetwork:
+    def create(cls, path: Path, count: int, *, is_plain: bool, leaf_size: int = 16, speed: float = 1.0) -> LocalNetwork:
         """A new network with free ports, certificates and node directories, or more nodes for one that is there."""
         if (path / "network.json").exists():
-            return cls._extend(path, count, is_plain=is_plain)
+            return cls._extend(path, count, is_plain=is_plain, leaf_size=leaf_size, speed=speed)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         book = AddressBook.create(path, f"local-{secrets.token_hex(4)}", [], is_plain=is_plain)
-        return cls._extend(path, count, is_plain=book.is_plain)
+        return cls._extend(path, count, is_plain=book.is_plain, leaf_size=leaf_size, speed=speed)
 
     @classmethod
-    def _extend(cls, path: Path, count: int, *, is_plain: bool) -> LocalNetwork:
+    def _extend(cls, path: Path, count: int, *, is_plain: bool, leaf_size: int, speed: float) -> LocalNetwork:
         book = AddressBook(path)
         if book.is_plain != is_plain:
             kind = "plain" if book.is_plain else "not plain"
@@ -203,16 +214,23 @@ class LocalNetwork:
         for entry in entries:
             others = tuple(other.address for other in entries if other != entry)
             book.node_directory(entry).create(
-                NodeSettings(address=entry.address, network=book.network, is_plain=is_plain, contacts=others[:16])
+                NodeSettings(
+                    address=entry.address,
+                    network=book.network,
+                    is_plain=is_plain,
+                    contacts=others[:16],
+                    leaf_size=leaf_size,
+                    speed=speed,
+                )
             )
         network = cls(AddressBook.create(path, book.network, entries, is_plain=is_plain))
         network._listeners = listeners
         return network
 
-    async def start(self, on_progress: OnNodeEvent | None = None) -> None:
-        """Start all nodes: the first begins the ring, the others join it."""
+    async def start(self, on_progress: OnNodeEvent | None = None, *, count: int | None = None) -> None:
+        """Start all nodes, or some: the first begins the ring, the others join it."""
         on_progress = on_progress or (lambda name, event: None)
-        first, *others = self.book.entries
+        first, *others = self.book.entries[:count]
         await self.start_node(first.name, begins=True, on_progress=on_progress)
         starts = [asyncio.create_task(self.start_node(entry.name, on_progress=on_progress)) for entry in others]
         try:
@@ -270,9 +288,13 @@ class LocalNetwork:
         process.kill()
         await process.wait()
 
+    def release(self, name: str) -> Process:
+        """The process of a node, which this network no longer counts as running."""
+        return self.processes.pop(name)
+
     async def leave(self, name: str) -> None:
         """Have a node hand over its keys, leave the ring, and end."""
-        process = self.processes.pop(name)
+        process = self.release(name)
         process.terminate()
         await process.wait()
 

@@ -29,6 +29,8 @@ class NodeSettings:
     network: str
     is_plain: bool
     contacts: tuple[str, ...] = ()  # addresses of nodes that it joins by
+    leaf_size: int = 16
+    speed: float = 1.0  # how much faster than real time the node's clock runs, for experiments
 
 
 class NodeDirectory:
@@ -62,6 +64,8 @@ class NodeDirectory:
                 network=str(fields["network"]),
                 is_plain=bool(fields["is_plain"]),
                 contacts=tuple(map(str, fields.get("contacts", ()))),
+                leaf_size=int(fields.get("leaf_size", 16)),
+                speed=float(fields.get("speed", 1.0)),
             )
         except KeyError as error:
             raise OverlayError(f"{self.path / 'node.json'} has no field {error}") from None
@@ -99,6 +103,11 @@ class NodeDirectory:
                 raise OverlayError(f"{path} is no persisted value", advice="Delete the file; the value is lost.")
             values[stored[0]] = stored[1]
         return values
+
+    def clear_disk(self) -> None:
+        """Delete everything that is persisted, as the loss of a disk does."""
+        for path in self._disk.iterdir():
+            path.unlink()
 
     def persist(self, key: str, value: bytes | None) -> None:
         """Store a value under a key so that it survives a crash of the machine; None deletes it."""

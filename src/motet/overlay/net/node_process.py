@@ -19,11 +19,13 @@ from typing import Any
 
 from motet.model.errors import MotetError, OverlayError
 from motet.overlay.net.host import NodeHost
-from motet.overlay.net.node_directory import NodeDirectory
+from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 from motet.overlay.protocol.identifiers import format_identifier, identifier_of
 from motet.overlay.protocol.node import PeerNode
 from motet.overlay.protocol.pastry import Pastry
 from motet.overlay.protocol.pastry_messages import Joined, JoinRing, LeaveRing, Left
+from motet.overlay.protocol.scribe import Scribe
+from motet.overlay.protocol.values import ValueStore
 
 JOIN_SECONDS = 30.0
 LEAVE_SECONDS = 4.0
@@ -31,9 +33,10 @@ MAX_LOG_BYTES = 4 * 2**20
 PERSISTED_PEERS = "pastry.peers"
 
 
-def make_node(address: str) -> PeerNode:
+def make_node(settings: NodeSettings) -> PeerNode:
     """The protocols of a node. Its place on the ring is the hash of its address, for which its certificate vouches."""
-    return PeerNode(address, [Pastry(identifier_of(address))])
+    pastry = Pastry(identifier_of(settings.address), leaf_size=settings.leaf_size)
+    return PeerNode(settings.address, [pastry, ValueStore(pastry), Scribe(pastry)])
 
 
 def _pastry(node: PeerNode) -> Pastry:
