@@ -62,3 +62,12 @@ def test_rdflib_binds_variables_of_a_subquery_from_outside() -> None:
     assert query_oracles.defect_of_rdflib(text, False) is not None
     assert sum(query_oracles.solutions_of_pyoxigraph(text, graphs).values()) == 1
     assert not query_oracles.solutions_of_rdflib(text, graphs)
+
+
+def test_rdflib_repeats_the_start_of_a_path_that_a_cycle_leads_back_to() -> None:
+    """The defect because of which its answers to paths of any length are not compared."""
+    text = "SELECT ?d { <urn:n> (<urn:p1>)* ?d }"
+    graphs: query_oracles.QueryGraphs = {None: [("<urn:n>", "<urn:p1>", "<urn:n>")]}
+    assert query_oracles.defect_of_rdflib(text, False) is not None
+    assert sum(query_oracles.solutions_of_pyoxigraph(text, graphs).values()) == 1
+    assert sum(query_oracles.solutions_of_rdflib(text, graphs).values()) == 2
