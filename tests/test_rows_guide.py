@@ -23,6 +23,8 @@ def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("COLUMNS", "110")
     Path("readings.csv").write_text(blocks("csv")[0])
     Path("hot.motet").write_text(blocks("motet")[0])
+    Path("alert.xml").write_text(blocks("xml")[0])
+    Path("alert.yaml").write_text(blocks("yml")[0])
     statuses = []
     for block in blocks("console"):
         command, *shown = block.splitlines()
@@ -32,7 +34,7 @@ def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
             Path("readings.yaml").write_text(printed.out)
         lines = [line.split() for line in (printed.err + printed.out).splitlines()]
         assert [line for line in shown if line != "…" and line.split() not in lines] == []
-    assert statuses == [0, 1, 1, 0, 0]
+    assert statuses == [0, 1, 1, 0, 0, 0, 0, 0]
 
 
 def test_the_mapping_of_the_guide_is_one() -> None:

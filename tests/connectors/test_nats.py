@@ -18,7 +18,7 @@ from motet.cli.main import main
 from motet.connectors.ingestion import IngestResult
 from motet.connectors.nats import StreamSource, SubjectSink, deliver, ingest_stream
 from motet.lake import Lake
-from motet.model.batches import notification_batch
+from motet.model.batches import notification_batch, record_rows
 from motet.model.errors import DecodeError, EngineError, UsageError
 from motet.model.notifications import Notification
 
@@ -141,6 +141,27 @@ def test_messages_with_rows(nats_url: str, with_jetstream: With, tmp_path: Path)
         ("ROWS message 4", None),
     ]
     assert "there is no column 'kind', 'time', 'room', 'celsius'" in letters[1]["reason"]
+
+
+def test_messages_with_xml(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:
+    """Alone, with an id of the message, or in a CloudEvent; lifted by the mapping of the lake; a bad one is alone."""
+    messages: list[Sent] = [
+        (b"<order n='1'/>", {"Content-Type": "text/xml"}),
+        (b"<order>", {"Content-Type": "application/xml"}),
+        (b"<other/>", {"Content-Type": "application/order+xml", "Nats-Msg-Id": "urn:m:3"}),
+        (b"<order n='4'/>", CLOUD_EVENT | {"Content-Type": "text/xml"}),
+    ]
+    publish(with_jetstream, "XML", messages)
+    lake = Lake.open(tmp_path, mappings=('event: {root: order, id: "urn:o:{@n}"}\nproperties: {"@n": urn:n}',))
+    _, rejected = ingest(nats_url, "XML", lake)
+    assert ["not well-formed XML" in error.reason for error in rejected] == [True]
+    rows = [row for batch in lake.snapshot().records(1) for row in record_rows(batch)]
+    ids = [str(row.id) for row in rows]
+    assert [ids[0], ids[2]] == ["urn:o:1", "urn:cloudevents:%2Frooms:7"]
+    assert ids[1].startswith("urn:nats:XML:")
+    assert ids[1].endswith(":id:urn%3Am%3A3")
+    assert [row.payload for row in rows] == [messages[n][0] for n in (0, 2, 3)]
+    assert ("<urn:n>", '"4"^^<http://www.w3.org/2001/XMLSchema#integer>') in [triple[1:] for triple in rows[2].triples]
 
 
 def test_a_conflict_is_a_dead_letter(nats_url: str, with_jetstream: With, tmp_path: Path) -> None:

@@ -74,3 +74,9 @@ def test_a_wrong_mapping_is_refused_when_the_lake_is_made(tmp_path: Path) -> Non
     Lake.open(tmp_path / "lake", clock=ManualClock(TEN))
     with pytest.raises(UsageError, match="mappings"):
         motet.open(tmp_path / "lake", mappings=["generic"])
+
+
+def test_text_with_a_declared_encoding_is_stored_in_it(cloud: motet.Cloud) -> None:
+    """So that the stored bytes mean the text that was published."""
+    cloud.publish(text := '<?xml version="1.0" encoding="iso-8859-1"?><note>é</note>')
+    assert last_event(cloud).payload == text.encode("latin-1")

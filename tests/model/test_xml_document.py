@@ -8,6 +8,7 @@ from motet.model.xml_document import (
     XmlLimits,
     canonical_document,
     canonical_form,
+    encode_document,
     parse_stored_xml,
     parse_xml,
 )
@@ -132,3 +133,12 @@ def test_the_canonical_form_is_that_of_exclusive_c14n() -> None:
     assert canonical_form(root[0]) == expected
     assert canonical_document(data) == b"<r>" + expected + b"tail</r>"
     assert canonical_form(etree.fromstring(canonical_document(data))) == canonical_document(data)
+
+
+def test_text_is_encoded_as_it_declares() -> None:
+    """A document given as text has no encoding yet; what the encoding lacks is refused."""
+    for encoding in ("utf-8", "iso-8859-1", "utf-16"):
+        data = encode_document(f'<?xml version="1.0" encoding="{encoding}"?><a>é</a>')
+        assert parse_xml(data).text == "é"
+    with pytest.raises(DecodeError, match="character 44 of the XML is not in the encoding us-ascii"):
+        encode_document('<?xml version="1.0" encoding="us-ascii"?><a>é</a>')

@@ -70,7 +70,10 @@ def run(args: argparse.Namespace) -> int:
     changes = _changes(args)
     lake = Lake.open(args.lake, create=False)
     settings = lake.change_settings(**changes) if changes else lake.snapshot().settings
-    output.print_json(settings.to_text()) if args.json else output.print_fields(settings.to_text())
+    if args.json:
+        output.print_json(settings.to_text() | {"mappings": list(settings.mappings)})
+    else:
+        output.print_fields(settings.to_text())
     return 0
 
 

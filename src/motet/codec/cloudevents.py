@@ -124,7 +124,13 @@ def _from_json(item: object) -> Envelope:
     _check(attributes)
     if item.get("data") is None and item.get("data_base64") is None:
         return Envelope(attributes, None, b"")
-    return Envelope(attributes, _data_format(attributes.get("datacontenttype"), attributes), _data(item))
+    syntax = _data_format(attributes.get("datacontenttype"), attributes)
+    if syntax is Format.XML and isinstance(item.get("data"), str):
+        from motet.model.xml_document import encode_document
+
+        _utf8("data", item["data"])
+        return Envelope(attributes, syntax, encode_document(item["data"]))
+    return Envelope(attributes, syntax, _data(item))
 
 
 def _is_attribute(name: str, value: object) -> bool:

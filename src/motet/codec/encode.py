@@ -11,6 +11,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -133,15 +134,17 @@ def _cloudevent(row: EventRow) -> dict[str, str]:
 
 
 def _cloudevent_of_document(row: EventRow, payload: bytes) -> dict[str, str]:
+    from motet.model.xml_document import encode_document
+
     attributes = _attributes(row.id, list(row.triples))
     if attributes is None or row.id != event_iri(attributes) or interval_of(attributes) != (row.start, row.end):
         attributes = {"id": row.id, "source": WRAPPER_TYPE, "type": WRAPPER_TYPE}
         if row.start is not None and row.end is not None:
             attributes |= {"start": format_datetime(row.start), "end": format_datetime(row.end)}
-    try:
-        data = {"data": payload.decode()}
-    except UnicodeDecodeError:
-        data = {"data_base64": b64encode(payload).decode()}
+    data = {"data_base64": b64encode(payload).decode()}
+    with suppress(UnicodeDecodeError):
+        if encode_document(text := payload.decode()) == payload:
+            data = {"data": text}
     return {"specversion": "1.0", **attributes, "datacontenttype": Format.XML.value, **data}
 
 

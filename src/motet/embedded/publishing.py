@@ -17,7 +17,7 @@ from uuid import uuid4
 from motet.codec.decode import Decoded, decode_bytes
 from motet.codec.events import NO_EVENTS, join_batches
 from motet.codec.format_guess import guess_format, guess_json_format
-from motet.codec.formats import Format
+from motet.codec.formats import Format, format_of_content_type
 from motet.codec.options import DecodeOptions, DecodeSettings, Rest
 from motet.codec.row_mapping import RowMapping
 from motet.lake import Receipt
@@ -73,7 +73,12 @@ def read_request(data: EventData, content_type: str | None) -> Request:
     check_type("content_type", content_type, str, None)
     if isinstance(data, str | bytes | bytearray | memoryview):
         body = encode_text(data) if isinstance(data, str) else bytes(data)
-        return Request(body, content_type or guess_format(body).value, is_guessed=content_type is None)
+        found = content_type or guess_format(body).value
+        if isinstance(data, str) and "encoding" in data[:200] and format_of_content_type(found) is Format.XML:
+            from motet.model.xml_document import encode_document
+
+            body = encode_document(data)
+        return Request(body, found, is_guessed=content_type is None)
     graph = _graph_request(data)
     if graph is not None:
         if content_type is not None:

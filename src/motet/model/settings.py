@@ -6,6 +6,7 @@ Durations are microseconds. Settings are changed by control records; a writer us
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
@@ -28,6 +29,7 @@ TIME_PROPERTIES: TimeProperties = (
 ENTAILMENTS = ("none", "rdfs", "owl-rl")
 DEFAULT_HEARTBEAT = 1_000_000
 SPARK_HEARTBEAT = 10_000_000
+_ROOT = re.compile(r"\broot[\"']?:\s*[\"']?([^\s,}\"']+)")  # in the text of a mapping
 _LONGEST = END_OF_TIME - START_OF_TIME
 
 
@@ -97,7 +99,7 @@ class Settings:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
     def to_text(self) -> dict[str, str | list[str]]:
-        """The settings as users write them."""
+        """The settings as users write them; of each mapping the root element that it is for."""
         heartbeat = self.heartbeat
         return {
             "lateness": _duration_text(self.lateness, "unlimited"),
@@ -105,7 +107,7 @@ class Settings:
             "heartbeat": heartbeat if isinstance(heartbeat, str) else _duration_text(heartbeat, "never"),
             "time_properties": [" ".join(group) for group in self.time_properties],
             "entailment": self.entailment or "unset",
-            "mappings": list(self.mappings),
+            "mappings": [_mapping_name(text) for text in self.mappings],
         }
 
     def changed(self, **values: Any) -> Self:
@@ -193,6 +195,11 @@ def _check_time_properties(properties: object) -> None:
         raise UsageError(
             f"{properties!r} is no list of time properties", advice="Give tuples of one IRI, or of two: start and end."
         )
+
+
+def _mapping_name(text: str) -> str:
+    root = _ROOT.search(text)
+    return root[1] if root else text.strip().partition("\n")[0]
 
 
 def _duration_text(value: int | None, unlimited: str) -> str:

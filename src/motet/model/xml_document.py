@@ -154,6 +154,21 @@ def _as_utf8(data: bytes) -> bytes:
         _refuse(f"the XML is not {name}: {error.reason}", "send it in the encoding it declares")
 
 
+def encode_document(text: str) -> bytes:
+    """The bytes of a document that is given as text: in the encoding that it declares, so that both agree.
+
+    >>> encode_document('<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>')[-5:]
+    b'\xe9</a>'
+    """
+    declared = _DECLARATION.match(text)
+    name = declared["name"].lower() if declared else "utf-8"
+    try:
+        return text.encode(ENCODINGS.get(name, "utf-8"))
+    except UnicodeEncodeError as error:
+        what = f"character {error.start} of the XML is not in the encoding {name} that it declares"
+        _refuse(what, "remove the declaration")
+
+
 def _refuse_encoding(name: str) -> NoReturn:
     _refuse(f"the encoding {name} of the XML is not read", f"send it as one of {', '.join(ENCODINGS)}")
 
