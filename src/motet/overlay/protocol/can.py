@@ -32,7 +32,7 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings, Neighbour, Nei
 from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.messages import from_fields, to_fields
 from motet.overlay.protocol.node import SECOND, Command, NodeProtocol, Outcome, Timer
-from motet.overlay.protocol.reliable_link import ReliableLink
+from motet.overlay.protocol.reliable_link import MAX_SENDERS, ReliableLink
 from motet.overlay.protocol.zones import Space, Zone, open_faces
 
 NEW, JOINING, MEMBER, SUSPENDED, LEAVING, LEFT = "new", "joining", "member", "suspended", "leaving", "left"
@@ -71,9 +71,10 @@ class CreateCan(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinCan(Command):
-    """Join by any peers of the overlay."""
+    """Join by any peers of the overlay, at a point or, without one, at a random point."""
 
     contacts: tuple[str, ...]
+    key: CanPoint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +138,7 @@ class Can(NodeProtocol):
         self._given: dict[str, Claim] = {}  # handed over, not acknowledged yet
         self._open_since: dict[Zone, int] = {}
         self._sequence = 0
+        self._join_key: CanPoint | None = None
         self._attempt = 0
         self._ticks = 0
         self._tick_due = 0
@@ -191,6 +193,9 @@ class Can(NodeProtocol):
     def _join(self, command: JoinCan) -> None:
         if not command.contacts:
             raise UsageError("a join needs the address of a peer", advice="Name a peer, or create the overlay.")
+        if command.key is not None and not is_valid_point(self.space, command.key):
+            raise UsageError(f"{command.key} is no point of the space", advice="Pass a coordinate for each dimension.")
+        self._join_key = command.key
         self._enter("join")
         self._add_contacts(reversed(command.contacts))
         self._start_ticking()
@@ -286,7 +291,7 @@ class Can(NodeProtocol):
             return
         self._sequences[sender] = report.sequence
         self._sequences.move_to_end(sender)
-        if len(self._sequences) > 4096:
+        if len(self._sequences) > MAX_SENDERS:
             self._sequences.popitem(last=False)
         if self.state in (NEW, LEFT):
             if not report.is_answer:
@@ -321,7 +326,7 @@ class Can(NodeProtocol):
 
     def _introduce(self, entries: Iterable[PeerClaims], *, is_provisional: bool = False) -> None:
         """Report to peers that may be neighbours and do not know it yet."""
-        horizon = self.node.now - self.settings.failure_after
+        horizon = self.node.now - self.settings.period
         for address, claims in entries:
             if address == self.node.address or address in self.members.neighbours:
                 continue
@@ -331,6 +336,8 @@ class Can(NodeProtocol):
                 self.members.neighbours[address] = Neighbour(claims, self.node.now, is_provisional=True)
             if is_provisional or self._contacted.get(address, horizon) <= horizon:
                 self._contacted[address] = self.node.now
+                if len(self._contacted) > MAX_SENDERS:
+                    self._contacted.clear()
                 self._report(address)
 
     def _resolve(self, sender: str, claims: tuple[Claim, ...]) -> bool:
@@ -368,6 +375,7 @@ class Can(NodeProtocol):
             if self.state in (MEMBER, SUSPENDED):
                 self._add_contacts(before)
                 self._enter("zones lost")
+                self._join_key = None
                 self._try_join()
             elif self.state == LEAVING and not self._given:
                 self._finish_leaving()
@@ -412,7 +420,7 @@ class Can(NodeProtocol):
         self._attempt += 1
         contacts = [*reversed(self._contacts), *self._acquaintances]
         if contacts:
-            key = self._random_point(self._attempt)
+            key = self._join_key or self._random_point(self._attempt)
             contact = contacts[(self._attempt - 1) % len(contacts)]
             self._link.send(contact, ZoneRequest(newcomer=self.node.address, key=key, hops=0))
         self.node.set_timer((self.name, "join"), self.node.now + self.settings.join_after)
@@ -619,7 +627,10 @@ class Can(NodeProtocol):
                 claim = Claim(part, max(own.takeovers for own in self.members.claims) + 8, 0)
                 self._take([Vacancy(claim, self.node.now, (), has_failed=True)])
                 return
-            self._forward(part.lower, OwnerRequest(address=self.node.address, key=part.lower, hops=0))
+            request = OwnerRequest(address=self.node.address, key=part.lower, hops=0)
+            around = list(self.members.neighbours)
+            if around:  # each time by another neighbour: the direct way may lead across the open face
+                self._link.send(around[self._ticks % len(around)], request)
 
     def _owner_requested(self, _: str, request: OwnerRequest) -> None:
         if not is_valid_point(self.space, request.key) or request.address == self.node.address:

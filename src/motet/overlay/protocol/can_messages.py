@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from motet.overlay.protocol.coordinates import CanPoint, CoordinateRange, is_text
@@ -172,6 +173,7 @@ def is_valid_region(space: Space, region: tuple[CoordinateRange, ...]) -> bool:
     )
 
 
+@lru_cache(maxsize=16_384)
 def are_valid_claims(space: Space, claims: tuple[Claim, ...]) -> bool:
     """Whether claims are few, disjoint and of this space."""
     return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import struct
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,6 +26,7 @@ CanPoint: TypeAlias = tuple[str, ...]
 UpperBound: TypeAlias = str | None  # an upper bound: None lies above all text
 
 _SURROGATES = range(0xD800, 0xE000)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_ARITHMETIC = 64  # characters of a coordinate that count in a centroid
 
 
@@ -34,7 +36,7 @@ def is_text(coordinate: str) -> bool:
     >>> is_text("ok"), is_text("\\ud800")
     (True, False)
     """
-    return not any(ord(character) in _SURROGATES for character in coordinate)
+    return coordinate.isascii() or _SURROGATE.search(coordinate) is None
 
 
 @dataclass(frozen=True, slots=True)

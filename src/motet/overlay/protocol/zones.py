@@ -237,22 +237,7 @@ class Space:
 
     def face(self, zone: Zone, dimension: int, direction: int) -> Zone | None:
         """The thin box across a face of a zone, as wide on that dimension as the zone, or up to the edge."""
-        outside = zone.corner_outside(dimension, direction, self.alphabet)
-        if outside is None:
-            return None
-        low, high = self.alphabet.value(zone.lower[dimension]), self.alphabet.value(zone.upper[dimension])
-        if direction == UPPER:
-            bound = self.alphabet.clamp_between(2 * high - low, outside, None)
-            end = None if 2 * high - low >= 1 else bound
-            return zone._replace(
-                lower=_replaced(zone.lower, dimension, outside), upper=_replaced(zone.upper, dimension, end)
-            )
-        bound = self.alphabet.clamp_between(2 * low - high, "", zone.lower[dimension])
-        begin = bound if 2 * low - high > 0 and bound is not None else ""
-        return zone._replace(
-            lower=_replaced(zone.lower, dimension, begin),
-            upper=_replaced(zone.upper, dimension, zone.lower[dimension]),
-        )
+        return _face(self.alphabet, zone, dimension, direction)
 
 
 # Where messages go
@@ -407,3 +392,23 @@ def _volume(alphabet: Alphabet, lower: CanPoint, upper: tuple[UpperBound, ...]) 
     for low, high in zip(lower, upper, strict=True):
         volume *= alphabet.value(high) - alphabet.value(low)
     return volume
+
+
+@lru_cache(maxsize=65_536)
+def _face(alphabet: Alphabet, zone: Zone, dimension: int, direction: int) -> Zone | None:
+    outside = zone.corner_outside(dimension, direction, alphabet)
+    if outside is None:
+        return None
+    low, high = alphabet.value(zone.lower[dimension]), alphabet.value(zone.upper[dimension])
+    if direction == UPPER:
+        bound = alphabet.clamp_between(2 * high - low, outside, None)
+        end = None if 2 * high - low >= 1 else bound
+        return zone._replace(
+            lower=_replaced(zone.lower, dimension, outside), upper=_replaced(zone.upper, dimension, end)
+        )
+    bound = alphabet.clamp_between(2 * low - high, "", zone.lower[dimension])
+    begin = bound if 2 * low - high > 0 and bound is not None else ""
+    return zone._replace(
+        lower=_replaced(zone.lower, dimension, begin),
+        upper=_replaced(zone.upper, dimension, zone.lower[dimension]),
+    )

@@ -85,13 +85,13 @@ class SimulatedCan:
     def members(self) -> list[str]:
         return [address for address in self.simulator.hosts if self.can(address).state == MEMBER]
 
-    def start(self, contacts: Iterable[str] = ()) -> str:
-        """Start another peer; without contacts it creates the overlay."""
+    def start(self, contacts: Iterable[str] = (), key: CanPoint | None = None) -> str:
+        """Start another peer, which joins at a point; without contacts it creates the overlay."""
         address = f"p{self._started:05}"
         self._started += 1
         self.simulator.start(address, lambda address: can_node(address, self.space, self.settings))
         contacts = tuple(contacts)
-        self.simulator.command(address, JoinCan(contacts=contacts) if contacts else CreateCan())
+        self.simulator.command(address, JoinCan(contacts=contacts, key=key) if contacts else CreateCan())
         return address
 
     def grow(self, peers: int, *, interval: int = 300 * MILLISECOND) -> None:
