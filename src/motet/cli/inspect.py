@@ -142,7 +142,8 @@ def _show_zones(lake: Lake, args: argparse.Namespace) -> None:
 def _show_records(lake: Lake, count: int, *, as_json: bool) -> None:
     snapshot = lake.snapshot()
     columns = ["offset", "kind", "id", "start", "end", "frontier", "late", "stamped"]
-    batches = snapshot.records(max(0, snapshot.next_offset - count), columns=columns)
+    batches = snapshot.records(max(0, snapshot.next_offset - count), columns=[*columns, "payload"])
+    columns.append("document")
     rows = [_row(row) for batch in batches for row in batch.to_pylist()]
     if as_json:
         output.print_json(rows)
@@ -151,6 +152,8 @@ def _show_records(lake: Lake, count: int, *, as_json: bool) -> None:
 
 
 def _row(record: dict[str, object]) -> dict[str, object]:
-    """A record with its times as xsd:dateTime."""
+    """A record with its times as xsd:dateTime, and the size of the document of an XML event in bytes."""
+    payload = record.pop("payload")
+    record["document"] = len(payload) if isinstance(payload, bytes) else None
     times = {name: record[name] for name in ("start", "end", "frontier")}
     return record | {name: f"{time:%Y-%m-%dT%H:%M:%S.%fZ}" if time else None for name, time in times.items()}

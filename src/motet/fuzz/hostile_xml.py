@@ -18,7 +18,7 @@ from motet.codec.xml import decode_xml, render, xml_mapping
 from motet.model.batches import EventRow, event_rows
 from motet.model.content import content_digest
 from motet.model.errors import UsageError
-from motet.model.xml_document import canonical_document
+from motet.model.xml_document import canonical_document, parse_stored_xml
 
 MAX_SECONDS = 2.0  # for one document
 MAX_MEMORY = 500 << 20  # bytes of the process
@@ -159,7 +159,10 @@ def _round_trip(event: EventRow, options: _Options) -> str | None:
 
 
 def _refused_by_expat(data: bytes) -> str | None:
-    """Why another parser refuses a document, or that it sees a DOCTYPE; what only expat cannot decode is no reason."""
+    """Why another parser refuses a document, or that it sees a DOCTYPE.
+
+    Encodings that expat lacks are no reason, nor names with characters that only the fifth edition of XML 1.0 allows.
+    """
     found: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = lambda *_: found.append("it has a DOCTYPE")
@@ -167,8 +170,14 @@ def _refused_by_expat(data: bytes) -> str | None:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code) or ""
-        return None if "encoding" in reason else reason
+        is_known = "encoding" in reason or ("invalid token" in reason and not _has_ascii_names(data))
+        return None if is_known else reason
     return found[0] if found else None
+
+
+def _has_ascii_names(data: bytes) -> bool:
+    names = (name for each in parse_stored_xml(data).iter("*") for name in (each.tag, *each.keys(), *each.nsmap))
+    return all(name is None or str(name).isascii() for name in names)
 
 
 def mutated_document(random: Random) -> bytes:
