@@ -1,6 +1,6 @@
-"""Hostile parties: random bytes for the decoder, wrong frames over TCP, and handshakes that fail.
+"""Hostile parties: random bytes, senseless messages of a member, wrong frames over TCP, and handshakes that fail.
 
-Run: python -m tests.overlay.net.hostile [--decoder N] [--frames N] [--handshakes N]     (`make hostile`)
+Run: python -m tests.overlay.net.hostile [--decoder N] [--protocols N] [--frames N] [--handshakes N]
 
 Prints what was sent, what was refused, and how memory, file descriptors and tasks have changed.
 """
@@ -18,9 +18,11 @@ import ssl
 import sys
 import tempfile
 import time
+import typing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from tests.overlay.net.parties import Note, Party, member, party
@@ -42,6 +44,12 @@ from motet.overlay.net.frames import (
     encode_message,
     encode_value,
 )
+from motet.overlay.net.node_directory import NodeSettings
+from motet.overlay.net.node_process import make_node
+from motet.overlay.protocol.identifiers import identifier_of
+from motet.overlay.protocol.messages import MESSAGE_TYPES, PeerMessage, field_types
+from motet.overlay.protocol.node import CancelTimer, Expired, Input, Received, Send, SetTimer, Started, Timer
+from motet.overlay.protocol.pastry_messages import JoinRing
 
 LIMITS = NetworkLimits(max_frame_bytes=2**16)
 
@@ -97,6 +105,69 @@ def attack_decoder(count: int, *, seed: int = 1) -> Counter[str]:
         except (DecodeError, LimitError):
             counts["refused"] += 1
     return counts
+
+
+INTEGERS = (0, 1, -1, 5, 10**15, 2**63, 2**127, -(2**127), 2**128 - 1, 2**128, 2**200, -(2**200))
+ADDRESSES = ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "10.0.0.1:5", "x", "", "é" * 200)
+MESSAGES_OF_A_MEMBER = 60
+
+
+def attack_protocols(count: int, *, first_seed: int = 1) -> int:
+    """Well-formed messages with senseless content into the protocols of nodes, `MESSAGES_OF_A_MEMBER` into each.
+
+    Returns how many were handled; an error or an endless loop of a protocol is one here. Timers expire in between, and
+    whatever the node sends must be a message that another node accepts.
+    """
+    for seed in range(first_seed, first_seed + count):
+        source = random.Random(seed)
+        node = make_node(NodeSettings(address=ADDRESSES[0], network="test", is_plain=True))
+        now, timers = 10**15, dict[Timer, int]()
+        inputs: list[Input] = [Started(), JoinRing()]
+        for _ in range(MESSAGES_OF_A_MEMBER + len(inputs)):
+            message = Received(sender=source.choice(ADDRESSES[:3]), message=_senseless_message(source, depth=4))
+            expired = [timer for timer, at in timers.items() if at <= now]
+            for node_input in (*(Expired(timer=timer) for timer in expired), inputs.pop(0) if inputs else message):
+                if isinstance(node_input, Expired):
+                    timers.pop(node_input.timer, None)
+                for effect in node.handle(now, node_input):
+                    if isinstance(effect, SetTimer):
+                        timers[effect.timer] = effect.at
+                    elif isinstance(effect, CancelTimer):
+                        timers.pop(effect.timer, None)
+                    elif isinstance(effect, Send):
+                        decode_message(msgspec.Raw(encode_message(effect.message)))
+            now += source.choice([1_000, 100_000, 5_000_000])
+    return count * MESSAGES_OF_A_MEMBER
+
+
+def _senseless_message(source: random.Random, depth: int) -> PeerMessage:
+    names = list(MESSAGE_TYPES) if depth > 0 else ["Acknowledgement"]
+    cls = MESSAGE_TYPES[source.choice(names)]
+    return cls(**{name: _senseless_value(source, hint, depth) for name, hint in field_types(cls).items()})
+
+
+def _senseless_value(source: random.Random, hint: Any, depth: int) -> Any:
+    """A value of a field's type, of which none may be too large, too long or contradictory."""
+    kinds: dict[Any, Callable[[], Any]] = {
+        int: lambda: source.choice((*INTEGERS, source.getrandbits(128), identifier_of(ADDRESSES[0]))),
+        str: lambda: source.choice(ADDRESSES),
+        bytes: lambda: source.randbytes(source.choice((0, 3, 40))),
+        bool: lambda: source.random() < 0.5,
+    }
+    if hint in kinds:
+        return kinds[hint]()
+    arguments = typing.get_args(hint)
+    if type(None) in arguments:
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        return None if source.random() < 0.3 else _senseless_value(source, inner, depth)
+    if typing.get_origin(hint) is tuple:
+        inner_types = arguments
+        if arguments[-1] is Ellipsis:
+            inner_types = arguments[:1] * source.choice((0, 1, 3, 40))
+        return tuple(_senseless_value(source, inner, depth - 1) for inner in inner_types)
+    if issubclass(hint, PeerMessage):
+        return _senseless_message(source, depth - 1)
+    return hint(*(_senseless_value(source, inner, depth - 1) for inner in field_types(hint).values()))
 
 
 async def attack_connections(target: Party, count: int, *, seed: int = 2) -> Counter[str]:
@@ -240,12 +311,16 @@ async def _settle(target: Party, pause: float) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--decoder", type=int, default=10**6)
+    parser.add_argument("--protocols", type=int, default=500)
     parser.add_argument("--frames", type=int, default=10**4)
     parser.add_argument("--handshakes", type=int, default=500)
     args = parser.parse_args()
     started = time.perf_counter()
     counts = attack_decoder(args.decoder)
     print(f"decoder: {args.decoder:,} in {time.perf_counter() - started:.1f} s: {dict(counts)}")  # noqa: T201
+    started = time.perf_counter()
+    handled = attack_protocols(args.protocols)
+    print(f"protocols: {handled:,} senseless messages handled in {time.perf_counter() - started:.1f} s")  # noqa: T201
     with tempfile.TemporaryDirectory() as directory:
         pause = 2.1  # closed connections are kept for two seconds
         for title, facts in asyncio.run(attack(args.frames, args.handshakes, Path(directory), pause=pause)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.overlay.net.hostile import attack
+from tests.overlay.net.hostile import attack, attack_protocols
 
 
 def test_hostile_parties_are_named_and_cut_off(tmp_path: Path) -> None:
@@ -18,3 +18,8 @@ def test_hostile_parties_are_named_and_cut_off(tmp_path: Path) -> None:
         for kind in ("descriptors", "tasks"):
             change = facts[f"{kind} before and after"]
             assert isinstance(change, tuple) and change[1] <= change[0], (kind, facts)
+
+
+def test_a_member_cannot_make_a_node_fail_with_senseless_messages() -> None:
+    """Well-formed messages with any content are handled, and nothing is sent that another node would refuse."""
+    assert attack_protocols(15) == 900

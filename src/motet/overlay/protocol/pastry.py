@@ -367,7 +367,7 @@ class Pastry(Membership):
 
     def _add_rows(self, message: Forward, payload: JoinRequest) -> Forward:
         depth = common_digits(self.identifier, payload.newcomer.identifier) + 1
-        contacts = [c for row in range(payload.depth, depth) for c in self.table.row(row)]
+        contacts = [c for row in range(max(0, payload.depth), depth) for c in self.table.row(row)]
         request = JoinRequest(
             newcomer=payload.newcomer,
             depth=max(depth, payload.depth),
