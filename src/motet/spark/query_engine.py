@@ -148,9 +148,9 @@ def _register_functions(spark: SparkSession) -> None:
 
 
 def _of_array(name: str) -> Callable[[str, list[str | None]], Any]:
-    """A function of any number of terms, which Spark passes as an array."""
+    """A function of any number of terms, which Spark passes as an array; without a text the row needs no value."""
     function = FUNCTIONS[name]
-    return lambda text, terms: function(text, *terms)
+    return lambda text, terms: None if text is None else function(text, *terms)
 
 
 _SPARK_FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {

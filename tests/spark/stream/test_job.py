@@ -170,11 +170,20 @@ class StopWhenNotified:
             self._stop_requested.set()
 
 
-def test_the_driver_appends_ticks_and_builds_zones_while_it_goes_on(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`motet stream` tells a pair by itself, in a live log; with --once it appends no tick and builds no zones."""
+def test_the_driver_builds_zones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `motet compact`, when enough records are in none."""
+    lake = Lake.open(tmp_path / "lake", clock=builders.ManualClock(builders.TEN), durable=False, ahead=None)
+    with Cloud(lake) as cloud:
+        cloud.publish(reading(1, 20) + reading(2, 35))
     monkeypatch.setattr("motet.jobs.zone_building.ZONE_RECORDS", 3)
+    job = PipelineJob(None, [lake], tmp_path / "checkpoint")  # type: ignore[arg-type]  # nothing is computed
+    job._build_zones()
+    job._zone_building[0].close()
+    assert lake.snapshot().zones_end == lake.snapshot().next_offset == 3
+
+
+def test_the_driver_appends_ticks_while_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    """`motet stream` tells a pair by itself, in a live log; with --once it appends no tick."""
     clock = builders.ManualClock(builders.TEN + 2 * builders.SECOND)
     lake = Lake.open(tmp_path, clock=clock, durable=False)
     with Cloud(lake) as cloud:
@@ -184,9 +193,8 @@ def test_the_driver_appends_ticks_and_builds_zones_while_it_goes_on(
     observer = StopWhenNotified(lake, clock, stop_requested)
     job = PipelineJob(spark, [lake], tmp_path / "checkpoint", observers=[observer])
     job.run(stop_requested, once=True)
-    assert (lake.snapshot().count("tick"), lake.snapshot().zones_end) == (0, 0)
+    assert lake.snapshot().count("tick") == 0
     job.run(stop_requested)
-    assert lake.snapshot().zones_end >= 3
     assert [found.events for batch in lake.notifications() for found, _ in notification_rows(batch)] == [
         ("urn:e:1", "urn:e:2")
     ]

@@ -85,6 +85,7 @@ class _DuckDbGenerator(DuckDBGenerator):
             f"regexp_replace({self.sql(node, 'this')}, {self.sql(node, 'pattern')}, {self.sql(node, 'expression')}"
             + (", 'g')" if node.args.get("everywhere") else ")")
         ),
+        nodes.WholePart: lambda self, node: f"trunc({self.sql(node, 'this')})",
         nodes.LeastBy: _least_by("arg_min", "arg_max"),
         nodes.TermsOf: lambda self, node: (
             f"list({self.sql(node, 'this')}) FILTER (WHERE {self.sql(node, 'this')} IS NOT NULL)"
@@ -94,6 +95,17 @@ class _DuckDbGenerator(DuckDBGenerator):
             f"sparql_extreme({self.sql(node, 'name')}, [{self.expressions(node, flat=True)}])"
         ),
     }
+
+
+_IN_PYTHON = (nodes.EvaluateTerm, nodes.OrderKey)  # EvaluateTruth is one of the first
+
+
+def _call_only_where(call: exp.Expression, condition: exp.Expression) -> None:
+    call.set("this", nodes.case((condition, call.this)))
+
+
+def _copy(node: exp.Expression) -> exp.Expression:
+    return node.copy()
 
 
 class _SparkGenerator(SparkGenerator):
@@ -125,11 +137,31 @@ class _SparkGenerator(SparkGenerator):
         nodes.RegexReplace: lambda self, node: (  # always every match: patterns for one are anchored
             f"regexp_replace({self.sql(node, 'this')}, {self.sql(node, 'pattern')}, {self.sql(node, 'expression')})"
         ),
+        nodes.WholePart: lambda self, node: (  # FLOOR makes an integer, which may overflow
+            f"({self.sql(node, 'this')} - ({self.sql(node, 'this')}) % 1D)"
+        ),
         nodes.LeastBy: _least_by("min_by", "max_by"),
         nodes.TermsOf: lambda self, node: f"collect_list({self.sql(node, 'this')})",
         nodes.Total: _call("sparql_total"),
         nodes.Extreme: lambda self, node: f"sparql_extreme({self.sql(node, 'name')}, {_array(self, node)})",
     }
+
+    def case_sql(self, expression: exp.Case) -> str:
+        """Spark calls a function in Python for every row, whatever branch it stands in: where another branch is taken,
+        the function gets NULL as its first argument and returns at once.
+        """
+        if any(branch.this.find(*_IN_PYTHON) for branch in expression.args["ifs"]):
+            return super().case_sql(expression)
+        guarded = expression.copy()
+        taken: list[exp.Expression] = []
+        for branch in guarded.args["ifs"]:
+            if isinstance(branch.args["true"], _IN_PYTHON):
+                _call_only_where(branch.args["true"], branch.this.copy())
+            taken.append(branch.this)
+        if isinstance(guarded.args.get("default"), _IN_PYTHON):
+            none = exp.Not(this=exp.Coalesce(this=nodes.either(map(_copy, taken)), expressions=[exp.false()]))
+            _call_only_where(guarded.args["default"], none)
+        return super().case_sql(guarded)
 
     def cte_sql(self, expression: exp.CTE) -> str:
         expression.set("materialized", None)  # Spark decides that itself

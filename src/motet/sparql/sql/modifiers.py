@@ -236,7 +236,11 @@ def total(name: str, typed: TypedTerm) -> Node:
     2⁻⁶⁴, both below 2⁵³. Numbers that do not fit are added from their texts.
     """
     value = typed.number
-    millionths = _whole(_sum_of(_times(value, MILLION), exp.Literal.number("0.5")))
+    half = nodes.case(
+        (exp.LT(this=value.copy(), expression=nodes.integer(0)), exp.Literal.number("-0.5")),
+        default=exp.Literal.number("0.5"),
+    )
+    millionths = _whole(_sum_of(_times(value, MILLION), nodes.cast(half, "DOUBLE")))
     is_exact = nodes.both([_is_below(value, 10**9), nodes.equals(_quotient(millionths, MILLION), value.copy())])
     decimals = nodes.cast(nodes.LexicalText(this=typed.term.copy()), "DECIMAL(38, 18)")
     high = _whole(_times(value, HIGH_PARTS))
@@ -278,7 +282,7 @@ def _units(node: Node) -> Node:
 
 
 def _whole(node: Node) -> Node:
-    return exp.Floor(this=node)
+    return nodes.WholePart(this=node.copy())
 
 
 def _times(node: Node, factor: int) -> Node:
@@ -291,7 +295,7 @@ def _quotient(node: Node, divisor: int) -> Node:
 
 
 def _sum_of(left: Node, right: Node) -> Node:
-    return exp.Add(this=left, expression=right)
+    return exp.Paren(this=exp.Add(this=left, expression=right))
 
 
 def _is_below(node: Node, limit: int) -> Node:

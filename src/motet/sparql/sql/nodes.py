@@ -83,6 +83,12 @@ class RegexReplace(exp.Expression, exp.Func):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "pattern": True, "expression": True, "everywhere": False}
 
 
+class WholePart(exp.Expression, exp.Func):
+    """A double without its fraction, as a double."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 class LeastBy(exp.Expression, exp.AggFunc):
     """The value whose key is the least, or the greatest; both are NULL where a row does not count."""
 
