@@ -1,0 +1,216 @@
+"""The solutions of one block on one parsed document, by the definitions of language page, section 8.
+
+Slow and obvious: the reference engine uses it, and the engine for the elements that its index has found. First the
+structure of a pattern is tested (names, texts, comparisons, casts, nested patterns), then its variables are bound, so
+that elements outside the structure can cost nothing. Repeated solutions count once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+
+from lxml import etree
+
+from motet.model.errors import LimitError
+from motet.model.terms import RDF, literal
+from motet.sparql.operators import CASTS
+from motet.sparql.values import ExpressionError, decode
+from motet.xmlql.blocks import Block, Comparison, ElementPattern, NestedPattern, TypedVariable, trim
+from motet.xmlql.write import escape_text
+
+MAX_SOLUTIONS = 10_000  # of a block on one document, and of any pattern inside it on one element
+XML_LITERAL = RDF + "XMLLiteral"
+
+Solution = frozenset[tuple[str, str]]  # variables with their terms
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_START = re.compile(r"<([^\s>]+)")
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">=": lambda a, b: a >= b,
+    ">": lambda a, b: a > b,
+}
+
+
+def solutions(block: Block, root: etree._Element) -> list[dict[str, str]]:
+    """The distinct solutions of a block: the terms of its variables.
+
+    >>> from motet.xmlql.parse import parse_block
+    >>> solutions(parse_block("<id>$i</id>"), etree.XML("<a><id>1</id><id> 2 </id><id>1</id></a>"))
+    [{'i': '"1"'}, {'i': '"2"'}]
+    """
+    elements = [root] if block.is_anchored else root.iter("*")
+    return Evaluation().solutions_at(block.element, elements)
+
+
+class Evaluation:
+    """The evaluation of patterns on one document; what it finds at an element is computed once."""
+
+    def __init__(self) -> None:
+        self._matches: dict[tuple[int, etree._Element], bool] = {}  # by identity of the pattern
+        self._solutions: dict[tuple[int, etree._Element], set[Solution]] = {}
+
+    def solutions_at(self, pattern: ElementPattern, elements: Iterable[etree._Element]) -> list[dict[str, str]]:
+        """The distinct solutions of a pattern at some elements, in document order."""
+        distinct: dict[Solution, None] = {}
+        for element in elements:
+            if self.is_match(pattern, element):
+                distinct.update(dict.fromkeys(sorted(self._bindings(pattern, element), key=sorted)))
+                _check_size(distinct)
+        return [dict(sorted(solution)) for solution in distinct]
+
+    def is_match(self, pattern: ElementPattern, element: etree._Element) -> bool:
+        """Whether an element has the structure of a pattern; equal values of equal variables are no part of it."""
+        key = id(pattern), element
+        if key not in self._matches:
+            self._matches[key] = has_own_structure(pattern, element) and all(
+                any(self.is_match(each.element, inner) for inner in _inside(each, element)) for each in pattern.nested
+            )
+        return self._matches[key]
+
+    def _bindings(self, pattern: ElementPattern, element: etree._Element) -> set[Solution]:
+        """The solutions of a pattern at an element that has its structure."""
+        key = id(pattern), element
+        if key not in self._solutions:
+            own = _own_bindings(pattern, element)
+            joined: set[Solution] = set() if own is None else {own}
+            for nested in pattern.nested if joined else ():
+                joined = _join(joined, self._bindings_inside(nested, element))
+            self._solutions[key] = joined
+        return self._solutions[key]
+
+    def _bindings_inside(self, nested: NestedPattern, element: etree._Element) -> set[Solution]:
+        inside: set[Solution] = set()
+        for inner in _inside(nested, element):
+            if self.is_match(nested.element, inner):
+                inside |= self._bindings(nested.element, inner)
+                _check_size(inside)
+        return inside
+
+
+def has_own_structure(pattern: ElementPattern, element: etree._Element) -> bool:
+    """Whether an element has the names, attributes and text of a pattern, whatever is nested."""
+    if pattern.names and element.tag not in pattern.names:
+        return False
+    for attribute in pattern.attributes:
+        value = element.get(attribute.name)
+        if value is None:
+            return False
+        if isinstance(attribute.value, str):
+            if trim(value) != attribute.value:
+                return False
+        elif cast(trim(value), attribute.value) is None:
+            return False
+    if pattern.text is not None and text_of(element) != pattern.text:
+        return False
+    return pattern.value is None or is_value(text_of(element), pattern.value)
+
+
+def text_of(element: etree._Element) -> str:
+    """The text of an element: XPath ``string()``, trimmed."""
+    if not len(element):
+        return trim(element.text or "")
+    return trim("".join(element.itertext()))
+
+
+def as_number(text: str) -> float | None:
+    """The number that a text is; None for any other text."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def cast(text: str, variable: TypedVariable) -> str | None:
+    """The term that a text is for a variable; None if the cast fails."""
+    term = literal(text)
+    if variable.datatype is None:
+        return term
+    try:
+        return CASTS[variable.datatype](decode(term)).term
+    except ExpressionError:
+        return None
+
+
+def canonical(element: etree._Element) -> str:
+    """Exclusive C14N 1.0 of an element, without comments."""
+    return etree.tostring(element, method="c14n", exclusive=True, with_comments=False).decode()
+
+
+def canonical_content(element: etree._Element, *, is_isolated: bool = False) -> str:
+    """The content of an element: the texts and the canonical forms of the children.
+
+    Isolated content means the same below any element: it takes no default namespace from there.
+    """
+    parts = [escape_text(element.text or "")]
+    for child in element:
+        if isinstance(child.tag, str):
+            text = canonical(child)
+            parts.append(
+                _START.sub(r'<\1 xmlns=""', text, count=1) if is_isolated and None not in child.nsmap else text
+            )
+        elif child.tag is etree.ProcessingInstruction:
+            parts.append(etree.tostring(child, with_tail=False, encoding="unicode"))
+        parts.append(escape_text(child.tail or ""))
+    return "".join(parts)
+
+
+def is_value(text: str, value: TypedVariable | Comparison) -> bool:
+    if isinstance(value, TypedVariable):
+        return cast(text, value) is not None
+    number = as_number(text)
+    if number is None or cast(text, value.variable) is None:
+        return False
+    return _COMPARE[value.operator](number, float(value.number))
+
+
+def _own_bindings(pattern: ElementPattern, element: etree._Element) -> Solution | None:
+    """What the element itself binds; None if one variable would have two values."""
+    bound: dict[str, str] = {}
+    for name, term in _own_terms(pattern, element):
+        if bound.setdefault(name, term) != term:
+            return None
+    return frozenset(bound.items())
+
+
+def _own_terms(pattern: ElementPattern, element: etree._Element) -> Iterator[tuple[str, str]]:
+    if pattern.tag_variable is not None:
+        yield pattern.tag_variable, literal(element.tag)
+    for attribute in pattern.attributes:
+        if isinstance(attribute.value, TypedVariable):
+            yield attribute.value.variable, _term(element.get(attribute.name) or "", attribute.value)
+    if pattern.content_variable is not None:
+        yield pattern.content_variable.variable, _term(text_of(element), pattern.content_variable)
+    for name in pattern.element_as:
+        yield name, literal(canonical(element), datatype=XML_LITERAL)
+    for name in pattern.content_as:
+        yield name, literal(canonical_content(element), datatype=XML_LITERAL)
+
+
+def _term(text: str, variable: TypedVariable) -> str:
+    term = cast(trim(text), variable)
+    assert term is not None, "the structure of the element has been tested"
+    return term
+
+
+def _join(left: set[Solution], right: set[Solution]) -> set[Solution]:
+    joined: set[Solution] = set()
+    for one in left:
+        for two in right:
+            union = one | two
+            if len({name for name, _ in union}) == len(union):
+                joined.add(union)
+        _check_size(joined)
+    return joined
+
+
+def _inside(nested: NestedPattern, element: etree._Element) -> Iterator[etree._Element]:
+    return element.iterdescendants("*") if nested.is_descendant else element.iterchildren("*")
+
+
+def _check_size(solutions: Sized) -> None:
+    if len(solutions) > MAX_SOLUTIONS:
+        raise LimitError(
+            f"a block has more than {MAX_SOLUTIONS} solutions on one document",
+            advice="Give its nested patterns fewer independent variables.",
+        )
