@@ -17,7 +17,7 @@ TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(subscription=trees.subscriptions())
+@given(subscription=trees.subscriptions(with_xml=True))
 def test_round_trip(subscription: Subscription) -> None:
     """Reading the triples of a subscription in any order gives the subscription."""
     assert from_rdf(sorted(to_rdf(subscription))) == subscription

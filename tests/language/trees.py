@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
+from tests.xmlql import trees as xml_trees
 
 from motet.language.check import check
 from motet.language.motet_lexer import KEYWORDS
@@ -37,10 +38,13 @@ from motet.language.syntax import (
     Unless,
     Within,
     Without,
+    XmlBlock,
+    XmlTemplate,
     Xor,
 )
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
+from motet.xmlql.write import block_text, template_text
 
 NAMES = ("a", "b", "c", "smoke", "heat_2", "_d", "min", "recent", "E9")
 IRIS = (
@@ -72,11 +76,14 @@ subscription_names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,12}", fullmatch=Tr
 
 
 @st.composite
-def events(draw: st.DrawFn, name: str) -> Event:
+def events(draw: st.DrawFn, name: str, *, with_xml: bool = False) -> Event:
     text, variables = draw(st.sampled_from(sorted(_BODIES.items(), key=lambda item: item[0])))
     body = GroupPattern(text.format(e=name), frozenset(variable.format(e=name) for variable in variables))
     times = draw(st.sampled_from((None, None, (f"{name}_from", f"{name}_to"))))
     class_iri = draw(st.sampled_from((None, *IRIS)))
+    if with_xml and draw(st.booleans()):
+        block = draw(xml_trees.blocks())
+        return Event(name, class_iri, None, times=times, xml=XmlBlock(block_text(block), block.variables))
     return Event(name, class_iri, draw(st.sampled_from((None, body))), times=times)
 
 
@@ -138,22 +145,28 @@ def _filled(draw: st.DrawFn, texts: tuple[str, ...], variables: tuple[str, ...])
 
 
 @st.composite
-def deliveries(draw: st.DrawFn, variables: tuple[str, ...], selectable: tuple[str, ...]) -> Delivery:
+def deliveries(
+    draw: st.DrawFn, variables: tuple[str, ...], selectable: tuple[str, ...], *, with_xml: bool = False
+) -> Delivery:
     kind = draw(st.sampled_from((Select, Select, Construct, Signal, Events)))
     if kind is Select:
         chosen = draw(st.lists(st.sampled_from(selectable), unique=True)) if selectable else []
         return Select(tuple(chosen) or None)
     if kind is Construct:
         filled = draw(st.lists(_filled(_TEMPLATES, variables), min_size=1, max_size=3))
-        return Construct(tuple(Template(text, used) for text, used in filled))
+        templates: list[Template | XmlTemplate] = [Template(text, used) for text, used in filled]
+        xml = draw(xml_trees.templates())
+        if with_xml and xml.variables <= set(variables):
+            templates.append(XmlTemplate(template_text(xml), xml.variables))
+        return Construct(tuple(templates))
     return Signal() if kind is Signal else Events()
 
 
 @st.composite
-def subscriptions(draw: st.DrawFn) -> Subscription:
+def subscriptions(draw: st.DrawFn, *, with_xml: bool = False) -> Subscription:
     """A subscription that passes every check; UNBOUNDED is set where it has to be."""
     names = tuple(draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6, unique=True)))
-    declared = tuple(draw(events(name)) for name in names)
+    declared = tuple(draw(events(name, with_xml=with_xml)) for name in names)
     variables = tuple(sorted(set().union(*(leaf_variables(event) for event in declared))))
     pattern = draw(patterns(names, variables))
     selectable = tuple(name for name in variables if name not in iterated_names(pattern))
@@ -163,7 +176,7 @@ def subscriptions(draw: st.DrawFn) -> Subscription:
         pattern,
         draw(st.sampled_from(list(Context))),
         draw(st.booleans()),
-        draw(deliveries(variables, selectable)),
+        draw(deliveries(variables, selectable, with_xml=with_xml)),
         draw(st.one_of(st.none(), st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999))),
     )
     try:

@@ -18,10 +18,12 @@ EXAMPLES = """\
   motet translate --from jtang --to motet alarms.jtang
   motet translate --from motet --to turtle fire.motet > fire.ttl
   motet translate --from motet --to jtang alarms.motet --prefix ex=http://example.org/building#
+  motet translate --from exmlql --to motet pay.exmlql
+  motet translate --from exmlql --to xml-ql pay.exmlql
   motet translate --from rdf --to motet fire.ttl --prefix ex=http://example.org/building#
 """
-SOURCES = ("motet", "sparql", "jtang", "cecube", "rdf")
-TARGETS = ("motet", "jtang", "cecube", "turtle", "ntriples", "rdf")
+SOURCES = ("motet", "sparql", "jtang", "cecube", "exmlql", "xml-ql", "rdf")
+TARGETS = ("motet", "jtang", "cecube", "xml-ql", "turtle", "ntriples", "rdf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--to", dest="target", choices=TARGETS, default="motet", metavar="SYNTAX",
         help=f"the syntax to write: {', '.join(TARGETS)} (rdf is turtle); default: motet. "
-        "What jtang and cecube cannot express is refused.",
+        "What jtang, cecube and xml-ql cannot express is refused.",
     )  # fmt: skip
     add_prefix_argument(parser, "shorten IRIs, as the prefixes that the files declare do; repeatable")
 
@@ -62,7 +64,7 @@ def _with_comments(text: str, target: str, comments: Sequence[Comment]) -> str:
     """The text with the comments of the files; in RDF they stand before everything else."""
     if not comments:
         return text
-    if target in ("motet", "jtang", "cecube"):
+    if target in ("motet", "jtang", "cecube", "xml-ql"):
         from motet.language.comments import write_comments
 
         return write_comments(text, comments, target)
@@ -84,6 +86,10 @@ def _to_text(subscriptions: Sequence[Subscription], target: str, prefixes: dict[
         from motet.language.cecube_surface import to_cecube
 
         return to_cecube(subscriptions, prefixes)
+    if target == "xml-ql":
+        from motet.language.exmlql_surface import to_xml_ql
+
+        return to_xml_ql(subscriptions, prefixes)
     from motet.language.rdf import to_rdf
 
     lines = "".join(f"{s} {p} {o} .\n" for subscription in subscriptions for s, p, o in to_rdf(subscription))

@@ -122,21 +122,30 @@ class PatternText:
 
 
 def event(
-    name: str, class_iri: str | None = None, body: str | None = None, *, times: tuple[str, str] | None = None
+    name: str,
+    class_iri: str | None = None,
+    body: str | None = None,
+    *,
+    xml: str | None = None,
+    times: tuple[str, str] | None = None,
 ) -> PatternText:
-    """An event: its name, its class, a SPARQL body, and variables for its start and end.
+    """An event: its name, its class, a SPARQL body or a block of EXML-QL, and variables for its start and end.
 
     The class is an IRI, or a name such as ``ex:Alarm`` with one of the prefixes of the subscription.
     """
     check_type("the name", name, str)
     check_type("the class", class_iri, str, None)
     check_type("the body", body, str, None)
+    check_type("the block", xml, str, None)
+    if body is not None and xml is not None:
+        raise UsageError(f"the event '{name}' has a body and a block", advice="an event has one of them")
     if not is_event_name(name):
         raise UsageError(f"'{name}' cannot name an event", advice="use letters, digits and '_', and no keyword")
     parts = [f"EVENT {name}"]
     parts += [f": <{class_iri}>"] if class_iri is not None else []
     parts += [f"DURING ?{times[0]} ?{times[1]}"] if times else []
     parts += [_enclosed("{", body, "}")] if body is not None else []
+    parts += [f"XML {{ {xml} }}"] if xml is not None else []
     return PatternText(name, ((name, " ".join(parts)),))
 
 
@@ -154,11 +163,15 @@ def subscription(  # noqa: PLR0913  (one keyword per clause of the grammar)
     unbounded: bool = False,
     select: Iterable[str] | None = None,
     construct: Iterable[str] = (),
+    construct_xml: Iterable[str] = (),
     deliver: str | None = None,
     since: Instant | None = None,
     prefixes: Mapping[str, str] | None = None,
 ) -> Subscription:
-    """The checked subscription; ``select`` lists variables, ``construct`` templates, ``deliver`` SIGNAL or EVENTS."""
+    """The checked subscription.
+
+    ``select`` lists variables, ``construct`` and ``construct_xml`` templates; ``deliver`` is SIGNAL or EVENTS.
+    """
     check_type("the name", name, str)
     check_type("the pattern", pattern, PatternText)
     check_type("select", select, Iterable, None)
@@ -176,6 +189,7 @@ def subscription(  # noqa: PLR0913  (one keyword per clause of the grammar)
     lines += [f"  CONTEXT {Context(context).value}{' UNBOUNDED' if unbounded else ''}"]
     lines += ["  SELECT " + " ".join(f"?{variable}" for variable in select)] if select is not None else []
     lines += [f"  CONSTRUCT {_enclosed('{', template, '}')}" for template in construct]
+    lines += [f"  CONSTRUCT XML {{ {template} }}" for template in construct_xml]
     lines += [f"  {deliver}"] if deliver else []
     (parsed,) = parse("\n".join(lines), source=name)
     return parsed

@@ -51,6 +51,10 @@ def _check_names(subscription: syntax.Subscription, document: Document) -> None:
             raise document.refusal(f"the event '{event.name}' is declared twice", event.position, "rename one of them")
         declared.add(event.name)
         _check_times(event, document)
+        if event.xml is not None and event.name in event.xml.variables:
+            message = f"${event.name} is the event itself and cannot be bound in its block"
+            position = _variable_position(document, event.name, event.xml.position)
+            raise document.refusal(message, position, "take another variable")
     used = {leaf.name: leaf for leaf in leaves(subscription.pattern)}
     for name, leaf in used.items():
         if name not in declared:
@@ -64,7 +68,8 @@ def _check_names(subscription: syntax.Subscription, document: Document) -> None:
 def _check_times(event: syntax.Event, document: Document) -> None:
     if event.times is None:
         return
-    body = event.body.text if event.body else ""
+    group = event.body or event.xml
+    body = group.text if group else ""
     for name in event.times:
         if name == event.name or event.times[0] == event.times[1] or _variable(name).search(body):
             message = f"?{name} cannot stand for a time of '{event.name}': it is already bound there"
@@ -103,7 +108,7 @@ def _check_variables(subscription: syntax.Subscription, document: Document) -> N
     delivery = subscription.delivery
     if isinstance(delivery, syntax.Construct):
         for template in delivery.templates:
-            variables = template.variables - {DERIVED_EVENT}
+            variables = template.variables - ({DERIVED_EVENT} if isinstance(template, syntax.Template) else set())
             _refuse_unbound(variables, bound, template.position, "CONSTRUCT", document)
     elif isinstance(delivery, syntax.Select):
         _refuse_unbound(delivery.variables or (), bound, delivery.position, "SELECT", document)

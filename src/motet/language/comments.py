@@ -12,11 +12,12 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from motet.language.motet_lexer import terminals
+from motet.language.motet_lexer import Terminal, terminals
 from motet.language.syntax import Subscription
 from motet.sparql.tokens import Document
 
 _CLAUSES = frozenset({"SUBSCRIPTION", "EVENT", "WHEN", "CONTEXT", "SELECT", "CONSTRUCT", "SIGNAL", "EVENTS"})
+_XML_SYNTAXES = frozenset({"motet", "exmlql", "xml-ql"})
 _DELIVERY = frozenset({"SELECT", "CONSTRUCT", "SIGNAL", "EVENTS"})
 _STRINGS = [rf"{quote * 3}(?:{quote}{{0,2}}(?:[^{quote}\\]|\\.))*{quote * 3}" for quote in ('"', "'")]
 _STRINGS += [rf"{quote}(?:[^{quote}\\\n\r]|\\.)*{quote}" for quote in ('"', "'")]
@@ -49,11 +50,29 @@ def read_comments(text: str, subscriptions: Sequence[Subscription], syntax: str 
     ('any', 'EVENT', 'e') # no class
     """
     clauses = _clauses(text, [subscription.name for subscription in subscriptions], syntax)
-    return tuple(_located(text, match, clauses) for match in _matches(text))
+    return tuple(_located(text, match, clauses) for match in _matches(text, syntax))
 
 
-def _matches(text: str) -> list[re.Match[str]]:
-    return [match for match in _COMMENT.finditer(text) if match["comment"] is not None]
+def _matches(text: str, syntax: str) -> list[re.Match[str]]:
+    """The comments outside XML, in which '#' is a sign like others."""
+    spans = [(each.position, each.position + len(each.text)) for each in _xml_terminals(text, syntax)]
+    pieces = pairwise([0, *(end for span in spans for end in span), len(text)])
+    outside = [piece for index, piece in enumerate(pieces) if index % 2 == 0]
+    matches = (match for piece in outside for match in _COMMENT.finditer(text, *piece))
+    return [match for match in matches if match["comment"] is not None]
+
+
+def _xml_terminals(text: str, syntax: str) -> list[Terminal]:
+    if syntax not in _XML_SYNTAXES or "<" not in text:
+        return []
+    document = Document(text)
+    if syntax == "motet":
+        read = terminals(document)
+    else:
+        from motet.language.exmlql_surface import terminals_of_document
+
+        read = iter(terminals_of_document(document, "query", is_xml_ql=syntax == "xml-ql"))
+    return sorted((each for each in read if each.kind.startswith("XML_")), key=lambda each: each.position)
 
 
 def _located(text: str, match: re.Match[str], clauses: Sequence[_Clause]) -> Comment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -20,13 +21,21 @@ from motet.model.terms import XSD
 from motet.sparql.prologue import Prologue
 from motet.sparql.tokens import Document
 from motet.sparql.tokens import Token as SparqlToken
+from motet.xmlql.parse import read_block
+from motet.xmlql.parse import read_template as read_xml
+from motet.xmlql.write import block_text, template_text
 
 
 def parse_motet(document: Document) -> tuple[syntax.Subscription, ...]:
     """The subscriptions of a document, not yet checked."""
+    return parse_terminals(document, terminals(document))
+
+
+def parse_terminals(document: Document, terminals: Iterator[Terminal]) -> tuple[syntax.Subscription, ...]:
+    """The subscriptions of a document, given as terminals of the grammar."""
     parser: Any = _parser().parse_interactive()  # its methods carry no types
     try:
-        for terminal in terminals(document):
+        for terminal in terminals:
             parser.feed_token(Token(terminal.kind, terminal))
         tree: Tree[Token] = parser.feed_eof()
     except UnexpectedToken as error:
@@ -97,10 +106,12 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         body: Token | None,
     ) -> syntax.Event:
         event_name: Terminal = name.value
-        group = None
-        if body is not None:
+        group = block = None
+        if body is not None and body.type == "XML_BLOCK":
+            block = read_xml_block(self._prologue, body.value)
+        elif body is not None:
             group = read_body(self._prologue, body.value.inner, body.value.position, event_name.text)
-        return syntax.Event(event_name.text, class_iri, group, event_name.position, times)
+        return syntax.Event(event_name.text, class_iri, group, event_name.position, times, block)
 
     def times_variables(self, start: Token, end: Token) -> tuple[str, str]:
         return start.value.text[1:], end.value.text[1:]
@@ -122,8 +133,12 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return syntax.Select(tuple(names), keyword.value.position)
 
     def construct(self, *templates: Token) -> syntax.Construct:
-        fragments = [(token.value.inner, token.value.position) for token in templates]
-        return syntax.Construct(tuple(read_template(self._prologue, inner, position) for inner, position in fragments))
+        return syntax.Construct(tuple(map(self._template, templates)))
+
+    def _template(self, token: Token) -> syntax.Template | syntax.XmlTemplate:
+        if token.type == "XML_TEMPLATE":
+            return read_xml_template(self._prologue, token.value)
+        return read_template(self._prologue, token.value.inner, token.value.position)
 
     def signal(self) -> syntax.Signal:
         return syntax.Signal()
@@ -198,6 +213,18 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def _expand(self, name: Token) -> str:
         kind = "PREFIX_NAME" if name.type == "COLON" else name.type
         return self._prologue.expand(SparqlToken(kind, name.value.text, name.value.position))
+
+
+def read_xml_block(prologue: Prologue, terminal: Terminal) -> syntax.XmlBlock:
+    """The block of a terminal, whose text begins with the ``{`` before it or with the block itself."""
+    tree = read_block(prologue, terminal.position + terminal.text.startswith("{")).tree
+    return syntax.XmlBlock(block_text(tree), tree.variables, terminal.position)
+
+
+def read_xml_template(prologue: Prologue, terminal: Terminal) -> syntax.XmlTemplate:
+    """The template of a terminal, likewise."""
+    tree = read_xml(prologue, terminal.position + terminal.text.startswith("{")).tree
+    return syntax.XmlTemplate(template_text(tree), tree.variables, terminal.position)
 
 
 def _unexpected(document: Document, token: Token, accepted: set[str]) -> SubscriptionError:

@@ -9,7 +9,7 @@ from motet.model.arguments import check_type
 from motet.model.errors import UsageError
 from motet.sparql.tokens import Document
 
-SYNTAXES = ("motet", "sparql", "jtang", "cecube")
+SYNTAXES = ("motet", "sparql", "jtang", "cecube", "exmlql", "xml-ql")
 
 
 def parse(
@@ -17,7 +17,7 @@ def parse(
 ) -> tuple[Subscription, ...]:
     """The subscriptions of a document; a SubscriptionError says where and why there are none.
 
-    ``name`` is for a surface whose text names no subscription: sparql, and jtang and cecube without a header.
+    ``name`` is for a surface whose text names no subscription: sparql, and the others but motet without a header.
 
     >>> [subscription.name for subscription in parse("SUBSCRIPTION any EVENT e WHEN e")]
     ['any']
@@ -53,4 +53,8 @@ def _surface(document: Document, syntax: str, name: str) -> tuple[Subscription, 
             from motet.language.cecube_surface import parse_cecube
 
             return parse_cecube(document, name)
+        case "exmlql" | "xml-ql":
+            from motet.language.exmlql_surface import parse_exmlql
+
+            return parse_exmlql(document, name, is_xml_ql=syntax == "xml-ql")
     raise UsageError(f"'{syntax}' is not a syntax", advice=f"use one of {', '.join(SYNTAXES)}")

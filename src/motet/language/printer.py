@@ -87,6 +87,7 @@ class _Writer:
         parts += [f": {self._iris.write(event.class_iri)}"] if event.class_iri is not None else []
         parts += [f"DURING ?{event.times[0]} ?{event.times[1]}"] if event.times else []
         parts += [f"{{ {self.sparql(event.body.text)} }}"] if event.body else []
+        parts += [f"XML {{ {event.xml.text} }}"] if event.xml else []
         return " ".join(parts)
 
     def delivery(self, delivery: syntax.Delivery) -> list[str]:
@@ -96,9 +97,14 @@ class _Writer:
             case syntax.Select(variables=variables):
                 return ["SELECT " + " ".join(f"?{name}" for name in variables or ())]
             case syntax.Construct(templates=templates):
-                return [f"CONSTRUCT {{ {self.sparql(template.text)} }}" for template in templates]
+                return [f"CONSTRUCT {self._template(template)}" for template in templates]
             case syntax.Signal() | syntax.Events():
                 return [type(delivery).__name__.upper()]
+
+    def _template(self, template: syntax.Template | syntax.XmlTemplate) -> str:
+        if isinstance(template, syntax.XmlTemplate):
+            return f"XML {{ {template.text} }}"
+        return f"{{ {self.sparql(template.text)} }}"
 
     def pattern(self, node: syntax.Pattern, needed: int = _PATTERN) -> str:
         text, binding = self._written(node)

@@ -36,6 +36,7 @@ SUBSCRIPTIONS = "urn:motet:subscription:"
 FIRST, REST, NIL = iri(RDF + "first"), iri(RDF + "rest"), iri(RDF + "nil")
 
 Triple = tuple[str, str, str]
+_XML_LITERAL = RDF + "XMLLiteral"
 
 
 def to_rdf(subscription: syntax.Subscription) -> list[Triple]:
@@ -79,6 +80,8 @@ class _Writer:
             self._add(subject, None, **{"class": iri(event.class_iri)})
         if event.body is not None:
             self._add(subject, None, body=literal(event.body.text))
+        if event.xml is not None:
+            self._add(subject, None, block=literal(event.xml.text))
         if event.times is not None:
             self._add(subject, None, startVariable=literal(event.times[0]), endVariable=literal(event.times[1]))
         return subject
@@ -111,7 +114,7 @@ class _Writer:
         if isinstance(delivery, syntax.Select) and delivery.variables is not None:
             self._add(subject, None, variables=self._list("variables", [literal(name) for name in delivery.variables]))
         if isinstance(delivery, syntax.Construct):
-            templates = [literal(template.text) for template in delivery.templates]
+            templates = [_template(template) for template in delivery.templates]
             self._add(subject, None, templates=self._list("templates", templates))
         return subject
 
@@ -128,6 +131,11 @@ class _Writer:
         if kind is not None:
             self._triples.append((subject, RDF_TYPE, term(kind)))
         self._triples += [(subject, term(name), value) for name, value in properties.items()]
+
+
+def _template(template: syntax.Template | syntax.XmlTemplate) -> str:
+    """The text of a template; that of an XML document has the datatype rdf:XMLLiteral."""
+    return literal(template.text, datatype=_XML_LITERAL if isinstance(template, syntax.XmlTemplate) else None)
 
 
 def _boolean(value: bool) -> str:
@@ -199,6 +207,9 @@ class _Reader:
         class_term, body = self._optional(subject, "class"), self._optional(subject, "body")
         if not is_event_name(name) or (class_term is not None and not is_iri(class_term)):
             raise UsageError(f"{subject} is not an event with a name and the IRI of a class", advice="see rdf.py")
+        block = self._optional(subject, "block")
+        if body is not None and block is not None:
+            raise UsageError(f"{subject} has a body and a block", advice="an event has one of them")
         times = None
         if self._optional(subject, "startVariable") is not None:
             times = self._text(subject, "startVariable"), self._text(subject, "endVariable")
@@ -207,6 +218,7 @@ class _Reader:
             None if class_term is None else iri_value(class_term),
             None if body is None else syntax.GroupPattern(_text(body), _NOTHING),
             times=times,
+            xml=None if block is None else syntax.XmlBlock(_text(block), _NOTHING),
         )
 
     def _pattern(self, subject: str, depth: int) -> syntax.Pattern:
@@ -248,7 +260,7 @@ class _Reader:
                 )
             case "Construct":
                 templates = self._list(self._one(subject, "templates"))
-                return syntax.Construct(tuple(syntax.Template(_text(item), _NOTHING) for item in templates))
+                return syntax.Construct(tuple(map(_read_template, templates)))
             case "Signal":
                 return syntax.Signal()
             case "Events":
@@ -293,6 +305,11 @@ class _Reader:
             return read(_text(value))
         except ValueError as error:
             raise UsageError(f"{subject}, {name}: {error}") from None
+
+
+def _read_template(item: str) -> syntax.Template | syntax.XmlTemplate:
+    kind = syntax.XmlTemplate if item.endswith(f"^^<{_XML_LITERAL}>") else syntax.Template
+    return kind(_text(item), _NOTHING)
 
 
 def _text(value: str) -> str:

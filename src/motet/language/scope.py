@@ -127,7 +127,8 @@ def visible_variables(subscription: syntax.Subscription) -> Visible:
 
 def leaf_variables(event: syntax.Event) -> frozenset[str]:
     """The variables a leaf binds: the event's own name, those in scope in its body, and those of its interval."""
-    return frozenset({event.name, *(event.times or ())}) | (event.body.variables if event.body else frozenset())
+    body = event.body or event.xml
+    return frozenset({event.name, *(event.times or ())}) | (body.variables if body else frozenset())
 
 
 def iterated_names(pattern: syntax.Pattern) -> frozenset[str]:

@@ -19,6 +19,9 @@ from motet.model.terms import RDF_TYPE, iri
 from motet.sparql.algebra import EMPTY, Algebra, Bgp, Expr, Join, Triple
 from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
 from motet.sparql.rewrite import preceded
+from motet.xmlql.blocks import Block, TemplateElement
+from motet.xmlql.parse import parse_block
+from motet.xmlql.parse import parse_template as parse_xml_template
 
 
 class Context(Enum):
@@ -71,8 +74,36 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
+class XmlBlock:
+    """The block of an EVENT over XML documents, in its normal text, which declares its own namespaces."""
+
+    text: str
+    variables: frozenset[str]
+    position: int = field(default=0, compare=False)
+
+    @property
+    def tree(self) -> Block:
+        return parse_block(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class XmlTemplate:
+    """The element of a CONSTRUCT XML clause, in its normal text."""
+
+    text: str
+    variables: frozenset[str]
+    position: int = field(default=0, compare=False)
+
+    @property
+    def tree(self) -> TemplateElement:
+        return parse_xml_template(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
-    """``EVENT name : class { body }``. Class and body may be missing; then every event matches once.
+    """``EVENT name : class { body }`` or ``EVENT name : class XML { block }``.
+
+    Class and body may be missing; without body and block every event of the class matches once.
 
     ``EVENT name DURING ?start ?end`` also binds the event's interval, as xsd:dateTime with six digits and Z; the two
     variables do not occur in the body.
@@ -83,10 +114,11 @@ class Event:
     body: GroupPattern | None = None
     position: int = field(default=0, compare=False)
     times: tuple[str, str] | None = None  # the variables of start and end
+    xml: XmlBlock | None = None  # in place of a body
 
     @property
     def algebra(self) -> Algebra:
-        """Class and body as one group graph pattern; ``EMPTY`` when every event matches.
+        """Class and body as one group graph pattern; ``EMPTY`` when every graph matches.
 
         >>> Event("e", "urn:C").algebra == Bgp((Triple("?e", RDF_TYPE, "<urn:C>"),))
         True
@@ -221,7 +253,7 @@ class Select:
 class Construct:
     """One or more CONSTRUCT clauses."""
 
-    templates: tuple[Template, ...]
+    templates: tuple[Template | XmlTemplate, ...]
 
 
 @dataclass(frozen=True, slots=True)

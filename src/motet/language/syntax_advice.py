@@ -142,6 +142,8 @@ _TEXTS = {
     "NAME": "a name",
     "BODY": "'{'",
     "TEMPLATE": "'{'",
+    "XML_BLOCK": "XML { <element>…</element> }",
+    "XML_TEMPLATE": "XML { <element>…</element> }",
     "REPEAT": "'{'",
     "EXPRESSION": "'('",
     "LPAR": "'('",

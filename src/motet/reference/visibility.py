@@ -19,7 +19,8 @@ Variables = frozenset[str]
 
 def body_variables(event: syntax.Event) -> Variables:
     """The event's name and the variables its body can bind."""
-    return frozenset({event.name}) | (event.body.variables if event.body else frozenset())
+    body = event.body or event.xml
+    return frozenset({event.name}) | (body.variables if body else frozenset())
 
 
 def leaf_variables(event: syntax.Event) -> Variables:

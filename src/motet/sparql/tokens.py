@@ -6,6 +6,7 @@ White space and comments are dropped. Nothing here knows what a sequence of toke
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -55,8 +56,10 @@ class Token(NamedTuple):
         return self.position + len(self.text)
 
 
-def tokenise(document: Document) -> list[Token]:
-    """
+def tokenise(document: Document, fragment_end: Callable[[list[Token]], int | None] | None = None) -> list[Token]:
+    """The tokens of a document; ``fragment_end`` says after a token where a fragment of another language ends, if one
+    begins behind it. The fragment becomes one token.
+
     >>> [token.text for token in tokenise(Document("?a ex:p 'x y' # why"))]
     ['?a', 'ex:p', "'x y'"]
     """
@@ -68,6 +71,10 @@ def tokenise(document: Document) -> list[Token]:
         if match.lastgroup != "SKIP":
             tokens.append(Token(match.lastgroup or "", match[0], position))
         position = match.end()
+        if fragment_end is not None and match.lastgroup != "SKIP" and (end := fragment_end(tokens)) is not None:
+            fragment = document.text[position:end].lstrip()
+            tokens.append(Token("FRAGMENT", fragment, end - len(fragment)))
+            position = end
     return tokens
 
 

@@ -1,4 +1,4 @@
-"""The tree of a block and of a CONSTRUCT XML template (language page, section 8). Immutable; equal blocks are equal trees.
+"""The trees of blocks and of CONSTRUCT XML templates (language page, section 8). Immutable; equal ones are equal.
 
 A name is written ``{namespace}local``, or ``local`` in no namespace, as lxml writes it.
 """
@@ -83,9 +83,8 @@ class ElementPattern:
 class Block:
     """The pattern of one XML event; an anchored one begins at the root of the document.
 
-    >>> block = Block(ElementPattern(("order",), nested=(NestedPattern(ElementPattern(("id",), value=TypedVariable("i"))),)))
-    >>> sorted(block.variables)
-    ['i']
+    >>> Block(ElementPattern(("id",), value=TypedVariable("i"))).variables
+    frozenset({'i'})
     """
 
     element: ElementPattern

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from lxml import etree
-
-from motet.model.errors import LimitError
+from motet.model.errors import DecodeError, LimitError
 from motet.model.terms import iri_value, is_iri, literal_parts
+from motet.model.xml_document import canonical_form, parse_xml
 from motet.xmlql.blocks import TemplateElement, TemplateVariable, split_name, variables_in
-from motet.xmlql.evaluate import XML_LITERAL, canonical, canonical_content
+from motet.xmlql.evaluate import XML_LITERAL, canonical_content
 from motet.xmlql.parse import XML_NAMESPACE, is_name
 from motet.xmlql.write import escape_text, quote_text
 
@@ -42,14 +41,9 @@ def construct(template: TemplateElement, members: Sequence[Bindings]) -> str | N
         text = writer.element(
             template, first, {}, [(item, _members_of(item, members, first)) for item in template.content]
         )
-    except LimitError:
+        return canonical_form(parse_xml(text.encode())).decode() if text else None
+    except (LimitError, DecodeError):
         return None
-    return canonical(etree.fromstring(text.encode(), safe_parser())) if text else None
-
-
-def safe_parser() -> etree.XMLParser:
-    """A parser that resolves, fetches and expands nothing."""
-    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
 
 
 def _members_of(item: Item, members: Sequence[Bindings], first: Bindings) -> Sequence[Bindings]:
@@ -135,8 +129,8 @@ def _fragment(term: str) -> str | None:
     if datatype != XML_LITERAL:
         return None
     try:
-        root = etree.fromstring(f"<x>{text}</x>".encode(), safe_parser())
-    except etree.XMLSyntaxError:
+        root = parse_xml(f"<x>{text}</x>".encode())
+    except DecodeError:
         return None
     return canonical_content(root, is_isolated=True)
 

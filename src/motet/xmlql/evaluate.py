@@ -14,6 +14,7 @@ from lxml import etree
 
 from motet.model.errors import LimitError
 from motet.model.terms import RDF, literal
+from motet.model.xml_document import canonical_form
 from motet.sparql.operators import CASTS
 from motet.sparql.values import ExpressionError, decode
 from motet.xmlql.blocks import Block, Comparison, ElementPattern, NestedPattern, TypedVariable, trim
@@ -113,7 +114,7 @@ def text_of(element: etree._Element) -> str:
     """The text of an element: XPath ``string()``, trimmed."""
     if not len(element):
         return trim(element.text or "")
-    return trim("".join(element.itertext()))
+    return trim("".join(map(str, element.itertext())))
 
 
 def as_number(text: str) -> float | None:
@@ -132,11 +133,6 @@ def cast(text: str, variable: TypedVariable) -> str | None:
         return None
 
 
-def canonical(element: etree._Element) -> str:
-    """Exclusive C14N 1.0 of an element, without comments."""
-    return etree.tostring(element, method="c14n", exclusive=True, with_comments=False).decode()
-
-
 def canonical_content(element: etree._Element, *, is_isolated: bool = False) -> str:
     """The content of an element: the texts and the canonical forms of the children.
 
@@ -145,7 +141,7 @@ def canonical_content(element: etree._Element, *, is_isolated: bool = False) -> 
     parts = [escape_text(element.text or "")]
     for child in element:
         if isinstance(child.tag, str):
-            text = canonical(child)
+            text = canonical_form(child).decode()
             parts.append(
                 _START.sub(r'<\1 xmlns=""', text, count=1) if is_isolated and None not in child.nsmap else text
             )
@@ -182,7 +178,7 @@ def _own_terms(pattern: ElementPattern, element: etree._Element) -> Iterator[tup
     if pattern.content_variable is not None:
         yield pattern.content_variable.variable, _term(text_of(element), pattern.content_variable)
     for name in pattern.element_as:
-        yield name, literal(canonical(element), datatype=XML_LITERAL)
+        yield name, literal(canonical_form(element).decode(), datatype=XML_LITERAL)
     for name in pattern.content_as:
         yield name, literal(canonical_content(element), datatype=XML_LITERAL)
 

@@ -164,6 +164,7 @@ class _Reader:
             return self._variable_content(pattern)
         at, text = self._at, self._text_run()
         if text.strip():
+            self._refuse_query(text, at)
             self._refuse_mixed("text")
             return replace(pattern, text=trim(self._decoded(text, at)))
         nested: list[NestedPattern] = []
@@ -173,7 +174,8 @@ class _Reader:
         return replace(pattern, nested=tuple(nested))
 
     def _variable_content(self, pattern: ElementPattern) -> ElementPattern:
-        value: TypedVariable | Comparison = self._typed()
+        variable = self._typed()
+        value: TypedVariable | Comparison = variable
         self._space()
         if operator := _OPERATOR.match(self._text, self._at):
             at = self._at
@@ -183,9 +185,9 @@ class _Reader:
             if number is None:
                 self._refuse("a comparison in a block needs a number", advice="write <price> $v > 100 </price>")
             self._at = number.end()
-            if isinstance(value, TypedVariable) and value.datatype and value.datatype not in _NUMERIC:
-                self._refuse(f"a value of <{value.datatype}> is not compared as a number", at=at)
-            value = Comparison(value, operator[0], number[0])
+            if variable.datatype and variable.datatype not in _NUMERIC:
+                self._refuse(f"a value of <{variable.datatype}> is not compared as a number", at=at)
+            value = Comparison(variable, operator[0], number[0])
             self._space()
         self._refuse_mixed("a variable")
         return replace(pattern, value=value)
@@ -258,6 +260,7 @@ class _Reader:
                 text = self._text_run()
                 if not text:
                     self._refuse("'/' and '//' are for blocks: a template has elements, texts and variables")
+                self._refuse_query(text, at)
                 text = text.lstrip() if not items else text
                 text = text.rstrip() if self._text.startswith("</", self._at) else text
                 if text.strip():
@@ -369,8 +372,6 @@ class _Reader:
                 self._space()
             self._sign(">")
             return
-        if re.compile(r"WHERE\b", re.IGNORECASE).match(self._text, self._at):
-            self._refuse(_NO_QUERY)
         self._refuse(f"<{written_tag}> is never closed", at=opening, advice=f"write </{written_tag}> or </>")
 
     def _typed(self) -> TypedVariable:
@@ -432,11 +433,15 @@ class _Reader:
             raise self._document.refusal("a character that XML does not allow", at)
         return decoded
 
+    def _refuse_query(self, text: str, at: int) -> None:
+        if text.split()[:1] == ["WHERE"] and self._text.startswith("<", self._at):
+            self._refuse(_NO_QUERY, at=at + len(text) - len(text.lstrip()))
+
     def _refuse_mixed(self, first: str) -> None:
         """Refuse what follows a content that is a text or a variable."""
         if not self._text.startswith("</", self._at) and self._at < len(self._text):
             self._refuse(
-                f"the content of an element in a block is either a text, a variable or elements, and here {first} is not alone",
+                f"an element of a block contains a text, a variable or elements, and here {first} is not alone",
                 advice="match mixed content by ELEMENT_AS or CONTENT_AS",
             )
 

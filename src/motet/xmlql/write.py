@@ -35,14 +35,14 @@ def block_text(block: Block, *, is_xml_ql: bool = False) -> str:
     return ("/" if block.is_anchored else "") + _BlockWriter(prefixes, is_xml_ql).element(block.element, is_outer=True)
 
 
-def template_text(template: TemplateElement) -> str:
-    """The text of a template.
+def template_text(template: TemplateElement, *, is_xml_ql: bool = False) -> str:
+    """The text of a template; in XML-QL's own form elements are closed by ``</>``.
 
     >>> from motet.xmlql.parse import parse_template
     >>> template_text(parse_template("<result at='x'> <pn>$pn</> $n </result>"))
     '<result at="x"><pn>$pn</pn>$n</result>'
     """
-    return _template(template, {})
+    return _template(template, {}, is_xml_ql)
 
 
 class _BlockWriter:
@@ -67,7 +67,11 @@ class _BlockWriter:
             return f" {_typed(value.variable)} {value.operator} {value.number} "
         if pattern.value is not None:
             return _typed(pattern.value)
-        return "".join(("//" if each.is_descendant else "") + self.element(each.element) for each in pattern.nested)
+        text = ""
+        for each in pattern.nested:
+            text += " " if text and not text.endswith(">") else ""  # behind the variable of ELEMENT_AS
+            text += ("//" if each.is_descendant else "") + self.element(each.element)
+        return text
 
     def _name(self, name: str) -> str:
         namespace, local = split_name(name)
@@ -86,7 +90,7 @@ def _typed(variable: TypedVariable) -> str:
     return f"${variable.variable}^^<{variable.datatype}>"
 
 
-def _template(element: TemplateElement, scope: Mapping[str, str]) -> str:
+def _template(element: TemplateElement, scope: Mapping[str, str], is_xml_ql: bool) -> str:
     """``scope`` has the namespaces by prefix."""
     scope = {**scope, **dict(element.namespaces)}
     tag = (
@@ -103,14 +107,14 @@ def _template(element: TemplateElement, scope: Mapping[str, str]) -> str:
     content = ""
     for index, item in enumerate(element.content):
         if isinstance(item, TemplateElement):
-            content += _template(item, scope)
+            content += _template(item, scope, is_xml_ql)
         elif isinstance(item, TemplateVariable):
-            content += f"${item.variable}"
+            content += f"{' ' if is_xml_ql and content.endswith('>') else ''}${item.variable}"
         else:
             content += _template_run(
                 item, is_first=index == 0, is_last=index + 1 == len(element.content), before=content
             )
-    return f"<{tag}{declared}{attributes}>{content}</{tag}>"
+    return f"<{tag}{declared}{attributes}>{content}</{'' if is_xml_ql else tag}>"
 
 
 def _template_run(text: str, *, is_first: bool, is_last: bool, before: str) -> str:
