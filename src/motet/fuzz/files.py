@@ -158,11 +158,12 @@ def _event(row: EventRow, *, stamped: bool = False) -> reference.EventRecord:
     """The event of a row; with ``stamped`` it may state no time."""
     if row.start is None or row.end is None:
         if stamped:
-            return reference.EventRecord(0, row.id, BEGIN, BEGIN, frozenset(row.triples), stamped=True)
+            graph = frozenset(row.triples)
+            return reference.EventRecord(0, row.id, BEGIN, BEGIN, graph, stamped=True, payload=row.payload)
         raise UsageError(
             f"the event <{row.id}> has no time", advice="add a time, so that the case does not depend on the clock"
         )
-    return reference.EventRecord(0, row.id, row.start, row.end, frozenset(row.triples))
+    return reference.EventRecord(0, row.id, row.start, row.end, frozenset(row.triples), payload=row.payload)
 
 
 def _log_lines(case: Case) -> Iterator[str]:

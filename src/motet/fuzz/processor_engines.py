@@ -162,8 +162,9 @@ def log_records(case: Case) -> CaseLog:
 
 def _rows(record: reference.Record) -> Iterator[RecordRow]:
     match record:
-        case reference.EventRecord(id=name, start=start, end=end, triples=triples, late=late):
-            yield RecordRow(UNCOMMITTED, EVENT, name, start, end, None, bool(late), None, tuple(sorted(triples)))
+        case reference.EventRecord(id=name, start=start, end=end, triples=triples, late=late, payload=payload):
+            graph = tuple(sorted(triples))
+            yield RecordRow(UNCOMMITTED, EVENT, name, start, end, None, bool(late), None, graph, payload=payload)
         case reference.TickRecord(instant=instant):
             yield Tick(instant).to_row()
         case reference.SubscribeRecord(subscription=subscription):

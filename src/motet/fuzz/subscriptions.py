@@ -287,4 +287,6 @@ def parse_template(text: str, variables: frozenset[str]) -> syntax.Template:
     bound = "?e <urn:p> ?room" if "room" in variables else ""
     [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s EVENT e {{ {bound} }} WHEN e CONSTRUCT {{ {text} }}")
     assert isinstance(subscription.delivery, syntax.Construct)
-    return subscription.delivery.templates[0]
+    template = subscription.delivery.templates[0]
+    assert isinstance(template, syntax.Template), "it is written so"
+    return template

@@ -185,7 +185,9 @@ def _selected_records(
         for row in event_rows(batch):
             assert row.start is not None and row.end is not None, "events are stamped"
             if ids is None or row.id in ids:
-                yield reference.EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples))
+                yield reference.EventRecord(
+                    offset, row.id, row.start, row.end, frozenset(row.triples), payload=row.payload
+                )
             offset += 1
 
 
@@ -376,7 +378,9 @@ def _event_records(batch: pa.RecordBatch) -> Iterator[reference.EventRecord]:
     columns = (batch.column("offset").to_pylist(), micros(batch.column("frontier")), batch.column("late").to_pylist())
     for row, offset, frontier, late in zip(event_rows(batch), *columns, strict=True):
         assert row.start is not None and row.end is not None, "events of a log are stamped"
-        yield reference.EventRecord(offset, row.id, row.start, row.end, frozenset(row.triples), late, frontier=frontier)
+        yield reference.EventRecord(
+            offset, row.id, row.start, row.end, frozenset(row.triples), late, payload=row.payload, frontier=frontier
+        )
 
 
 def _nearest(

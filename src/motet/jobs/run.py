@@ -170,7 +170,7 @@ def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:
         yield SubscribeRecord(next(offsets), subscription)
     for row in rows:
         assert row.start is not None and row.end is not None, "events are stamped"
-        yield EventRecord(next(offsets), row.id, row.start, row.end, frozenset(row.triples))
+        yield EventRecord(next(offsets), row.id, row.start, row.end, frozenset(row.triples), payload=row.payload)
     yield TickRecord(next(offsets), END_OF_TIME)
 
 

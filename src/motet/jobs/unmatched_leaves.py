@@ -255,6 +255,6 @@ def _failure(leaf: Event, row: EventRow, background: ReadWith) -> tuple[tuple[in
 
     triples, entailment = background
     graph = BackgroundGraph(triples, Entailment(entailment))
-    met, obstacle = match_failure(leaf, row.id, frozenset(row.triples), graph)
+    met, obstacle = match_failure(leaf, row.id, frozenset(row.triples), graph, row.payload)
     has_class = any(triple[1:] == (RDF_TYPE, _class_of(leaf)) for triple in row.triples)
     return (met, has_class), obstacle, row.id

@@ -131,6 +131,17 @@ def leaf_variables(event: syntax.Event) -> frozenset[str]:
     return frozenset({event.name, *(event.times or ())}) | (body.variables if body else frozenset())
 
 
+def xml_variables(subscription: syntax.Subscription) -> frozenset[str]:
+    """The variables that may stand for XML: those of ELEMENT_AS and CONTENT_AS, and any of a SPARQL body."""
+    names: set[str] = set()
+    for event in subscription.events:
+        if event.body is not None:
+            names |= event.body.variables - {event.name}
+        for element in event.xml.tree.element.walk() if event.xml is not None else ():
+            names |= {*element.element_as, *element.content_as}
+    return frozenset(names)
+
+
 def iterated_names(pattern: syntax.Pattern) -> frozenset[str]:
     """The names of events that stand below an iteration."""
     iterations = (node for node, _ in nodes(pattern) if isinstance(node, ITERATION))

@@ -233,7 +233,8 @@ def body_constraints(event: Event) -> BodyConstraints:
     times = tuple((name, _is_instant(name)) for name in event.times or ())
     certain = frozenset({event.name, *(event.times or ())})
     if pattern is None:
-        return BodyConstraints((), times, certain, body_types(event))
+        of_block = event.xml.variables if event.xml is not None else frozenset()
+        return BodyConstraints((), times, certain | of_block, body_types(event))
     bound = frozenset(name for name in certainly_bound(pattern) if not algebra.is_hidden(name)) | certain
     return BodyConstraints(group_conditions(pattern), times, bound, body_types(event), body_contradiction(pattern))
 

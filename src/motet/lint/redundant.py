@@ -253,7 +253,8 @@ class _ContainmentSearch:
             yield joined
         leaf, names = _normalised(wider)
         times = dict(zip(wider.times or (), (f"?{name}" for name in narrower.times or ()), strict=False))
-        if leaf.residue != EMPTY or len(times) < len(wider.times or ()):
+        has_block = wider.xml is not None or narrower.xml is not None  # only equal ones are compared
+        if has_block or leaf.residue != EMPTY or len(times) < len(wider.times or ()):
             return
         begin = _joined(partial, {wider.name: f"?{narrower.name}", **times})
         tests = [renamed(as_filter(test), names.__getitem__) for test in leaf.tests()]

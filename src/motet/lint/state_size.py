@@ -54,7 +54,10 @@ def _pairing(tree: AnnotatedPattern, context: Context) -> Iterator[Diagnostic]:
         yield Diagnostic("many-pairs", Severity.WARNING, position, message, advice)
     for child in tree.children:
         event = child.event
-        if event is not None and event.class_iri is None and not (event.body and event.body.text):
+        has_pattern = event is not None and (
+            event.class_iri is not None or event.xml or (event.body and event.body.text)
+        )
+        if event is not None and not has_pattern:
             message = f"'{event.name}' matches every event, so {name} pairs and keeps all of them"
             yield Diagnostic(
                 "matches-everything", Severity.WARNING, child.node.position, message, "give it a class or a body"

@@ -225,6 +225,9 @@ def _written(subscription: Subscription) -> Counter[str]:
     texts = [event.body.text for event in subscription.events if event.body]
     texts += [node.condition.text for node, _ in nodes(subscription.pattern) if isinstance(node, syntax.Filter)]
     counted = Counter(token.text[1:] for text in texts for token in tokenise(Document(text)) if token.kind == "VAR")
+    for event in subscription.events:
+        for element in event.xml.tree.element.walk() if event.xml is not None else ():
+            counted.update(element.own_variables())
     counted.update(delivered_names(subscription))
     counted.update(name for event in subscription.events for name in event.times or ())
     return counted

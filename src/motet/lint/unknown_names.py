@@ -12,7 +12,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.language.syntax import Construct, Subscription
+from motet.language.syntax import Construct, Subscription, Template
 from motet.lint.value_types import path_properties
 from motet.model.batches import Triple
 from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, is_iri
@@ -105,7 +105,7 @@ def _derived_names(subscription: Subscription) -> Iterator[tuple[str, str]]:
     """The names of the events that a subscription derives."""
     if isinstance(subscription.delivery, Construct):
         for template in subscription.delivery.templates:
-            for triple in template.triples:
+            for triple in template.triples if isinstance(template, Template) else ():
                 yield from _names(triple)
 
 

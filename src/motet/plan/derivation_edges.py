@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from motet.language.syntax import Construct, Subscription, Template
+from motet.language.scope import xml_variables
+from motet.language.syntax import Construct, Subscription, Template, XmlTemplate
 from motet.model.errors import UsageError
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.graph import Kind, Plan
-from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, normalise
+from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, XmlLeafPredicates, normalise
 from motet.sparql.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
+from motet.xmlql.blocks import TemplateElement, TemplateVariable
+from motet.xmlql.parse import parse_block
 
 TemplateTriple = tuple[str, str, str]
 RequiredTriples = tuple[Triple, ...]  # the triples that every match of a leaf has
@@ -76,6 +79,17 @@ def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class RequiredElement:
+    """What every match of a leaf over XML documents has: an outermost element with one of these names, or with any."""
+
+    names: frozenset[str]
+    has_class: bool
+
+
+Required = RequiredTriples | RequiredElement
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateTriples:
     """The triples of events derived by a clause: those of the template with their consequences, an IRI in place of each
     variable; and the background.
@@ -84,9 +98,9 @@ class TemplateTriples:
     triples: frozenset[TemplateTriple]
     background: frozenset[TemplateTriple]
 
-    def may_match(self, required: RequiredTriples) -> bool:
+    def may_match(self, required: Required) -> bool:
         """Whether a leaf with these required triples may match the derived events."""
-        return all(self._has(triple) for triple in required)
+        return not isinstance(required, RequiredElement) and all(self._has(triple) for triple in required)
 
     def _has(self, required: Triple) -> bool:
         if any(_may_equal(required, triple) for triple in self.triples):
@@ -96,18 +110,41 @@ class TemplateTriples:
         )
 
 
-def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[TemplateTriples]:
-    """The template triples of each CONSTRUCT clause."""
+@dataclass(frozen=True, slots=True)
+class TemplateDocument:
+    """The XML documents derived by a clause: the names of their elements, and whether variables may insert others."""
+
+    names: frozenset[str]
+    has_variables: bool
+
+    def may_match(self, required: Required) -> bool:
+        """Whether a leaf may match the derived documents, which have no triples."""
+        if not isinstance(required, RequiredElement):
+            return not required
+        return not required.has_class and (
+            self.has_variables or not required.names or not required.names.isdisjoint(self.names)
+        )
+
+
+def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[TemplateTriples | TemplateDocument]:
+    """What the events of each CONSTRUCT clause may have."""
     delivery = subscription.delivery
     return (
-        [_template_triples(template, reasoner) for template in delivery.templates]
+        [
+            _template_document(template.tree, xml_variables(subscription))
+            if isinstance(template, XmlTemplate)
+            else _template_triples(template, reasoner)
+            for template in delivery.templates
+        ]
         if isinstance(delivery, Construct)
         else []
     )
 
 
-def required_triples(leaf: LeafPredicates) -> RequiredTriples:
-    """The triples that every match of a leaf has."""
+def required_triples(leaf: LeafPredicates) -> Required:
+    """What every match of a leaf has."""
+    if isinstance(leaf, XmlLeafPredicates):
+        return RequiredElement(frozenset(parse_block(leaf.block).element.names), bool(leaf.classes))
     return tuple(_required(leaf.algebra()))
 
 
@@ -125,6 +162,16 @@ def _edges(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
                     yield from (
                         DerivationEdge(name, clause, user, node) for user in plan.users.get(node, ()) if user != name
                     )
+
+
+def _template_document(template: TemplateElement, xml: frozenset[str]) -> TemplateDocument:
+    """``xml`` are the variables that may stand for elements."""
+    names, has_variables = set(), False
+    for element in template.walk():
+        inserted = {item.variable for item in element.content if isinstance(item, TemplateVariable)}
+        has_variables |= isinstance(element.name, TemplateVariable) or not xml.isdisjoint(inserted)
+        names |= {element.name} if isinstance(element.name, str) else set()
+    return TemplateDocument(frozenset(names), has_variables)
 
 
 def _template_triples(template: Template, reasoner: Reasoner) -> TemplateTriples:
@@ -204,8 +251,8 @@ class DerivationGraph:
     (True, {('one', 1): {}})
     """
 
-    templates: dict[Clause, TemplateTriples] = field(default_factory=dict)
-    required: dict[str, Mapping[int, RequiredTriples]] = field(default_factory=dict)  # by subscription and leaf
+    templates: dict[Clause, TemplateTriples | TemplateDocument] = field(default_factory=dict)
+    required: dict[str, Mapping[int, Required]] = field(default_factory=dict)  # by subscription and leaf
     edges: dict[Clause, dict[str, list[int]]] = field(default_factory=dict)  # by clause: consumers and their leaves
 
     def copy(self) -> DerivationGraph:
@@ -214,7 +261,9 @@ class DerivationGraph:
             {**self.templates}, {**self.required}, {clause: {**leaves} for clause, leaves in self.edges.items()}
         )
 
-    def add(self, name: str, templates: Sequence[TemplateTriples], required: Mapping[int, RequiredTriples]) -> bool:
+    def add(
+        self, name: str, templates: Sequence[TemplateTriples | TemplateDocument], required: Mapping[int, Required]
+    ) -> bool:
         """Add a subscription; returns whether it is at either end of an edge."""
         clauses = {(name, clause): template for clause, template in enumerate(templates, 1)}
         self.edges.update((clause, _consumers(template, self.required)) for clause, template in clauses.items())
@@ -223,7 +272,7 @@ class DerivationGraph:
         self.required[name] = required
         return any(is_consumer) or any(self.edges[clause] for clause in clauses)
 
-    def _add_consumer(self, clause: Clause, name: str, required: Mapping[int, RequiredTriples]) -> bool:
+    def _add_consumer(self, clause: Clause, name: str, required: Mapping[int, Required]) -> bool:
         consumers = _consumers(self.templates[clause], {name: required})
         self.edges[clause].update(consumers)
         return bool(consumers)
@@ -248,7 +297,7 @@ class DerivationGraph:
 
 
 def _consumers(
-    template: TemplateTriples, required: Mapping[str, Mapping[int, RequiredTriples]]
+    template: TemplateTriples | TemplateDocument, required: Mapping[str, Mapping[int, Required]]
 ) -> dict[str, list[int]]:
     """The leaves that a template feeds, by subscription."""
     matching = {

@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from motet.language.syntax import Event
-from motet.model.terms import RDF_TYPE, XSD, is_iri, literal, literal_parts
+from motet.model.terms import RDF_TYPE, XSD, iri, is_iri, literal, literal_parts
 from motet.model.times import parse_datetime
 from motet.sparql import algebra
 from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
 from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
 from motet.sparql.write import group_text
+from motet.xmlql.blocks import Block, renamed_block
+from motet.xmlql.parse import parse_block
+from motet.xmlql.write import block_text
 
 EVENT_VARIABLE = "v0"
 
@@ -95,6 +98,19 @@ class LeafPredicates:
         return frozenset({EVENT_VARIABLE, *(self.during or ())})
 
 
+@dataclass(frozen=True, slots=True)
+class XmlLeafPredicates(LeafPredicates):
+    """A leaf over XML documents: its class and times, and its block with canonical variables."""
+
+    block: str = ""
+
+    def variables(self) -> frozenset[str]:
+        return self.event_variables() | parse_block(self.block).variables
+
+    def certain_variables(self) -> frozenset[str]:
+        return self.variables()
+
+
 @lru_cache(maxsize=10_000)
 def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     """The predicates of a leaf, and the leaf's name of each canonical variable.
@@ -109,6 +125,8 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     >>> names
     {'v0': 'a', 'v1': 'l'}
     """
+    if event.xml is not None:
+        return _normalise_block(event, event.xml.tree)
     conditions, pattern = peeled(event.algebra)
     triples, rest = required(elements(pattern))
     triples = list(dict.fromkeys(triples))
@@ -120,6 +138,18 @@ def normalise(event: Event) -> tuple[LeafPredicates, dict[str, str]]:
     names = {name: f".{index}" if algebra.is_hidden(name) else f"v{index}" for index, name in enumerate(order)}
     leaf = _leaf_predicates(event, names, triples, recognized, residue)
     return leaf, {canonical: name for name, canonical in names.items() if not algebra.is_hidden(name)}
+
+
+def _normalise_block(event: Event, block: Block) -> tuple[LeafPredicates, dict[str, str]]:
+    """Variables are numbered as they occur in the block."""
+    order = dict.fromkeys(
+        [event.name, *(name for each in block.element.walk() for name in each.own_variables()), *(event.times or ())]
+    )
+    names = {name: f"v{index}" for index, name in enumerate(order)}
+    times = (names[event.times[0]], names[event.times[1]]) if event.times else None
+    classes = (iri(event.class_iri),) if event.class_iri is not None else ()
+    text = block_text(renamed_block(block, names))
+    return XmlLeafPredicates(classes, during=times, block=text), {canonical: name for name, canonical in names.items()}
 
 
 def _canonical_order(

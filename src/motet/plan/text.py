@@ -10,10 +10,13 @@ from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
 from motet.ontology.drawing import short_name
 from motet.plan.graph import ITERATION, Kind, PlanNode, Start
-from motet.plan.leaves import LeafPredicates, as_filter
+from motet.plan.leaves import LeafPredicates, XmlLeafPredicates, as_filter
 from motet.sparql.algebra import EMPTY, Bgp
 from motet.sparql.scope import renamed
 from motet.sparql.write import expression_text, group_text, variable_text
+from motet.xmlql.blocks import renamed_block
+from motet.xmlql.parse import parse_block
+from motet.xmlql.write import block_text
 
 _NUMBER = re.compile(r'"([^"]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal|double)>')
 _IRI = re.compile(r"<[^<>\s]*>")
@@ -69,6 +72,10 @@ def matching_text(leaf: LeafPredicates, variable_names: VariableNames) -> list[s
     ['every event']
     """
     steps = _indexed(leaf, variable_names)
+    if isinstance(leaf, XmlLeafPredicates):
+        names = {name: variable_names.get(name, name) for name in leaf.variables()}
+        steps = [step for step in steps if step != "every event"]
+        steps.append(f"block: {block_text(renamed_block(parse_block(leaf.block), names))}")
     reads = [f"{variables_text([read.variable], variable_names)} from {shorten(read.predicate)}" for read in leaf.reads]
     steps += [f"binds {', '.join(reads)}"] if reads else []
     if leaf.joins:

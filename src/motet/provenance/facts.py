@@ -138,8 +138,28 @@ class Anything:
     """An EVENT without class and body matches every event."""
 
 
+@dataclass(frozen=True)
+class InDocument:
+    """The block of an EVENT matches the event's document."""
+
+    block: str
+
+
 Fact = (
-    Relates | Agrees | Fits | Satisfies | Absent | Passes | Picked | Counted | Gap | Begins | Stated | Lacks | Anything
+    Relates
+    | Agrees
+    | Fits
+    | Satisfies
+    | Absent
+    | Passes
+    | Picked
+    | Counted
+    | Gap
+    | Begins
+    | Stated
+    | Lacks
+    | Anything
+    | InDocument
 )
 
 

@@ -8,15 +8,16 @@ class, the triples as written, the rest of the body, and the FILTERs that the ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from motet.language.syntax import Event
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri
+from motet.model.xml_document import parse_stored_xml
 from motet.ontology.entailment import Reasoner
 from motet.ontology.explain import explain
 from motet.provenance import obstacles
-from motet.provenance.facts import Anything, Fact, Lacks, Satisfies, Stated
+from motet.provenance.facts import Anything, Fact, InDocument, Lacks, Satisfies, Stated
 from motet.reference.leaves import BackgroundGraph
 from motet.reference.log import VisibleEvent
 from motet.reference.occurrences import SortedBindings, project
@@ -29,6 +30,9 @@ from motet.sparql.graph import Graph
 from motet.sparql.rewrite import elements, filtered, grouped, peeled
 from motet.sparql.scope import has_exists, mentioned
 from motet.sparql.write import expression_text, group_text
+from motet.xmlql.blocks import Block, ElementPattern
+from motet.xmlql.evaluate import Evaluation, has_own_structure
+from motet.xmlql.write import block_text
 
 MAX_EXPLAINED_TRIPLES = 8  # per leaf, with axioms: each costs dozens of closures
 MAX_ONTOLOGY_TRIPLES = 20_000  # beyond that the search for axioms takes minutes
@@ -50,11 +54,12 @@ def match_facts(
 ) -> tuple[Fact, ...]:
     """The facts by which an event matches a leaf with a solution."""
     text = leaf_text(event)
+    in_document = () if event.xml is None else (InDocument(event.xml.text),)
     if not text.strip():
-        return (Anything(),)
+        return in_document or (Anything(),)
     walk = _PatternWalk(Graph(background.closure_with(visible_event.triples)), dict(solution))
     facts = list(dict.fromkeys(walk.facts(event.algebra)))
-    return tuple(_with_sources(facts, visible_event.triples, background))
+    return (*_with_sources(facts, visible_event.triples, background), *in_document)
 
 
 @dataclass(frozen=True)
@@ -173,9 +178,15 @@ SolutionRow = dict[str, str]
 
 
 def match_failure(
-    event: Event, event_iri: str, event_triples: frozenset[Triple], background: BackgroundGraph
+    event: Event,
+    event_iri: str,
+    event_triples: frozenset[Triple],
+    background: BackgroundGraph,
+    payload: bytes | None = None,
 ) -> tuple[int, obstacles.Obstacle]:
     """The number of parts of the leaf that the event meets, and the first it does not meet; it does not match."""
+    if event.xml is not None and (failure := _block_failure(event.xml.tree, payload)) is not None:
+        return failure
     try:
         graph = Graph(background.closure_with(event_triples))
     except LimitError:
@@ -196,6 +207,34 @@ def match_failure(
             return len(met) + count, _filter_failure(condition, before)
     without_event = compile_group(event.algebra)(Graph(background.closure()), dict(initial))
     return len(met) + len(conditions), obstacles.OnlyBackground() if without_event else obstacles.NoMatch(text)
+
+
+def _block_failure(block: Block, payload: bytes | None) -> tuple[int, obstacles.Obstacle] | None:
+    """The first part of a block that a document lacks, at the element that has most of it; None if it matches."""
+    if payload is None:
+        return 0, obstacles.NoDocument()
+    root, pattern, evaluation = parse_stored_xml(payload), block.element, Evaluation()
+    elements = [root] if block.is_anchored else list(root.iter("*"))
+    candidates = [element for element in elements if has_own_structure(pattern, element)]
+    if not candidates:
+        return 0, obstacles.NoElement(_written(replace(pattern, nested=())), "")
+    met = [[evaluation.has_inside(nested, element) for nested in pattern.nested] for element in candidates]
+    best = max(met, key=sum)
+    if not all(best):
+        has = replace(pattern, nested=tuple(each for each, is_met in zip(pattern.nested, best, strict=True) if is_met))
+        missing = pattern.nested[best.index(False)]
+        sign = "//" if missing.is_descendant else ""
+        return 1 + sum(best), obstacles.NoElement(sign + _written(missing.element), _written(has))
+    try:
+        if evaluation.solutions_at(pattern, candidates):
+            return None
+    except LimitError:
+        return 1 + len(best), obstacles.TooMuch()
+    return 1 + len(best), obstacles.NoMatch(block_text(block))
+
+
+def _written(pattern: ElementPattern) -> str:
+    return block_text(Block(pattern))
 
 
 def _steps(pattern: Algebra) -> Iterator[Algebra]:

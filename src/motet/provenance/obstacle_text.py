@@ -96,6 +96,12 @@ def _leaf(obstacle: obstacles.Obstacle, style: TextStyle, event: str) -> str:  #
             return f"{style.term(predicate)} {value}: it is {', '.join(others)}"
         case obstacles.FilterFalse(condition, values, None):
             return f"{style.text(condition)}: {_values(condition, values, style)}"
+        case obstacles.NoDocument():
+            return "the event is no XML document"
+        case obstacles.NoElement(pattern, ""):
+            return f"the document has no {pattern}"
+        case obstacles.NoElement(pattern, inside):
+            return f"the document has {inside}, but no {pattern} in it"
         case obstacles.NoMatch(pattern):
             return f"no match of {{ {style.text(pattern)} }}"
         case obstacles.OnlyBackground():

@@ -81,6 +81,19 @@ class OtherValue:
 
 
 @dataclass(frozen=True)
+class NoDocument:
+    """The event is no XML document."""
+
+
+@dataclass(frozen=True)
+class NoElement:
+    """The event's document has no element that a part of the block requires."""
+
+    pattern: str  # the first part of the block that nothing in the document has
+    inside: str  # the pattern around it that some element would have without it; empty for the outermost
+
+
+@dataclass(frozen=True)
 class NoMatch:
     """No match of a part of the body, such as a path, a UNION or a MINUS."""
 
@@ -203,8 +216,8 @@ class Notified:
 
 
 Obstacle = (
-    Late | TooEarly | Retracted | Unsubscribed | NotFed | WrongClass | NoTriple | OtherValue | NoMatch | OnlyBackground
-    | TooMuch | FilterFalse | NoPartner | SameEvent | Differs | Unrelated | TooFar | Taken | TooLong | Contradicted
+    NoDocument | NoElement | Late | TooEarly | Retracted | Unsubscribed | NotFed | WrongClass | NoTriple | OtherValue | NoMatch
+    | OnlyBackground | TooMuch | FilterFalse | NoPartner | SameEvent | Differs | Unrelated | TooFar | Taken | TooLong | Contradicted
     | TooFew | GapTooLong | Prevents | Pending | Notified
 )  # fmt: skip
 

@@ -176,6 +176,8 @@ def _counting_text(fact: facts.Fact, style: TextStyle) -> str:
             return f"the event has no {style.text(pattern)}"
         case facts.Anything():
             return "every event matches"
+        case facts.InDocument(block):
+            return f"the document has {block}"
     raise AssertionError(f"{fact} has no text")
 
 

@@ -157,7 +157,11 @@ class TracedLog(Log):
         """The solutions of a leaf in an event visible to it, over all its variables."""
         event = registration.subscription.event(leaf)
         solutions = leaf_solutions(
-            event, visible_event.id, visible_event.triples, self.background_at(visible_event.offset)
+            event,
+            visible_event.id,
+            visible_event.triples,
+            self.background_at(visible_event.offset),
+            visible_event.payload,
         )
         return sorted(
             union(solution, interval_bindings(event, visible_event.start, visible_event.end)) for solution in solutions

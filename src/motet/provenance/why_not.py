@@ -176,7 +176,11 @@ class _Obstacles:
             return LocatedObstacle(leaf.name, None, NotFed(), (1, 0))
         event = self.registration.subscription.event(leaf.name)
         met, obstacle = match_failure(
-            event, visible_event.id, visible_event.triples, self.log.background_at(visible_event.offset)
+            event,
+            visible_event.id,
+            visible_event.triples,
+            self.log.background_at(visible_event.offset),
+            visible_event.payload,
         )
         return LocatedObstacle(leaf.name, None, obstacle, (1, met))
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from motet.engine.detect.construct import THIS, ConstructTemplates
 from motet.language.rdf import term
-from motet.language.syntax import Template
+from motet.language.syntax import Template, XmlTemplate
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
+from motet.model.xml_document import parse_stored_xml
 from motet.query.event_times import interval_triples
 from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.algebra import is_hidden, variable_name
@@ -48,27 +49,32 @@ def notification_triples(
         yield subject, term("derived"), iri(made.id)
 
 
-def derived_events(notification: Notification, templates: Sequence[Template]) -> list[ConstructedGraph]:
+def derived_events(notification: Notification, templates: Sequence[Template | XmlTemplate]) -> list[ConstructedGraph]:
     """The events of a notification with CONSTRUCT clauses, from the lines it stores."""
     lines = notification.construct or ()
     if not lines:
         return []
     if len(templates) == 1:
-        return [ConstructedGraph(_id(notification, 1), tuple(map(_triple, lines)))]
+        return [ConstructedGraph(_id(notification, 1), tuple(map(_triple, _triple_lines(lines))))]
     events = ConstructTemplates(templates).derive(notification.id, [dict(notification.bindings)])
     if {line for event in events for line in event.lines} == set(lines):
         return [ConstructedGraph(event.id, event.triples) for event in events]
     return _divided(notification, templates)
 
 
-def _divided(notification: Notification, templates: Sequence[Template]) -> list[ConstructedGraph]:
+def _divided(notification: Notification, templates: Sequence[Template | XmlTemplate]) -> list[ConstructedGraph]:
     """The lines of an occurrence of many members, divided by the clauses whose triples they are instances of."""
     events = []
     for clause, template in enumerate(templates, 1):
         id_ = _id(notification, clause)
+        lines = notification.construct or ()
+        if isinstance(template, XmlTemplate):
+            if any(_may_be_instance(line, template) for line in lines if line not in _triple_lines(lines)):
+                events.append(ConstructedGraph(id_, ()))
+            continue
         triples = [
             triple
-            for triple in map(_triple, notification.construct or ())
+            for triple in map(_triple, _triple_lines(lines))
             if any(_is_instance(triple, pattern, id_) for pattern in template.triples)
         ]
         if triples:
@@ -90,6 +96,17 @@ def _is_instance(triple: Triple, pattern: TriplePattern, id_: str) -> bool:
         elif values.setdefault(place, value) != value:
             return False
     return True
+
+
+def _triple_lines(lines: Sequence[str]) -> list[str]:
+    """The triples among what CONSTRUCT clauses made; the others are XML documents."""
+    return [line for line in lines if line.endswith(" .")]
+
+
+def _may_be_instance(document: str, template: XmlTemplate) -> bool:
+    """Whether a canonical document has the name of the template's root."""
+    name = template.tree.name
+    return not isinstance(name, str) or str(parse_stored_xml(document.encode()).tag) == name
 
 
 def _id(notification: Notification, clause: int) -> str:

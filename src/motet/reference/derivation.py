@@ -22,11 +22,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from motet.language.syntax import Event, Template
+from motet.language.syntax import Event, Subscription, Template, XmlTemplate
 from motet.model.terms import RDF_TYPE, iri
 from motet.reference.leaves import BackgroundGraph
 from motet.reference.occurrences import SortedBindings
 from motet.reference.sparql import Triple, as_term
+from motet.xmlql.blocks import TemplateVariable
 
 if TYPE_CHECKING:
     from rdflib.plugins.sparql.parserutils import CompValue
@@ -66,12 +67,43 @@ def instantiate(template: Template, members: Iterable[SortedBindings], event: st
 
 
 @lru_cache(maxsize=4096)
-def feeds(template: Template, event: Event, background: BackgroundGraph) -> bool:
-    """Whether the events of a template may match a leaf."""
+def feeds(
+    template: Template | XmlTemplate, event: Event, background: BackgroundGraph, xml: frozenset[str] = frozenset()
+) -> bool:
+    """Whether the events of a template may match a leaf.
+
+    “An XML clause feeds an XML block when the block's outermost name occurs in its template or may be inserted by a
+    variable”: one of ``xml``. Derived documents have no triples.
+    """
+    if isinstance(template, XmlTemplate):
+        return _document_feeds(template, event, xml)
+    if event.xml is not None:
+        return False
     available = background.closure_with(frozenset(_template_triples(template)))
     return all(
         any(_may_match(required, triple, event.name) for triple in available) for required in _required_triples(event)
     )
+
+
+def _document_feeds(template: XmlTemplate, event: Event, xml: frozenset[str]) -> bool:
+    if event.xml is None:
+        return not _required_triples(event)
+    outermost = event.xml.tree.element.names
+    inserts_elements = any(
+        isinstance(element.name, TemplateVariable)
+        or any(isinstance(item, TemplateVariable) and item.variable in xml for item in element.content)
+        for element in template.tree.walk()
+    )
+    has_name = any(element.name in outermost for element in template.tree.walk())
+    return event.class_iri is None and (inserts_elements or not outermost or has_name)
+
+
+def inserted_as_xml(subscription: Subscription) -> frozenset[str]:
+    """“a variable bound by ELEMENT_AS or CONTENT_AS is inserted as XML”, and one of RDF that is an rdf:XMLLiteral."""
+    blocks = [event.xml.tree.element for event in subscription.events if event.xml]
+    bound = {name for block in blocks for each in block.walk() for name in (*each.element_as, *each.content_as)}
+    bodies = {name for event in subscription.events if event.body for name in event.body.variables - {event.name}}
+    return frozenset(bound | bodies)
 
 
 @lru_cache(maxsize=4096)

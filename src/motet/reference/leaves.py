@@ -13,17 +13,19 @@ background alone” when the same group, ``?name`` bound to the same event, has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from motet.language.syntax import Event
+from motet.language.syntax import Event, XmlBlock
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import format_datetime
+from motet.model.xml_document import parse_stored_xml
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.reference.occurrences import SortedBindings
+from motet.reference.occurrences import SortedBindings, union
 from motet.reference.sparql import Triple, solutions
 from motet.reference.visibility import body_variables
+from motet.xmlql.evaluate import solutions as solutions_of_block
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,12 @@ class BackgroundGraph:
 
 
 def leaf_solutions(
-    event: Event, event_iri: str, graph: frozenset[Triple], background: BackgroundGraph
+    event: Event, event_iri: str, graph: frozenset[Triple], background: BackgroundGraph, payload: bytes | None = None
 ) -> frozenset[SortedBindings]:
-    """The solutions of a leaf that count, over all variables of its body."""
+    """The solutions of a leaf that count, over all variables of its body or block."""
+    if event.xml is not None:
+        of_class = leaf_solutions(replace(event, xml=None), event_iri, graph, background)
+        return frozenset(union(one, two) for one in of_class for two in _block_solutions(event.xml, payload))
     typed = f"?{event.name} {RDF_TYPE} <{event.class_iri}> ." if event.class_iri else ""
     body = event.body.text if event.body else ""
     if not typed and not body.strip():
@@ -57,6 +62,16 @@ def leaf_solutions(
         return frozenset()
     candidates = solutions(closed, group, variables)
     return candidates - solutions(background.closure(), group, variables) if candidates else candidates
+
+
+@lru_cache(maxsize=4096)
+def _block_solutions(block: XmlBlock, payload: bytes | None) -> frozenset[SortedBindings]:
+    """“each match is a solution”; an event without a document has none, and a block with too many has none, either."""
+    try:
+        rows = solutions_of_block(block.tree, parse_stored_xml(payload)) if payload is not None else []
+    except LimitError:
+        return frozenset()
+    return frozenset(tuple(sorted(row.items())) for row in rows)
 
 
 def interval_bindings(event: Event, start: int, end: int) -> SortedBindings:

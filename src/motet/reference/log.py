@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from motet.language.syntax import Construct, Event, Events, Pattern, Select, Subscription
+from motet.language.syntax import Construct, Event, Events, Pattern, Select, Subscription, XmlTemplate
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
-from motet.model.terms import iri
+from motet.model.terms import iri, iri_value
 from motet.ontology.entailment import Entailment
 from motet.reference.contexts import PatternResult
-from motet.reference.derivation import derived_iri, feeds, instantiate
+from motet.reference.derivation import derived_iri, feeds, inserted_as_xml, instantiate
 from motet.reference.finality import has_passed, lag
 from motet.reference.leaves import BackgroundGraph, interval_bindings, leaf_solutions
-from motet.reference.occurrences import NEVER, Occurrence, distinct, project, union
+from motet.reference.occurrences import NEVER, Occurrence, SortedBindings, distinct, project, union
 from motet.reference.operators import Evaluator, Scope
 from motet.reference.records import (
     BackgroundRecord,
@@ -37,6 +37,7 @@ from motet.reference.records import (
 )
 from motet.reference.sparql import Triple
 from motet.reference.visibility import Variables, Visibility
+from motet.xmlql.construct import construct
 
 Observe = Callable[[str, Pattern, Sequence[PatternResult]], object]  # subscription name, sub-pattern, its results
 
@@ -63,6 +64,7 @@ class VisibleEvent:
     end: int
     triples: frozenset[Triple]
     offset: int  # of its record; for a derived event, of the record that made its notification final
+    payload: bytes | None = field(default=None, kw_only=True)  # the document of an XML event
 
 
 @dataclass(frozen=True)
@@ -212,11 +214,46 @@ class Log:
                 lines = {f"{s} {p} {v} {iri(event)} ." for event in o.events for s, p, v in self._graph(event)}
                 return EmittedNotification(o.final_at, replace(notification, graphs=tuple(sorted(lines))), ())
             case Construct():
-                derived = tuple(_instantiate_clauses(registration, registration.subscription.delivery, notification, o))
-                lines = {f"{s} {p} {v} ." for event in derived for s, p, v in event.triples}
+                derived = tuple(self._instantiate_clauses(registration, notification, o))
+                lines = {line for event in derived for line in _lines(event)}
                 return EmittedNotification(o.final_at, replace(notification, construct=tuple(sorted(lines))), derived)
             case _:
                 return EmittedNotification(o.final_at, notification, ())
+
+    def _instantiate_clauses(
+        self, registration: Registration, notification: Notification, o: Occurrence
+    ) -> Iterator[DerivedEvent]:
+        """“Each CONSTRUCT clause of a notification yields one new event […]. Its IRI derives from the notification id
+        and the clause's position, its interval is the occurrence's hull.”
+        """
+        delivery = registration.subscription.delivery
+        assert isinstance(delivery, Construct)
+        for clause, template in enumerate(delivery.templates):
+            name = derived_iri(notification.id, clause + 1)
+            event = DerivedEvent(name, o.start, o.end, frozenset(), o.final_at, registration, clause)
+            if isinstance(template, XmlTemplate):
+                members = sorted(o.members, key=partial(self._completion_order, registration))
+                document = construct(template.tree, [dict(member) for member in members])
+                if document is not None:
+                    yield replace(event, payload=document.encode())
+            elif triples := instantiate(template, o.members, name):
+                yield replace(event, triples=triples)
+
+    def _completion_order(
+        self, registration: Registration, member: SortedBindings
+    ) -> tuple[int, int, list[str], SortedBindings]:
+        """“`(end, start, sorted event ids)`, then bindings as sorted (variable, N-Triples) pairs” of a member."""
+        names = {event.name for event in registration.subscription.events}
+        ids = sorted(iri_value(term) for name, term in member if name in names)
+        times = [self._times[id_] for id_ in ids]
+        end, start = max((end for _, end in times), default=0), min((start for start, _ in times), default=0)
+        return end, start, ids, member
+
+    @property
+    def _times(self) -> dict[str, tuple[int, int]]:
+        """The interval of each event."""
+        published = {r.id: (r.start, r.end) for r in self.records if isinstance(r, EventRecord)}
+        return published | {event.id: (event.start, event.end) for event in self._derived_events()}
 
     def leaf_occurrences(self, registration: Registration, name: str, visible: Variables) -> list[Occurrence]:
         """“A leaf yields, for each event and each distinct solution projected to its visible variables, one
@@ -234,7 +271,11 @@ class Log:
             )
             for visible_event in self.visible_events(registration, event)
             for bindings in leaf_solutions(
-                event, visible_event.id, visible_event.triples, self.background_at(visible_event.offset)
+                event,
+                visible_event.id,
+                visible_event.triples,
+                self.background_at(visible_event.offset),
+                visible_event.payload,
             )
             for solution in [union(bindings, interval_bindings(event, visible_event.start, visible_event.end))]
         )
@@ -261,7 +302,9 @@ class Log:
     def _candidate_events(self, registration: Registration, leaf: Event) -> Iterator[VisibleEvent]:
         """All published events that are not late, and the derived ones that feed a leaf."""
         for record in self._published_events(after=-NEVER):
-            yield VisibleEvent(record.id, record.start, record.end, record.triples, record.offset)
+            yield VisibleEvent(
+                record.id, record.start, record.end, record.triples, record.offset, payload=record.payload
+            )
         for derived in self._derived_events():
             if self._clause_feeds_leaf(derived.producer, derived.clause, registration, leaf):
                 yield derived
@@ -326,20 +369,17 @@ class Log:
         delivery = producer.subscription.delivery
         assert isinstance(delivery, Construct)
         is_another = producer.subscription.name != registration.subscription.name
-        return is_another and feeds(delivery.templates[clause], leaf, self.edge_background)
+        xml = inserted_as_xml(producer.subscription)
+        return is_another and feeds(delivery.templates[clause], leaf, self.edge_background, xml)
 
 
-def _instantiate_clauses(
-    registration: Registration, delivery: Construct, notification: Notification, o: Occurrence
-) -> Iterator[DerivedEvent]:
-    """“Each CONSTRUCT clause of a notification yields one new event […]. Its IRI derives from the notification id and
-    the clause's position, its interval is the occurrence's hull.”
+def _lines(derived: DerivedEvent) -> list[str]:
+    """“CONSTRUCT adds `"construct"`: sorted arrays of […] N-Triples lines; XML documents stand there as canonical
+    strings.”
     """
-    for clause, template in enumerate(delivery.templates):
-        name = derived_iri(notification.id, clause + 1)
-        triples = instantiate(template, o.members, name)
-        if triples:
-            yield DerivedEvent(name, o.start, o.end, triples, o.final_at, registration, clause)
+    if derived.payload is not None:
+        return [derived.payload.decode()]
+    return [f"{s} {p} {v} ." for s, p, v in derived.triples]
 
 
 def _project_bindings(o: Occurrence, variables: Variables) -> Occurrence:

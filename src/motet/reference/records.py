@@ -34,6 +34,7 @@ class EventRecord(CommittedRecord):
     triples: frozenset[Triple]
     late: bool | None = None  # None: not decided yet
     stamped: bool = False  # it states no time: its interval is the commit's clock, or the frontier if that is later
+    payload: bytes | None = None  # the document of an XML event
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ A name is written ``{namespace}local``, or ``local`` in no namespace, as lxml wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,32 @@ class Block:
     @property
     def variables(self) -> frozenset[str]:
         return frozenset(name for element in self.element.walk() for name in element.own_variables())
+
+
+def renamed_block(block: Block, names: Mapping[str, str]) -> Block:
+    """A block with other names for its variables."""
+    return Block(_renamed(block.element, names), block.is_anchored)
+
+
+def _renamed(pattern: ElementPattern, names: Mapping[str, str]) -> ElementPattern:
+    def typed(variable: TypedVariable) -> TypedVariable:
+        return replace(variable, variable=names[variable.variable])
+
+    value = pattern.value
+    if value is not None:
+        value = replace(value, variable=typed(value.variable)) if isinstance(value, Comparison) else typed(value)
+    return replace(
+        pattern,
+        tag_variable=pattern.tag_variable and names[pattern.tag_variable],
+        attributes=tuple(
+            replace(each, value=typed(each.value)) if isinstance(each.value, TypedVariable) else each
+            for each in pattern.attributes
+        ),
+        value=value,
+        nested=tuple(replace(each, element=_renamed(each.element, names)) for each in pattern.nested),
+        element_as=tuple(names[name] for name in pattern.element_as),
+        content_as=tuple(names[name] for name in pattern.content_as),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,13 @@ class Evaluation:
         key = id(pattern), element
         if key not in self._matches:
             self._matches[key] = has_own_structure(pattern, element) and all(
-                any(self.is_match(each.element, inner) for inner in _inside(each, element)) for each in pattern.nested
+                self.has_inside(each, element) for each in pattern.nested
             )
         return self._matches[key]
+
+    def has_inside(self, nested: NestedPattern, element: etree._Element) -> bool:
+        """Whether an element inside another has the structure of a nested pattern."""
+        return any(self.is_match(nested.element, inner) for inner in _inside(nested, element))
 
     def _bindings(self, pattern: ElementPattern, element: etree._Element) -> set[Solution]:
         """The solutions of a pattern at an element that has its structure."""

@@ -17,11 +17,13 @@ from motet.engine.detect.columns import UNBOUND
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.jit.compiled import Ints
-from motet.language.syntax import Template
+from motet.language.syntax import Template, XmlTemplate
 from motet.model.batches import RECORDS, TIME, Triple
-from motet.model.terms import iri, is_iri
+from motet.model.terms import iri, is_iri, literal
 from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.algebra import is_hidden, variable_name
+from motet.xmlql.blocks import TemplateElement
+from motet.xmlql.construct import construct
 
 THIS = "this"
 DERIVED_BIT = 1 << 61  # set in the number of a derived event, which takes the place of an offset
@@ -36,28 +38,57 @@ class ConstructedEvent:
     id: str
     clause: int
     triples: tuple[Triple, ...]
+    document: str | None = None  # of an XML event
 
     @property
     def lines(self) -> list[str]:
-        return [f"{s} {p} {o} ." for s, p, o in self.triples]
+        """What the notification has of it: the triples as N-Triples, or the canonical document."""
+        return [f"{s} {p} {o} ." for s, p, o in self.triples] if self.document is None else [self.document]
 
 
 class ConstructTemplates:
-    """The CONSTRUCT clauses of a subscription as triple patterns."""
+    """The CONSTRUCT clauses of a subscription: triple patterns, and elements of XML documents."""
 
-    def __init__(self, templates: Sequence[Template]) -> None:
-        self._templates = [template.triples for template in templates]
+    def __init__(self, templates: Sequence[Template | XmlTemplate]) -> None:
+        self._templates = [
+            template.triples if isinstance(template, Template) else template.tree for template in templates
+        ]
 
     def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[ConstructedEvent]:
         """The derived events of one notification; a clause without any triple makes none."""
-        solutions = sorted(members, key=lambda member: sorted(member.items()))
+        ordered = sorted(members, key=_completion_order)
+        solutions = sorted(ordered, key=lambda member: sorted(member.items()))
         events = []
-        for clause, patterns in enumerate(self._templates, 1):
+        for clause, template in enumerate(self._templates, 1):
             id_ = f"urn:motet:derived:{notification_id}:{clause}"
-            triples = _instantiate(patterns, solutions, id_)
+            if isinstance(template, TemplateElement):
+                document = construct(template, ordered)
+                events += [ConstructedEvent(id_, clause, (), document)] if document is not None else []
+                continue
+            triples = _instantiate(template, solutions, id_)
             if triples:
                 events.append(ConstructedEvent(id_, clause, tuple(sorted(triples))))
         return events
+
+
+def member_times(name: str) -> str:
+    """The key under which a member of an occurrence has the times of one of its events; no variable has such a name."""
+    return f".{name}"
+
+
+def times_term(start: int, end: int) -> str:
+    """Both times of an event as one string, as members have it."""
+    return literal(f"{end} {start}")
+
+
+def _completion_order(member: Mapping[str, str]) -> tuple[int, int, list[str], list[tuple[str, str]]]:
+    """“**Completion order** is `(end, start, sorted event ids)`, then bindings” (language page, section 4)."""
+    times = [term.strip('"').split() for name, term in member.items() if name.startswith(".")]
+    ids = sorted(member[name[1:]] for name in member if name.startswith("."))
+    bindings = sorted((name, term) for name, term in member.items() if not name.startswith("."))
+    if not times:
+        return 0, 0, ids, bindings
+    return max(int(end) for end, _ in times), min(int(start) for _, start in times), ids, bindings
 
 
 def template_solutions(
@@ -83,6 +114,9 @@ def derived_records(events: Sequence[ConstructedEvent], start: Ints, end: Ints, 
         "late": pa.repeat(pa.scalar(False), count),
         "stamped": pa.repeat(pa.scalar(False), count),
         "triples": pa.array(triples, RECORDS.field("triples").type),
+        "payload": pa.array(
+            [None if event.document is None else event.document.encode() for event in events], pa.binary()
+        ),
     }
     arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)

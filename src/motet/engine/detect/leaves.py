@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES
+from motet.engine.detect.construct import member_times, times_term
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
 from motet.engine.detect.table_kernels import leaf_columns, plain_terms
@@ -169,9 +172,9 @@ class _LeafColumns:
         columns = leaf_columns(
             order, solutions.event, solutions.leaf, solutions.starts, term_ids, *times, self._width, *columns
         )
-        return self._cut(columns, solutions.leaf[order])
+        return self._cut(columns, solutions.leaf[order], dictionary)
 
-    def _cut(self, columns: Ints, leaf: Ints) -> Iterator[tuple[PlanLeaf, Occurrences]]:
+    def _cut(self, columns: Ints, leaf: Ints, dictionary: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         cuts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
         begin = 0
         for first, last in pairwise(cuts):
@@ -179,9 +182,7 @@ class _LeafColumns:
             end = begin + (last - first) * width
             if plan_leaf is not None:
                 rows = columns[begin:end].reshape(width, -1).copy()  # else a retained row would retain all of them
-                members = (
-                    member_array([_member(plan_leaf, row) for row in rows.T]) if plan_leaf.node.with_members else None
-                )
+                members = _members(plan_leaf, rows, dictionary) if plan_leaf.node.with_members else None
                 yield plan_leaf, Occurrences(rows, np.arange(last - first + 1), rows[FIRST_OFFSET].copy(), members)
             begin = end
 
@@ -244,7 +245,7 @@ def _table(
             columns[VALUES + column] = offsets | EVENT_BIT
         else:
             columns[VALUES + column] = _term_ids(leaf.names[canonical], bindings, dictionary)
-    members = member_array([_member(leaf, row) for row in columns.T]) if leaf.node.with_members else None
+    members = _members(leaf, columns, dictionary) if leaf.node.with_members else None
     return Occurrences(columns, np.arange(count + 1), offsets, members)
 
 
@@ -256,10 +257,18 @@ def _term_ids(name: str, bindings: Sequence[Mapping[str, str]], dictionary: Dict
     return ids
 
 
-def _member(leaf: PlanLeaf, row: Ints) -> frozenset[tuple[tuple[str, int], ...]]:
+def _members(leaf: PlanLeaf, columns: Ints, dictionary: Dictionary) -> npt.NDArray[Any]:
+    """The solutions as members, each with the times of its event, which say in which order members complete."""
+    times = [times_term(start, end) for start, end in columns[[START, END]].T.tolist()]
+    ids = dictionary.terms.ids(pa.array(times, pa.string())).tolist()
+    return member_array([_member(leaf, row, id_) for row, id_ in zip(columns.T, ids, strict=True)])
+
+
+def _member(leaf: PlanLeaf, row: Ints, times: int) -> frozenset[tuple[tuple[str, int], ...]]:
     """One solution as a member, with the event's variable even where it is not projected."""
     bindings = {leaf.member_names[name]: int(row[VALUES + column]) for column, name in enumerate(leaf.node.variables)}
     bindings.setdefault(leaf.member_names[EVENT_VARIABLE], int(row[FIRST_OFFSET]) | EVENT_BIT)
+    bindings[member_times(leaf.member_names[EVENT_VARIABLE])] = times
     return frozenset({tuple(sorted((name, value) for name, value in bindings.items() if value != UNBOUND))})
 
 

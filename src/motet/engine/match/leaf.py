@@ -99,14 +99,14 @@ def leaf_entry(leaf: LeafQuery) -> LeafEntry:
     """
     predicates, names = normalise(leaf.event)
     reader = _LeafReader(predicates)
-    is_exact = reader.is_exact and (bool(predicates.triples()) or matches_any(leaf.event))
+    is_exact = leaf.event.xml is None and reader.is_exact and (bool(predicates.triples()) or matches_any(leaf.event))
     is_index_decided = is_exact and not leaf.conditions and not leaf.with_triples
     projection = _projection(leaf, reader, names) if is_index_decided else None
     return LeafEntry(reader.shape, reader.terms, reader.intervals, projection)
 
 
 def matches_any(event: Event) -> bool:
-    """Whether the EVENT has neither class nor body, so that every event matches, whatever the background says."""
+    """Whether the EVENT has neither class nor body, so that every graph matches, whatever the background says."""
     return event.class_iri is None and not (event.body and event.body.text.strip())
 
 

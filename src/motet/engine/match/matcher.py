@@ -24,14 +24,25 @@ from motet.engine.match.closure import (
 )
 from motet.engine.match.encode import class_names, encode, encoding_tables
 from motet.engine.match.encode_kernels import EncodingTables
-from motet.engine.match.index import ANY_LENGTH, VERIFIED, IndexHits, IndexSegment, LeafIndex, SegmentLeaves
+from motet.engine.match.index import (
+    ANY_LENGTH,
+    VERIFIED,
+    IndexHits,
+    IndexSegment,
+    LeafIndex,
+    SegmentLeaves,
+    build_arrays,
+)
 from motet.engine.match.leaf import LeafBindings, LeafQuery
 from motet.engine.match.small_batch import SmallMatches, solve_small
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, solutions
-from motet.engine.match.verifier import Verifier
+from motet.engine.match.verifier import Verifier, XmlDocument
+from motet.engine.match.xml_index import XmlIndex, XmlSegment, is_block_leaf
 from motet.jit.compiled import Ints
-from motet.model.batches import RecordRow, Triple
+from motet.model.batches import RecordRow, Triple, payload_column
 from motet.model.control import entailment_of
+from motet.model.xml_document import parse_stored_xml
+from motet.xmlql.evaluate import Evaluation
 
 _VERIFIERS = 10_000
 
@@ -76,8 +87,9 @@ class Matcher:
         """All leaves."""
         if self._leaves is None:
             segments = self.segments()
-            self._leaves = tuple(
-                segment.leaves.leaf(leaf) for segment in segments for leaf in np.flatnonzero(segment.live).tolist()
+            self._leaves = (
+                *(segment.leaves.leaf(leaf) for segment in segments for leaf in np.flatnonzero(segment.live).tolist()),
+                *(leaf for segment in self._index.blocks.segments for leaf in segment.live()),
             )
         return self._leaves
 
@@ -97,7 +109,8 @@ class Matcher:
     def solve_small(self, records: Sequence[RecordRow]) -> list[SmallMatches] | None:
         """As `solve`, for a few event records in Python values; None when they have to be matched as columns."""
         index = self._index
-        if not index.predicates.is_simple:
+        has_documents = index.blocks.segments and any(record.payload is not None for record in records)
+        if has_documents or not index.predicates.is_simple:
             return None
         return solve_small(records, index.leaves.segments, index.predicates.encoding, index.predicates.ids)
 
@@ -111,6 +124,26 @@ class Matcher:
             hits = segment.arrays.search(batch.encoded)
             if len(hits.table):
                 yield self._segment_matches(batch, closures, segment, hits)
+        if index.blocks.segments:
+            yield from self._block_matches(batch, closures)
+
+    def _block_matches(self, batch: EncodedBatch, closures: EventClosures) -> Iterator[SegmentMatches]:
+        """The solutions of the leaves with blocks on the XML events of a batch."""
+        documents = [(event, data) for event, data in enumerate(payload_column(batch.events).to_pylist()) if data]
+        trees = [(event, parse_stored_xml(data), Evaluation()) for event, data in documents]
+        for segment in self._index.blocks.segments:
+            matched: list[tuple[int, int, LeafBindings]] = []
+            for event, root, evaluation in trees:
+                for leaf, elements in segment.hits(root).items():
+                    verifier, row = self._reasoning.verifier(segment.leaves[leaf]), closures.row(event)
+                    document = XmlDocument(evaluation, elements)
+                    solutions = verifier.solutions(row, None, self._reasoning.closed.graph, document)
+                    matched += [(event, leaf, solution) for solution in solutions]
+            if matched:
+                events, leaves, bindings = zip(*matched, strict=True)
+                rows = list(map(closures.row, events))
+                verified = VerifiedSolutions(np.array(events, np.int64), np.array(leaves, np.int64), [*bindings], rows)
+                yield SegmentMatches(_index_segment(segment), batch, None, verified)
 
     def segments(self) -> tuple[IndexSegment, ...]:
         return self._index.leaves.segments
@@ -149,8 +182,10 @@ class Matcher:
     @property
     def _index(self) -> _BuiltIndex:
         if self._built is None:
-            leaves = LeafIndex().with_leaves(self._leaves or ())
-            self._built = _BuiltIndex(leaves, _IndexedPredicates(leaves, self._reasoning))
+            added = self._leaves or ()
+            leaves = LeafIndex().with_leaves([leaf for leaf in added if not is_block_leaf(leaf)])
+            blocks = XmlIndex().with_leaves(filter(is_block_leaf, added))
+            self._built = _BuiltIndex(leaves, _IndexedPredicates(leaves, self._reasoning), blocks)
         return self._built
 
 
@@ -202,17 +237,33 @@ class _IndexedPredicates:
 class _BuiltIndex:
     """The index of some leaves."""
 
-    def __init__(self, leaves: LeafIndex, predicates: _IndexedPredicates) -> None:
+    def __init__(self, leaves: LeafIndex, predicates: _IndexedPredicates, blocks: XmlIndex) -> None:
         self.leaves = leaves
         self.predicates = predicates
+        self.blocks = blocks  # of the leaves over XML documents without a class
 
     def exchanged(self, added: Sequence[LeafQuery], removed: Collection[str]) -> _BuiltIndex:
-        leaves = self.leaves.without(removed).with_leaves(added)
-        return _BuiltIndex(leaves, self.predicates.of(leaves))
+        leaves = self.leaves.without(removed).with_leaves([leaf for leaf in added if not is_block_leaf(leaf)])
+        blocks = self.blocks.without(removed).with_leaves(filter(is_block_leaf, added))
+        return _BuiltIndex(leaves, self.predicates.of(leaves), blocks)
 
     @cached_property
     def referenced(self) -> ReferencedTerms:
         return ReferencedTerms(self.leaves.segments)
+
+
+@lru_cache(maxsize=64)
+def _index_segment(segment: XmlSegment) -> IndexSegment:
+    """The leaves of a segment of blocks, as results name them; nothing is searched in it."""
+    count = len(segment.leaves)
+    leaves = SegmentLeaves(
+        pa.array([leaf.name for leaf in segment.leaves], pa.string()),
+        (),
+        np.full(count, VERIFIED, np.int32),
+        np.full(count, ANY_LENGTH, np.int64),
+        segment.leaves.__getitem__,
+    )
+    return IndexSegment(build_arrays([], {}), leaves, np.ones(count, np.bool_), False)
 
 
 def _select(hits: IndexHits, rows: npt.NDArray[np.bool_]) -> IndexHits:

@@ -5,22 +5,36 @@ The matcher uses it for the candidates that the index cannot decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
+
+from lxml import etree
 
 from motet.engine.match.leaf import LeafBindings, LeafQuery, matches_any
 from motet.language.scope import leaf_variables
 from motet.language.syntax import Event
 from motet.model.batches import EventRow
+from motet.model.errors import LimitError
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import format_datetime
+from motet.model.xml_document import parse_stored_xml
 from motet.sparql.algebra import EMPTY, Extend, Variable
 from motet.sparql.evaluate import compile_group
 from motet.sparql.expressions import test
 from motet.sparql.graph import Graph
 from motet.sparql.rewrite import preceded
+from motet.xmlql.evaluate import Evaluation
+from motet.xmlql.evaluate import solutions as block_solutions
 
 _EVENT = ".event"  # a hidden variable that no pattern has
+
+
+class XmlDocument(NamedTuple):
+    """A document of an event, for one leaf."""
+
+    evaluation: Evaluation
+    elements: Sequence[etree._Element]
 
 
 class Verifier:
@@ -32,13 +46,36 @@ class Verifier:
         self._variables = leaf_variables(leaf.event)
         self._conditions = [test(condition.algebra) for condition in leaf.conditions]
 
-    def solutions(self, row: EventRow, graph: Graph | None, background: Graph) -> list[LeafBindings]:
-        """The distinct solutions on an event, projected to the leaf's variables; without a ``graph`` there is none."""
+    def solutions(
+        self, row: EventRow, graph: Graph | None, background: Graph, document: XmlDocument | None = None
+    ) -> list[LeafBindings]:
+        """The distinct solutions on an event, projected to the leaf's variables; without a ``graph`` there is none.
+
+        A ``document`` is that of the event, if it is parsed already, with the elements at which the block may match.
+        """
         if self._leaf.max_length is not None and (row.end or 0) - (row.start or 0) > self._leaf.max_length:
             return []
         times = _interval_bindings(self._leaf.event, row)
-        solutions = ({**solution, **times} for solution in self._of_event(iri(row.id), graph, background))
+        blocks = self._of_document(row, document)
+        if not blocks:
+            return []
+        of_event = self._of_event(iri(row.id), graph, background)
+        solutions = ({**solution, **block, **times} for solution in of_event for block in blocks)
         return list(dict.fromkeys(self._project(solution) for solution in solutions if self._is_accepted(solution)))
+
+    def _of_document(self, row: EventRow, document: XmlDocument | None) -> list[dict[str, str]]:
+        """The solutions of the block; one without variables for a leaf without a block."""
+        xml = self._leaf.event.xml
+        if xml is None:
+            return [{}]
+        if row.payload is None:
+            return []
+        try:
+            if document is not None:
+                return document.evaluation.solutions_at(xml.tree.element, document.elements)
+            return block_solutions(xml.tree, parse_stored_xml(row.payload))
+        except LimitError:  # a block with too many solutions on a document has none
+            return []
 
     def _of_event(self, event: str, graph: Graph | None, background: Graph) -> list[dict[str, str]]:
         """The solutions that the background alone does not have."""

@@ -8,7 +8,7 @@ from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.language.syntax import Construct, Subscription
 from motet.ontology.entailment import Reasoner
 from motet.plan.builder import PlanBuilder
-from motet.plan.derivation_edges import DerivationGraph, RequiredTriples, required_triples, template_triples
+from motet.plan.derivation_edges import DerivationGraph, Required, required_triples, template_triples
 from motet.plan.graph import PlanNode
 from motet.plan.leaves import normalise
 
@@ -111,6 +111,6 @@ class ActiveDerivations:
         return max((lags[root] for root in self._upstream_nodes.get(leaf.id, ())), default=0)
 
 
-def _required_by_events(subscription: Subscription) -> dict[int, RequiredTriples]:
+def _required_by_events(subscription: Subscription) -> dict[int, Required]:
     """The required triples of each EVENT, by its index."""
     return {index: required_triples(normalise(event)[0]) for index, event in enumerate(subscription.events)}

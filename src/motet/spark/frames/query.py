@@ -195,6 +195,9 @@ def _checked(subscription: Subscription) -> Subscription:
         advice = "give since='…' to detect, and filter the DataFrame by its time"
         raise UsageError(f"the pattern {subscription.name!r} has SINCE, which needs a log", advice=advice)
     for event in subscription.events:
+        if event.xml is not None:
+            advice = "ingest the documents into a lake, and run the subscription there"
+            raise UsageError(f"EVENT {event.name} has a block of XML, and rows have no documents", advice=advice)
         if event.class_iri is not None:
             advice = f"test a column instead: EVENT {event.name} {{ ?{event.name} :kind 'smoke' }}"
             raise UsageError(f"EVENT {event.name} has a class, and rows have none", advice=advice)
