@@ -11,9 +11,9 @@ from motet.sparql.tokens import Document
 from motet.xmlql.blocks import (
     AttributePattern,
     Block,
-    Comparison,
     ElementPattern,
     NestedPattern,
+    NumberComparison,
     TemplateAttribute,
     TemplateElement,
     TemplateVariable,
@@ -34,7 +34,7 @@ def test_every_part() -> None:
     """Anchors, descendants, alternatives, tag variables, attributes, casts and comparisons."""
     text = "/<a|b k='v' l=$l^^xsd:integer>//<$t> $p^^xsd:decimal >= 1.5 </$t> CONTENT_AS $c</a|b> ELEMENT_AS $e"
     inner = ElementPattern(
-        (), "t", value=Comparison(TypedVariable("p", XSD + "decimal"), ">=", "1.5"), content_as=("c",)
+        (), "t", value=NumberComparison(TypedVariable("p", XSD + "decimal"), ">=", "1.5"), content_as=("c",)
     )
     attributes = AttributePattern("k", "v"), AttributePattern("l", TypedVariable("l", XSD + "integer"))
     element = ElementPattern(("a", "b"), None, attributes, nested=(NestedPattern(inner, True),), element_as=("e",))

@@ -9,9 +9,9 @@ from motet.model.terms import XSD
 from motet.xmlql.blocks import (
     AttributePattern,
     Block,
-    Comparison,
     ElementPattern,
     NestedPattern,
+    NumberComparison,
     TemplateAttribute,
     TemplateElement,
     TemplateVariable,
@@ -27,7 +27,7 @@ INTEGER = XSD + "integer"
 variables = st.sampled_from(VARIABLES)
 typed_variables = st.builds(TypedVariable, variables, st.sampled_from((None, None, INTEGER)))
 comparisons = st.builds(
-    Comparison,
+    NumberComparison,
     typed_variables,
     st.sampled_from(("<", "<=", "=", "!=", ">=", ">")),
     st.sampled_from(("1", "2.0", "-1e1")),

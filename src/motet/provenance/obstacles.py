@@ -216,9 +216,9 @@ class Notified:
 
 
 Obstacle = (
-    NoDocument | NoElement | Late | TooEarly | Retracted | Unsubscribed | NotFed | WrongClass | NoTriple | OtherValue | NoMatch
-    | OnlyBackground | TooMuch | FilterFalse | NoPartner | SameEvent | Differs | Unrelated | TooFar | Taken | TooLong | Contradicted
-    | TooFew | GapTooLong | Prevents | Pending | Notified
+    NoDocument | NoElement | Late | TooEarly | Retracted | Unsubscribed | NotFed | WrongClass | NoTriple
+    | OtherValue | NoMatch | OnlyBackground | TooMuch | FilterFalse | NoPartner | SameEvent | Differs
+    | Unrelated | TooFar | Taken | TooLong | Contradicted | TooFew | GapTooLong | Prevents | Pending | Notified
 )  # fmt: skip
 
 

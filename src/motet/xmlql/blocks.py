@@ -26,7 +26,7 @@ class AttributePattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class NumberComparison:
     """``$variable > 100``: the text of the element, compared as a number."""
 
     variable: TypedVariable
@@ -54,14 +54,14 @@ class ElementPattern:
     tag_variable: str | None = None
     attributes: tuple[AttributePattern, ...] = ()
     text: str | None = None
-    value: TypedVariable | Comparison | None = None
+    value: TypedVariable | NumberComparison | None = None
     nested: tuple[NestedPattern, ...] = ()
     element_as: tuple[str, ...] = ()
     content_as: tuple[str, ...] = ()
 
     @property
     def content_variable(self) -> TypedVariable | None:
-        return self.value.variable if isinstance(self.value, Comparison) else self.value
+        return self.value.variable if isinstance(self.value, NumberComparison) else self.value
 
     def walk(self) -> Iterator[ElementPattern]:
         """This pattern and all inside it, in document order."""
@@ -106,7 +106,7 @@ def _renamed(pattern: ElementPattern, names: Mapping[str, str]) -> ElementPatter
 
     value = pattern.value
     if value is not None:
-        value = replace(value, variable=typed(value.variable)) if isinstance(value, Comparison) else typed(value)
+        value = replace(value, variable=typed(value.variable)) if isinstance(value, NumberComparison) else typed(value)
     return replace(
         pattern,
         tag_variable=pattern.tag_variable and names[pattern.tag_variable],

@@ -19,14 +19,14 @@ from motet.xmlql.evaluate import XML_LITERAL, canonical_content
 from motet.xmlql.parse import XML_NAMESPACE, is_name
 from motet.xmlql.write import escape_text, quote_text
 
-Bindings = Mapping[str, str]
-Item = str | TemplateVariable | TemplateElement
+TemplateBindings = Mapping[str, str]
+TemplateItem = str | TemplateVariable | TemplateElement
 
 MAX_DOCUMENT = 4 << 20  # characters of a constructed document
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def construct(template: TemplateElement, members: Sequence[Bindings]) -> str | None:
+def construct(template: TemplateElement, members: Sequence[TemplateBindings]) -> str | None:
     """The canonical document of a template; None if its root has no name, or if it is larger than a document may be.
 
     >>> from motet.xmlql.parse import parse_template
@@ -46,7 +46,9 @@ def construct(template: TemplateElement, members: Sequence[Bindings]) -> str | N
         return None
 
 
-def _members_of(item: Item, members: Sequence[Bindings], first: Bindings) -> Sequence[Bindings]:
+def _members_of(
+    item: TemplateItem, members: Sequence[TemplateBindings], first: TemplateBindings
+) -> Sequence[TemplateBindings]:
     """The members for which an item of the root's content is made."""
     names = set(variables_in(item))
     differ = any(member.get(name) != members[0].get(name) for member in members for name in names)
@@ -62,9 +64,9 @@ class _Writer:
     def element(
         self,
         template: TemplateElement,
-        bindings: Bindings,
+        bindings: TemplateBindings,
         scope: Mapping[str, str],
-        content: Iterable[tuple[Item, Sequence[Bindings]]],
+        content: Iterable[tuple[TemplateItem, Sequence[TemplateBindings]]],
     ) -> str:
         """``scope`` has the namespaces by prefix; each item of the content is written for its members."""
         scope = {**scope, **dict(template.namespaces)}
@@ -87,7 +89,7 @@ class _Writer:
         inner = [self._item(item, member, scope) for item, members in content for member in members]
         return self._counted(f"<{tag}{''.join(namespaces)}{''.join(attributes)}>{''.join(inner)}</{tag}>")
 
-    def _item(self, item: Item, bindings: Bindings, scope: Mapping[str, str]) -> str:
+    def _item(self, item: TemplateItem, bindings: TemplateBindings, scope: Mapping[str, str]) -> str:
         if isinstance(item, str):
             return self._counted(escape_text(item))
         if isinstance(item, TemplateElement):

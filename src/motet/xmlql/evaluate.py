@@ -17,13 +17,13 @@ from motet.model.terms import RDF, literal
 from motet.model.xml_document import canonical_form
 from motet.sparql.operators import CASTS
 from motet.sparql.values import ExpressionError, decode
-from motet.xmlql.blocks import Block, Comparison, ElementPattern, NestedPattern, TypedVariable, trim
+from motet.xmlql.blocks import Block, ElementPattern, NestedPattern, NumberComparison, TypedVariable, trim
 from motet.xmlql.write import escape_text
 
 MAX_SOLUTIONS = 10_000  # of a block on one document, and of any pattern inside it on one element
 XML_LITERAL = RDF + "XMLLiteral"
 
-Solution = frozenset[tuple[str, str]]  # variables with their terms
+BlockSolution = frozenset[tuple[str, str]]  # variables with their terms
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _START = re.compile(r"<([^\s>]+)")
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
@@ -52,11 +52,11 @@ class Evaluation:
 
     def __init__(self) -> None:
         self._matches: dict[tuple[int, etree._Element], bool] = {}  # by identity of the pattern
-        self._solutions: dict[tuple[int, etree._Element], set[Solution]] = {}
+        self._solutions: dict[tuple[int, etree._Element], set[BlockSolution]] = {}
 
     def solutions_at(self, pattern: ElementPattern, elements: Iterable[etree._Element]) -> list[dict[str, str]]:
         """The distinct solutions of a pattern at some elements, in document order."""
-        distinct: dict[Solution, None] = {}
+        distinct: dict[BlockSolution, None] = {}
         for element in elements:
             if self.is_match(pattern, element):
                 distinct.update(dict.fromkeys(sorted(self._bindings(pattern, element), key=sorted)))
@@ -76,19 +76,19 @@ class Evaluation:
         """Whether an element inside another has the structure of a nested pattern."""
         return any(self.is_match(nested.element, inner) for inner in _inside(nested, element))
 
-    def _bindings(self, pattern: ElementPattern, element: etree._Element) -> set[Solution]:
+    def _bindings(self, pattern: ElementPattern, element: etree._Element) -> set[BlockSolution]:
         """The solutions of a pattern at an element that has its structure."""
         key = id(pattern), element
         if key not in self._solutions:
             own = _own_bindings(pattern, element)
-            joined: set[Solution] = set() if own is None else {own}
+            joined: set[BlockSolution] = set() if own is None else {own}
             for nested in pattern.nested if joined else ():
                 joined = _join(joined, self._bindings_inside(nested, element))
             self._solutions[key] = joined
         return self._solutions[key]
 
-    def _bindings_inside(self, nested: NestedPattern, element: etree._Element) -> set[Solution]:
-        inside: set[Solution] = set()
+    def _bindings_inside(self, nested: NestedPattern, element: etree._Element) -> set[BlockSolution]:
+        inside: set[BlockSolution] = set()
         for inner in _inside(nested, element):
             if self.is_match(nested.element, inner):
                 inside |= self._bindings(nested.element, inner)
@@ -155,7 +155,7 @@ def canonical_content(element: etree._Element, *, is_isolated: bool = False) -> 
     return "".join(parts)
 
 
-def is_value(text: str, value: TypedVariable | Comparison) -> bool:
+def is_value(text: str, value: TypedVariable | NumberComparison) -> bool:
     if isinstance(value, TypedVariable):
         return cast(text, value) is not None
     number = as_number(text)
@@ -164,7 +164,7 @@ def is_value(text: str, value: TypedVariable | Comparison) -> bool:
     return _COMPARE[value.operator](number, float(value.number))
 
 
-def _own_bindings(pattern: ElementPattern, element: etree._Element) -> Solution | None:
+def _own_bindings(pattern: ElementPattern, element: etree._Element) -> BlockSolution | None:
     """What the element itself binds; None if one variable would have two values."""
     bound: dict[str, str] = {}
     for name, term in _own_terms(pattern, element):
@@ -193,8 +193,8 @@ def _term(text: str, variable: TypedVariable) -> str:
     return term
 
 
-def _join(left: set[Solution], right: set[Solution]) -> set[Solution]:
-    joined: set[Solution] = set()
+def _join(left: set[BlockSolution], right: set[BlockSolution]) -> set[BlockSolution]:
+    joined: set[BlockSolution] = set()
     for one in left:
         for two in right:
             union = one | two

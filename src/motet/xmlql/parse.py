@@ -20,9 +20,9 @@ from motet.sparql.values import NUMERIC_RANK
 from motet.xmlql.blocks import (
     AttributePattern,
     Block,
-    Comparison,
     ElementPattern,
     NestedPattern,
+    NumberComparison,
     TemplateAttribute,
     TemplateElement,
     TemplateVariable,
@@ -65,12 +65,12 @@ class QName(NamedTuple):
     position: int
 
 
-class Parsed(NamedTuple, Generic[T]):
+class ParsedFragment(NamedTuple, Generic[T]):
     tree: T
     end: int  # the position behind it
 
 
-def read_block(prologue: Prologue, position: int) -> Parsed[Block]:
+def read_block(prologue: Prologue, position: int) -> ParsedFragment[Block]:
     """The block that begins at a position.
 
     >>> prologue = Prologue(Document("<order><id>$i</></order> rest"))
@@ -80,7 +80,7 @@ def read_block(prologue: Prologue, position: int) -> Parsed[Block]:
     return _Reader(prologue, position).block()
 
 
-def read_template(prologue: Prologue, position: int) -> Parsed[TemplateElement]:
+def read_template(prologue: Prologue, position: int) -> ParsedFragment[TemplateElement]:
     """The template of an XML event that begins at a position."""
     return _Reader(prologue, position).template()
 
@@ -105,7 +105,7 @@ def parse_template(text: str) -> TemplateElement:
     return _whole(text, read_template)
 
 
-def _whole(text: str, read: Callable[[Prologue, int], Parsed[T]]) -> T:
+def _whole(text: str, read: Callable[[Prologue, int], ParsedFragment[T]]) -> T:
     document = Document(text)
     tree, end = read(Prologue(document), 0)
     if rest := text[end:].strip():
@@ -126,10 +126,10 @@ class _Reader:
 
     # Blocks.
 
-    def block(self) -> Parsed[Block]:
+    def block(self) -> ParsedFragment[Block]:
         self._space()
         slashes = self._slashes()
-        return Parsed(Block(self._element({}, 1), slashes == "/"), self._at)
+        return ParsedFragment(Block(self._element({}, 1), slashes == "/"), self._at)
 
     def _slashes(self) -> str:
         slashes = re.compile(r"/{0,3}").match(self._text, self._at)
@@ -175,7 +175,7 @@ class _Reader:
 
     def _variable_content(self, pattern: ElementPattern) -> ElementPattern:
         variable = self._typed()
-        value: TypedVariable | Comparison = variable
+        value: TypedVariable | NumberComparison = variable
         self._space()
         if operator := _OPERATOR.match(self._text, self._at):
             at = self._at
@@ -187,7 +187,7 @@ class _Reader:
             self._at = number.end()
             if variable.datatype and variable.datatype not in _NUMERIC:
                 self._refuse(f"a value of <{variable.datatype}> is not compared as a number", at=at)
-            value = Comparison(variable, operator[0], number[0])
+            value = NumberComparison(variable, operator[0], number[0])
             self._space()
         self._refuse_mixed("a variable")
         return replace(pattern, value=value)
@@ -215,13 +215,13 @@ class _Reader:
 
     # Templates.
 
-    def template(self) -> Parsed[TemplateElement]:
+    def template(self) -> ParsedFragment[TemplateElement]:
         self._space()
         root = self._template_element({}, 1)
         declared = dict(root.namespaces)
         missing = tuple((prefix, iri) for prefix, iri in sorted(self._used_prefixes.items()) if prefix not in declared)
         namespaces = tuple(sorted((*root.namespaces, *missing)))
-        return Parsed(TemplateElement(root.name, root.attributes, root.content, namespaces), self._at)
+        return ParsedFragment(TemplateElement(root.name, root.attributes, root.content, namespaces), self._at)
 
     def _template_element(self, namespaces: Mapping[str, str], level: int) -> TemplateElement:
         opening = self._open(level)

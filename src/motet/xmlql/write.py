@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from motet.xmlql.blocks import (
     AttributePattern,
     Block,
-    Comparison,
     ElementPattern,
+    NumberComparison,
     TemplateElement,
     TemplateVariable,
     TypedVariable,
@@ -62,7 +62,7 @@ class _BlockWriter:
     def _content(self, pattern: ElementPattern) -> str:
         if pattern.text is not None:
             return _escaped(pattern.text)
-        if isinstance(pattern.value, Comparison):
+        if isinstance(pattern.value, NumberComparison):
             value = pattern.value
             return f" {_typed(value.variable)} {value.operator} {value.number} "
         if pattern.value is not None:

@@ -17,7 +17,7 @@ from typing import Any
 from lxml import etree
 
 from motet.engine.match.leaf import LeafQuery
-from motet.xmlql.blocks import Block, Comparison, ElementPattern, NestedPattern, TypedVariable, trim
+from motet.xmlql.blocks import Block, ElementPattern, NestedPattern, NumberComparison, TypedVariable, trim
 from motet.xmlql.evaluate import Evaluation, text_of
 
 _ANY = ""  # the name of patterns with a tag variable
@@ -143,7 +143,7 @@ class BlockIndex:
             )
         )
         attributes = tuple(sorted((a for a in pattern.attributes if isinstance(a.value, str)), key=repr))
-        value = pattern.value if isinstance(pattern.value, Comparison) else None
+        value = pattern.value if isinstance(pattern.value, NumberComparison) else None
         if value is not None:
             value = replace(value, variable=TypedVariable(""))
         bare = ElementPattern(tuple(sorted(pattern.names)), None, attributes, pattern.text, value, nested)
