@@ -248,6 +248,21 @@ def test_the_first_unmet_part_of_a_body_is_reported() -> None:
     )
 
 
+def test_the_first_unmet_part_of_a_block_is_reported() -> None:
+    """An event without a document, an element that no document has, and a part that the nearest element lacks."""
+    leaf = "EVENT smoke XML {{ {} }}\n"
+    order = EventRecord(2, "urn:e:2", 0, 0, frozenset(), payload=b"<order><pay>open</pay><pn>1</pn></order>")
+    for block, answer in {
+        "<offer/>": "as smoke: the document has no <offer></offer>",
+        "<order><pn>$n</pn><pay>ok</pay></order>": "as smoke: the document has <order><pn>$n</pn></order>, but no "
+        "<pay>ok</pay> in it",
+        "<order><pay>$v</pay><pn>$v</pn></order>": "as smoke: no match of { <order><pay>$v</pay><pn>$v</pn></order> }",
+    }.items():
+        assert nearest_text([subscribed("smoke", events=leaf.format(block)), order, END], 2) == answer
+    block = subscribed("smoke", events=leaf.format("<order/>"))
+    assert nearest_text([block, event(2, "Smoke", 0), END], 2) == "as smoke: the event is no XML document"
+
+
 def test_unknown_subscriptions_and_events_are_errors() -> None:
     """An unknown subscription and an unknown event are UsageErrors."""
     log = traced([subscribed("smoke"), SMOKE])
@@ -260,12 +275,12 @@ def test_unknown_subscriptions_and_events_are_errors() -> None:
 def test_kinds_keep_their_spelling() -> None:
     """The kinds in `motet why --json` and `motet why-not --json` are made from class names and stay as published."""
     assert sorted(class_.__name__.lower() for class_ in get_args(facts.Fact)) == [
-        "absent", "agrees", "anything", "begins", "counted", "fits", "gap", "lacks", "passes", "picked", "relates",
-        "satisfies", "stated",
+        "absent", "agrees", "anything", "begins", "counted", "fits", "gap", "indocument", "lacks", "passes", "picked",
+        "relates", "satisfies", "stated",
     ]  # fmt: skip
     assert sorted(obstacles.kind(class_.__new__(class_)) for class_ in get_args(obstacles.Obstacle)) == [
-        "contradicted", "differs", "filter false", "gap too long", "late", "no match", "no partner", "no triple",
-        "not fed", "notified", "only background", "other value", "pending", "prevents", "retracted", "same event",
+        "contradicted", "differs", "filter false", "gap too long", "late", "no document", "no element", "no match", "no partner",
+        "no triple", "not fed", "notified", "only background", "other value", "pending", "prevents", "retracted", "same event",
         "taken", "too early", "too far", "too few", "too long", "too much", "unrelated", "unsubscribed", "wrong class",
     ]  # fmt: skip
 
