@@ -59,3 +59,14 @@ def test_every_event_with_names_of_xml_comes_back(triples: list[Triple]) -> None
     assert set(lifted[1:]) == expected
     assert lifted[0] == ("<urn:e>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<urn:xml:event>")
     assert set(rendered.left_out) == set(triples) - expected
+
+
+def test_deep_documents_are_rendered_in_part() -> None:
+    """Beyond a depth nodes are named and not nested, so that what is rendered can be parsed."""
+    iri = "urn:motet:event:" + 64 * "0"
+    document = b"<a b='1'>" * 150 + b"</a>" * 149 + b"<c d='2'/></a>"
+    triples = lift_generic(etree.fromstring(document), iri)
+    rendered = render_generic(iri, triples)
+    again = lift_generic(etree.fromstring(rendered.document), iri)
+    assert set(again) == set(triples) - set(rendered.left_out)
+    assert 90 < len(rendered.left_out) < 110

@@ -87,9 +87,10 @@ class _GenericLifting:
         if not has_children and names in ([], [_DATATYPE], [_LANG]):
             return self._literal(element)
         self._nodes += 1
-        stated = element.get(_ID)
-        is_named = stated is not None and ABSOLUTE_IRI.fullmatch(stated) is not None and not is_reserved(stated)
-        node = terms.iri(stated if stated is not None and is_named else node_iri(self._iri, self._nodes))
+        stated = element.get(_ID, "")
+        is_own = stated.startswith(self._iri)  # a node of an event whose IRI was made of its content
+        is_named = ABSOLUTE_IRI.fullmatch(stated) is not None and (is_own or not is_reserved(stated))
+        node = terms.iri(stated if is_named else node_iri(self._iri, self._nodes))
         self.content(element, node)
         return node
 
