@@ -60,6 +60,8 @@ LIMITS = XmlLimits(
         ),
         (b"<a>\n<" + b"b" * 21 + b"/></a>", ("the XML has a name longer than 20 bytes", 2, None)),
         (b"<a>\n<?php exec?></a>", ("the XML has a processing instruction <?php …?>", 2, None)),
+        (b"<?php exec?><a/>", ("the XML has a processing instruction <?php …?>", 1, None)),
+        (b"<a/><?php exec?>", ("the XML has a processing instruction <?php …?>", 1, None)),
         (b"<a><?xml-stylesheet href='x'?></a>", ("the XML has a processing instruction <?xml-stylesheet …?>", 1, None)),
     ],
 )  # fmt: skip

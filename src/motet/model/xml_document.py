@@ -35,6 +35,7 @@ _DECLARATION = re.compile(
 )
 _NAMESPACE = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _NAMESPACE_NAME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\&]*)?")
+_XML_DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\s")
 _DOCTYPE = re.compile(rb"(?:[\xef\xbb\xbf\s]|<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->)*+<!DOCTYPE", re.DOTALL)
 
 
@@ -204,7 +205,7 @@ def _check_tree(root: etree._Element, text: bytes, limits: XmlLimits) -> None:
     if len(text) > limits.max_text_bytes:
         size = limits.max_text_bytes
         _refuse_first(root, f"(//*[text()[string-length() > {size}]])[1]", f"a text longer than {size} characters")
-    if b"<?" in text[1:]:
+    if text.count(b"<?") > bool(_XML_DECLARATION.match(text)):
         _check_instructions(root)
     names = [first or second for first, second in _NAMESPACE.findall(text)]
     if len(names) > limits.max_namespaces or not all(map(_is_namespace_name, set(names))):
