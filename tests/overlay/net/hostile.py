@@ -124,7 +124,7 @@ def attack_protocols(count: int, *, first_seed: int = 1) -> int:
         now, timers = 10**15, dict[Timer, int]()
         inputs: list[Input] = [Started(), JoinRing()]
         for _ in range(MESSAGES_OF_A_MEMBER + len(inputs)):
-            message = Received(sender=source.choice(ADDRESSES[:3]), message=_senseless_message(source, depth=4))
+            message = Received(sender=source.choice(ADDRESSES[:3]), message=_accepted_message(source))
             expired = [timer for timer, at in timers.items() if at <= now]
             for node_input in (*(Expired(timer=timer) for timer in expired), inputs.pop(0) if inputs else message):
                 if isinstance(node_input, Expired):
@@ -138,6 +138,13 @@ def attack_protocols(count: int, *, first_seed: int = 1) -> int:
                         decode_message(msgspec.Raw(encode_message(effect.message)))
             now += source.choice([1_000, 100_000, 5_000_000])
     return count * MESSAGES_OF_A_MEMBER
+
+
+def _accepted_message(source: random.Random) -> PeerMessage:
+    """A senseless message that the decoder accepts."""
+    while True:
+        with contextlib.suppress(DecodeError):
+            return decode_message(msgspec.Raw(encode_message(_senseless_message(source, depth=4))))
 
 
 def _senseless_message(source: random.Random, depth: int) -> PeerMessage:

@@ -52,6 +52,7 @@ class Greeter(NodeProtocol):
         self.receivers = {Greeting: self._receive}
         self.commands = {Greet: self._greet}
         self.count = 0
+        self.failures = 0
 
     def started(self, disk: Mapping[str, bytes]) -> None:
         self.count = int(disk.get("count", b"0"))
@@ -64,6 +65,10 @@ class Greeter(NodeProtocol):
         self.node.cancel_timer(("greeter", command.to, "never"))
 
     def expired(self, timer: Timer) -> None:
+        if timer[2] == "fail":
+            self.failures += 1
+            if self.failures == 1:
+                raise ZeroDivisionError("integer modulo by zero")
         self.node.send(timer[1], Greeting(text=timer[2] + " again"))
 
     def _receive(self, sender: str, message: Greeting) -> None:
@@ -181,6 +186,22 @@ def test_a_message_that_makes_the_node_fail_cuts_off_its_sender(tmp_path: Path) 
                     await asyncio.sleep(0)
             reason = "its Greeting makes the node fail: IndexError('list index out of range')"
             assert b.status()["cut_off"] == {a.settings.address: reason}
+
+    asyncio.run(main())
+
+
+def test_a_timer_that_fails_expires_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The upkeep of a node goes on after an error in it, which is logged and counted."""
+    monkeypatch.setattr("motet.overlay.net.host.RETRY_TIMER", 1000)
+
+    async def main() -> None:
+        async with running(tmp_path / "a") as a, running(tmp_path / "b") as b:
+            a.command(Greet(to=b.settings.address, text="fail"))
+            assert await b.wait_for(Greeted, seconds=PATIENCE) == Greeted(by=a.settings.address, text="fail", number=1)
+            assert await b.wait_for(Greeted, seconds=PATIENCE) == Greeted(
+                by=a.settings.address, text="fail again", number=2
+            )
+            assert a.status()["node"]["failed timers"] == 1
 
     asyncio.run(main())
 

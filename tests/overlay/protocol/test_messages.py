@@ -5,7 +5,9 @@ from typing import NamedTuple
 import pytest
 
 from motet.model.errors import DecodeError
+from motet.overlay.protocol.identifiers import Contact
 from motet.overlay.protocol.messages import PeerMessage, from_fields, peer_message, to_fields
+from motet.overlay.protocol.pastry_messages import LeafReply
 
 
 class Pair(NamedTuple):
@@ -72,3 +74,11 @@ def test_depth_is_limited() -> None:
         fields = ("Outer", 1, "a", (), fields, (1, b""))
     with pytest.raises(DecodeError, match="nested deeper"):
         from_fields(fields)
+
+
+def test_a_named_tuple_that_is_not_valid_is_refused() -> None:
+    """A contact off the ring never reaches a protocol."""
+    for identifier in (-1, 1 << 128):
+        fields = to_fields(LeafReply(request=1, contact=Contact(identifier, "a"), leaves=(), failed=()))
+        with pytest.raises(DecodeError, match="LeafReply has a Contact that is not valid"):
+            from_fields(fields)

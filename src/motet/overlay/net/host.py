@@ -43,6 +43,8 @@ from motet.overlay.sim.network import GeographicLatency, Network, UniformLatency
 
 log = logging.getLogger("motet.overlay")
 
+RETRY_TIMER = 1_000_000
+
 NodeQuery = Callable[[PeerNode, Any], Any]
 _Record = TypeVar("_Record", Command, Outcome)
 _Outcome = TypeVar("_Outcome", bound=Outcome)
@@ -187,7 +189,12 @@ class NodeHost:
 
     def _expire(self, timer: Timer) -> None:
         del self._timers[timer]
-        self._handle(Expired(timer=timer))
+        try:
+            self._handle(Expired(timer=timer))
+        except Exception:
+            log.exception("%s fails at the timer %s", self.settings.address, timer)
+            self.node.counts["failed timers"] += 1
+            self._set_timer(timer, self.now + RETRY_TIMER)  # the upkeep of a node must not end by one failure
 
     def _send_over_links(self, links: Network, effect: Send) -> None:
         """Send a message as the network of an experiment would: later, twice or not at all."""

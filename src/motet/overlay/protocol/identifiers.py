@@ -20,6 +20,11 @@ class Contact(NamedTuple):
     identifier: int
     address: str
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether the identifier is on the ring."""
+        return 0 <= self.identifier < SPACE
+
 
 def identifier_of(text: str | bytes) -> int:
     """The identifier of a name: the first 128 bits of its SHA-256.

@@ -2,7 +2,8 @@
 
 A message is declared with `@peer_message`. Its fields are int, str, bytes, bool, tuples, named tuples, other messages
 or None. `to_fields` makes nested tuples that any serialiser takes; `from_fields` checks the type of every field, as
-the bytes come from elsewhere. Integers beyond 64 bits travel as bytes.
+the bytes come from elsewhere, and refuses a named tuple whose `is_valid` is false. Integers beyond 64 bits travel as
+bytes.
 """
 
 from __future__ import annotations
@@ -111,7 +112,10 @@ def from_field(value: Any, hint: Any, where: str, depth: int = MAX_DEPTH) -> Any
     if isinstance(hint, type) and issubclass(hint, tuple) and isinstance(value, list | tuple):
         hints = field_types(hint)
         if len(value) == len(hints):
-            return hint(
+            made = hint(
                 *(from_field(item, kind, where, depth - 1) for item, kind in zip(value, hints.values(), strict=True))
             )
+            if not getattr(made, "is_valid", True):  # a named tuple may limit its values
+                raise DecodeError(f"{where} has a {hint.__name__} that is not valid")
+            return made
     raise DecodeError(f"{where} has a field that is not of its type")
