@@ -17,11 +17,15 @@ HELP = "repeat an experiment of a published system"
 EXAMPLES = """\
   motet reproduce bsbm                     # EventCloud's queries over 666 products: results and zones visited
   motet reproduce bsbm --zones 64 --json
-  motet reproduce overlay-hops             # hops and neighbours in a simulated CAN
+  motet reproduce overlay-hops             # hops in simulated Pastry and CAN networks, beside the expected ones
   motet reproduce exmlql                   # 1 000 blocks of EXML-QL over 100 to 500 XML events
   motet reproduce broadcast --peers 100    # messages of the optimal broadcast and of flooding
+  motet reproduce pastry-churn             # 1 000 nodes, 5 % loss, sessions of 30 minutes; takes minutes
+  motet reproduce pastry-churn --session 121 --lookups 10000 --seconds 200
+  motet reproduce pastry-recovery --seed 7 # half of 10 000 nodes crash at once; takes minutes
 """
 PEERS = {"overlay-hops": [128, 1024], "broadcast": [100]}
+PASTRY = {"pastry-churn": 1_000, "pastry-recovery": 10_000}
 MAX_PEERS = 20_000
 
 
@@ -29,13 +33,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "experiment",
-        choices=["bsbm", "exmlql", *PEERS],
+        choices=["bsbm", "exmlql", *PEERS, *PASTRY],
         help="bsbm: EventCloud, section 3.3.2: four queries, their results and zones; exmlql: "
         "EXML-QL, table 1: the time of 1 000 blocks over XML events; overlay-hops: hops of unicasts; "
-        "broadcast: EventCloud, section 3.2.2: duplicates of broadcasts",
+        "broadcast: EventCloud, section 3.2.2: duplicates of broadcasts; pastry-churn: lookups while "
+        "nodes fail; pastry-recovery: the crash of half a network",
     )
     add("--zones", type=int, metavar="N", help="bsbm: about so many zones; the thesis has 300 peers (default: 300)")
-    add("--peers", type=int, nargs="+", metavar="N", help="overlay-hops, broadcast: the sizes of the networks")
+    add("--peers", type=int, nargs="+", metavar="N", help="the sizes of the networks (default: the published ones)")
+    add(
+        "--session", type=float, default=1800, metavar="S", help="pastry-churn: mean session in seconds (default: 1800)"
+    )
+    add("--lookups", type=int, default=100_000, metavar="N", help="pastry-churn: lookups (default: 100000)")
+    add("--seconds", type=int, default=1000, metavar="S", help="pastry-churn: virtual seconds (default: 1000)")
     add("--seed", type=int, default=1, help="seed of the dataset or of the network (default: 1)")
     add("--directory", metavar="DIR", help="bsbm: keep the lake in a new directory (default: a temporary one)")
     add("--json", action="store_true", help="print the figures as JSON")
@@ -53,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     if args.zones is not None or args.directory is not None:
         option = "--zones" if args.zones is not None else "--directory"
         raise UsageError(f"{option} is an option of bsbm only", advice="Use --peers for the size of the network.")
+    if args.experiment in PASTRY:
+        return _pastry(args)
     sizes = args.peers or PEERS[args.experiment]
     if not all(2 <= size <= MAX_PEERS for size in sizes):
         raise UsageError(f"--peers must be from 2 to {MAX_PEERS}", advice="Omit it for the published sizes.")
@@ -99,16 +111,25 @@ def _bsbm(args: argparse.Namespace) -> int:
 
 
 def _hops(sizes: list[int], args: argparse.Namespace) -> int:
-    from motet.reproduce import can
+    from motet.reproduce import can, pastry
 
     figures: list[can.HopFigures] = []
-    with output.status_line("CAN") as update:
+    rings: list[pastry.RingHops] = []
+    with output.status_line("hops") as update:
+        for size in args.peers or pastry.IDEAL_HOPS:
+            update(f"routing in Pastry networks of {size} nodes")
+            rings += pastry.hop_figures(size, seed=args.seed)
         for size in sizes:
             update(f"joining {size} peers and looking up 2 000 points")
             figures += can.hop_figures(size, seed=args.seed)
     headers = ["overlay", "peers", "routing", "mean_hops", "expected_hops", "mean_neighbours", "lookups", "answered"]
-    _print([["CAN, 4 dimensions", *figure] for figure in figures], headers, as_json=args.json)
-    return 0 if all(figure.is_expected for figure in figures) else 1
+    rows: list[list[object]] = [["CAN, 4 dimensions", *figure, None] for figure in figures]
+    rows += [
+        ["Pastry", r.nodes, r.mode, r.mean_hops, r.ideal_hops, None, r.lookups, r.answered, r.stretch] for r in rings
+    ]
+    _print(rows, [*headers, "stretch"], as_json=args.json)
+    is_expected = all(figure.is_expected for figure in figures) and all(ring.is_expected for ring in rings)
+    return 0 if is_expected else 1
 
 
 def _broadcast(sizes: list[int], args: argparse.Namespace) -> int:
@@ -121,6 +142,28 @@ def _broadcast(sizes: list[int], args: argparse.Namespace) -> int:
             figures += can.broadcast_figures(size, seed=args.seed)
     _print([list(figure) for figure in figures], list(can.BroadcastFigures._fields), as_json=args.json)
     return 0 if all(figure.optimal_duplicates == 0 for figure in figures) else 1
+
+
+def _pastry(args: argparse.Namespace) -> int:
+    from motet.reproduce import pastry
+
+    if args.session <= 0 or args.lookups < 1 or args.seconds < 1:
+        raise UsageError("--session, --lookups and --seconds must be positive", advice="Omit them for the defaults.")
+    sizes = args.peers or [PASTRY[args.experiment]]
+    if not all(2 <= size <= MAX_PEERS for size in sizes):
+        raise UsageError(f"--peers must be from 2 to {MAX_PEERS}", advice="Omit it for the published sizes.")
+    figures: list[pastry.ChurnFigures | pastry.RecoveryFigures] = []
+    with output.status_line(args.experiment) as update:
+        for size in sizes:
+            update(f"{size} nodes")
+            if args.experiment == "pastry-recovery":
+                figures.append(pastry.recovery(size, seed=args.seed))
+            else:
+                options = {"lookups": args.lookups, "seconds": args.seconds, "seed": args.seed}
+                figures.append(pastry.churn(size, mean_session=args.session, **options))
+    rows: list[list[object]] = [[*figure, figure.is_expected] for figure in figures]
+    _print(rows, [*figures[0]._fields, "as_expected"], as_json=args.json)
+    return 0 if all(figure.is_expected for figure in figures) else 1
 
 
 def _print_queries(figures: list[QueryFigures], *, as_json: bool) -> None:

@@ -20,6 +20,7 @@ EXAMPLES = """\
   motet simulate --seeds 1-100000 --engine spark
   motet simulate --seeds 42 --show              # the schedule of seed 42, as a scenario file, without running it
   motet simulate --scenario outage.yaml --seeds 1-20 --json
+  motet simulate --seeds 42 --page run.html     # pictures of the ring, step by step
 """
 
 
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=["local", "spark"], default="local", help="where the seeds run (default: local)")
     add("--jobs", type=int, default=1, metavar="N", help="worker processes of the local engine (default: 1)")
     add("--show", action="store_true", help="print the scenario of the first seed and do not run it")
+    add("--page", metavar="FILE", help="write a page with pictures of the first seed's run, step by step (HTML)")
     add("--json", action="store_true", help="print one JSON object for each seed")
 
 
@@ -44,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     if args.show:
         output.print_json((scenario or random_scenario(seeds[0], nodes=args.nodes)).to_dict())
         return 0
+    if args.page:
+        _write_page(Path(args.page), scenario or random_scenario(seeds[0], nodes=args.nodes), seeds[0])
     reports: list[SeedReport] = []
     with output.record_progress("simulating", len(seeds)) as advance:
 
@@ -99,6 +103,31 @@ def _run_on_spark(seeds: range, scenario: Scenario | None, nodes: int, add: Call
     slices = min(len(seeds), 8 * context.defaultParallelism)
     for report in context.parallelize(seeds, slices).map(lambda seed: run_seed(seed, scenario, nodes=nodes)).collect():
         add(report)
+
+
+def _write_page(path: Path, scenario: Scenario, seed: int) -> None:
+    from motet.overlay.sim.ring_drawing import draw_page
+    from motet.overlay.sim.rings import SimulatedRing
+    from motet.overlay.sim.scenario import ScenarioRun
+
+    frames: list[tuple[str, str, dict[int, str]]] = []
+
+    def observe(ring: SimulatedRing, what: str) -> None:
+        misplaced = {contact.address for contact in ring.misplaced()}
+        states = {
+            ring.contact(address).identifier: "other"
+            if not ring.pastry(address).is_active
+            else "misplaced"
+            if address in misplaced
+            else "active"
+            for address in ring.simulator.hosts
+        }
+        is_new = not frames or states != frames[-1][2]
+        if is_new or what.split(" ")[2:3] in (["partition"], ["heal"], ["pause"]):
+            frames.append((f"{ring.simulator.now / 1e6:.0f} s", what.partition(": ")[2], states))
+
+    ScenarioRun(scenario, seed=seed, observer=observe).run()
+    path.write_text(draw_page(f"Seed {seed}", frames), encoding="utf-8")
 
 
 def _print(report: SeedReport, *, as_json: bool) -> None:

@@ -31,15 +31,13 @@ def safety_violations(ring: SimulatedRing) -> list[str]:
 
 def ring_violations(ring: SimulatedRing) -> list[str]:
     """What must hold after the network has settled: one owner per key, symmetric neighbours."""
-    active = ring.active
     violations = []
-    for index, contact in enumerate(active):
+    for contact in ring.misplaced():
+        index = ring.active.index(contact)
+        right, left = ring.active[(index + 1) % len(ring.active)], ring.active[index - 1]
         leaves = ring.pastry(contact.address).leaves
-        right, left = active[(index + 1) % len(active)], active[index - 1]
-        if len(active) > 1 and (leaves.right != right or leaves.left != left):
-            expected = f"{left.address} and {right.address}"
-            present = f"{leaves.left and leaves.left.address} and {leaves.right and leaves.right.address}"
-            violations.append(f"{contact.address}: its neighbours are {present}, not {expected}")
+        present = " and ".join(leaf.address if leaf else "nobody" for leaf in (leaves.left, leaves.right))
+        violations.append(f"{contact.address}: its neighbours are {present}, not {left.address} and {right.address}")
     return violations
 
 

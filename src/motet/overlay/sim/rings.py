@@ -45,7 +45,9 @@ class LookupFigures:
     """Lookups whose origin crashed before they were delivered."""
     hops: list[int] = field(default_factory=list)
     durations: list[int] = field(default_factory=list)
-    stretches: list[float] = field(default_factory=list)
+    routed: list[float] = field(default_factory=list)
+    """The delay of each route, in microseconds; `direct` has that of the direct way."""
+    direct: list[float] = field(default_factory=list)
 
     @property
     def mean_hops(self) -> float:
@@ -218,6 +220,26 @@ class SimulatedRing:
             key=lambda contact: closeness(contact.identifier, key),
         )
 
+    def misplaced(self) -> list[Contact]:
+        """The active nodes whose neighbours in the ring are not the true ones."""
+        active = self.active
+        return [
+            contact
+            for index, contact in enumerate(active)
+            if len(active) > 1
+            and (
+                self.pastry(contact.address).leaves.left != active[index - 1]
+                or self.pastry(contact.address).leaves.right != active[(index + 1) % len(active)]
+            )
+        ]
+
+    def route(self, origin: Contact, key: int) -> list[Contact]:
+        """The way a message for a key takes from a node, by the tables as they are."""
+        way = [origin]
+        while (hop := self.pastry(way[-1].address).next_hop(key)[0]) not in way:
+            way.append(hop)
+        return way
+
     # Churn
 
     def churn(self, session: Callable[[], float], *, until: int) -> None:
@@ -299,7 +321,8 @@ class SimulatedRing:
         latency = self.network.latency
         if isinstance(latency, GeographicLatency) and outcome.root.address != address:
             direct = latency.mean(address, outcome.root.address)
-            figures.stretches.append((outcome.duration - direct) / direct)  # the answer comes straight
+            figures.routed.append(outcome.duration - direct)  # the answer comes straight
+            figures.direct.append(direct)
 
     # Figures
 

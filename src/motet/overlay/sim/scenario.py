@@ -232,8 +232,16 @@ class ScenarioRun:
     ()
     """
 
-    def __init__(self, scenario: Scenario, *, seed: int, is_detailed: bool = False) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int,
+        is_detailed: bool = False,
+        observer: Callable[[SimulatedRing, str], None] | None = None,
+    ) -> None:
         self.scenario = scenario
+        self._observer = observer or (lambda _ring, _what: None)
         self.ring = SimulatedRing(
             seed=seed,
             network=scenario.network(),
@@ -259,6 +267,7 @@ class ScenarioRun:
         end = int((last + self.scenario.settle) * SECOND)
         while simulator.now < end and not self._violation:
             simulator.run(until=min(end, simulator.now + CHECK_PERIOD))
+            self._observer(ring, "")
             self._violation = tuple(safety_violations(ring)[:1]) if not ring.figures.misdelivered else ()
         if not self._violation:
             self._violation = tuple(self._settled_violations())
@@ -301,6 +310,7 @@ class ScenarioRun:
         if node is not None and is_running == (step.action in ("join", "restart")):
             return
         getattr(self, f"_{step.action}")(**arguments)
+        self._observer(self.ring, str(step))
 
     def _join(self, node: str) -> None:
         if node not in self.ring.simulator.hosts and node not in self.ring.simulator.disks:
