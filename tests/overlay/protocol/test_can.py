@@ -1,8 +1,10 @@
 """A peer of a CAN: its states, join, leave, handover and disputed zones, message by message."""
 
+from random import Random
+
 import pytest
 
-from motet.model.errors import UsageError
+from motet.model.errors import DecodeError, UsageError
 from motet.overlay.protocol.can import (
     JOINING,
     LEAVING,
@@ -17,12 +19,22 @@ from motet.overlay.protocol.can import (
     JoinCan,
     LeaveCan,
 )
-from motet.overlay.protocol.can_messages import Claim, PeerClaims, ZoneReport, ZoneRequest
-from motet.overlay.protocol.can_requests import can_node
+from motet.overlay.protocol.can_messages import (
+    CanAnswer,
+    CanRequest,
+    Claim,
+    HandoverRefused,
+    PeerClaims,
+    ValueTransfer,
+    ZoneHandover,
+    ZoneReport,
+    ZoneRequest,
+)
+from motet.overlay.protocol.can_requests import FindInRegion, can_node
 from motet.overlay.protocol.messages import PeerMessage, from_fields, to_fields
-from motet.overlay.protocol.node import SECOND, Effect, Expired, PeerNode, Persist, Received, Send, Started
+from motet.overlay.protocol.node import SECOND, Effect, Expired, Input, PeerNode, Persist, Received, Send, Started
 from motet.overlay.protocol.reliable_link import NumberedMessage
-from motet.overlay.protocol.zones import LOWER, UPPER, Space, Zone
+from motet.overlay.protocol.zones import LOWER, UPPER, Space, Zone, region_of
 from motet.overlay.sim.can_networks import SimulatedCan
 
 SPACE = Space(2)
@@ -200,3 +212,89 @@ def test_statistics_and_story() -> None:
     assert figures == {"can.zones": 1, "can.neighbours": 1}
     assert node.story("p00000")[0] == "0.000000 s: create: new to member"
     assert "handed" in node.story("p00000")[1]
+
+
+# Hostile messages
+
+HOSTILE = ("", "\ud800", "z" * 100, -1, 2**62 + 1, 7, None, True, (), ("a",), ("a", "b", "c"), b"x", b"")
+
+
+def messages_of_a_network() -> list[tuple[str, PeerMessage]]:
+    """Messages as they were sent in a small network, at least one of each type."""
+    network = SimulatedCan(seed=1, space=SPACE)
+    messages: dict[type[PeerMessage], list[tuple[str, PeerMessage]]] = {}
+    handle = PeerNode.handle
+
+    def recording(node: PeerNode, now: int, node_input: Input) -> list[Effect]:
+        if isinstance(node_input, Received):
+            message = node_input.message
+            kind = type(message.body) if isinstance(message, NumberedMessage) else type(message)
+            messages.setdefault(kind, []).append((node_input.sender, message))
+        return handle(node, now, node_input)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PeerNode, "handle", recording)
+        network.grow(6)
+        for _ in range(3):
+            network.put("p00001", Random(1))
+        command = FindInRegion(tag="all", region=region_of(None, None))
+        network.simulator.command("p00002", command)
+        network.crash(["p00003"])
+        network.settle()
+        network.simulator.command("p00004", LeaveCan())
+        network.settle()
+    assert {ZoneReport, ZoneRequest, ZoneHandover, ValueTransfer, CanRequest, CanAnswer} <= set(messages)
+    return [message for kept in messages.values() for message in kept[:12]]
+
+
+def with_one_replaced(fields: tuple[object, ...], random: Random) -> tuple[object, ...]:
+    """Fields with a hostile one among them."""
+    index = random.randrange(len(fields))
+    return (*fields[:index], mutated(fields[index], random), *fields[index + 1 :])
+
+
+def mutated(value: object, random: Random) -> object:
+    """A value with something else in its place, or in that of one of its items, at any depth."""
+    if not isinstance(value, tuple) or not value or random.random() < 0.2:
+        return random.choice(HOSTILE)
+    return with_one_replaced(value, random)
+
+
+def test_hostile_messages_stop_no_peer() -> None:
+    """Fields of other sizes, signs and types are refused by the decoder or handled without an exception."""
+    random = Random(1)
+    messages = messages_of_a_network()
+    node = member("p00001")
+    decoded = 0
+    for step in range(6000):
+        sender, message = random.choice(messages)
+        fields = to_fields(message)
+        try:
+            hostile = from_fields((fields[0], *with_one_replaced(fields[1:], random)))
+        except DecodeError:
+            continue
+        decoded += 1
+        node.handle(step, Received(sender=sender, message=hostile))
+        if can_of(node).state != MEMBER:
+            node = member("p00001")
+    assert decoded > 500
+
+
+def test_a_refusal_of_what_was_never_given_gives_nothing() -> None:
+    """A forged refusal does not make a peer claim a zone."""
+    node = member("a")
+    node.handle(1, Received(sender="b", message=report(Claim(UPPER_HALF, 0, 5))))
+    forged = NumberedMessage(sequence=1, body=HandoverRefused(claim=Claim(UPPER_HALF, 0, 9)))
+    node.handle(2, Received(sender="b", message=forged))
+    assert can_of(node).members.zones() == [LOWER_HALF]
+
+
+def test_a_joining_peer_that_left_refuses_a_zone() -> None:
+    """The giver gets it back at once, and nothing is lost."""
+    network = SimulatedCan(seed=1, space=SPACE)
+    network.grow(1)
+    network.start(["p00000"])
+    network.simulator.command("p00001", LeaveCan())
+    network.wait(20 * SECOND)
+    assert network.can("p00001").state == LEFT
+    assert network.can("p00000").members.zones() == [SPACE.whole]

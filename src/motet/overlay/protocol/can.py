@@ -501,13 +501,14 @@ class Can(NodeProtocol):
         if claim is not None:
             self._gain([claim._replace(takeovers=claim.takeovers + 1)])
 
-    def _handover_received(self, sender: str, message: ZoneHandover) -> None:
+    def _handover_received(self, sender: str, message: ZoneHandover) -> bool:
+        """Take a zone; a refused message is not acknowledged, so that the giver still knows what it gave."""
         if not are_valid_claims(self.space, (message.claim,)):
             self.node.counts["can.invalid"] += 1
-            return
+            return True
         if (self.state, "zone received") not in TRANSITIONS:
             self._link.send(sender, HandoverRefused(claim=message.claim))
-            return
+            return False
         self.node.record(self.node.address, "received %s from %s", message.claim.zone, sender)
         self._enter("zone received")
         pieces = self.space.uncovered(message.claim.zone, self.members.zones())
@@ -516,10 +517,12 @@ class Can(NodeProtocol):
         self.contents.zones_changed()
         for address in self.members.neighbours:
             self._report(address)
+        return True
 
     def _handover_refused(self, sender: str, message: HandoverRefused) -> None:
-        claim = self._given.pop(sender, None) or message.claim
-        if claim == message.claim and self.state != LEFT:
+        claim = self._given.get(sender)
+        if claim is not None and claim == message.claim:
+            del self._given[sender]
             self._gain([claim._replace(version=claim.version + 1)])
 
     def _gain(self, claims: list[Claim]) -> None:
