@@ -20,7 +20,7 @@ from motet.overlay.protocol.requests import Requests
 
 HEARTBEAT_PERIOD = 15 * SECOND
 PARENT_TIMEOUT = 50 * SECOND
-CHILD_TIMEOUT = 50 * SECOND
+CHILD_TIMEOUT = 110 * SECOND  # seven answers in a row must be lost before a live child is dropped
 REJOIN_PERIOD = 5 * SECOND
 RETENTION = 120 * SECOND  # how long a publication is sent again to a child that comes back
 ATTEMPTS = 5
