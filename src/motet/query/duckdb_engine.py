@@ -151,10 +151,10 @@ class DuckDbHost:
 class LakeConnection:
     """A history on a DuckDB connection."""
 
-    def __init__(self, history: History, memory: int) -> None:
+    def __init__(self, history: History, connection: duckdb.DuckDBPyConnection, memory: int) -> None:
         self.memory = memory
-        self.connection = connect(memory)
-        self.tables = LakeTables(history, DuckDbHost(self.connection))
+        self.connection = connection
+        self.tables = LakeTables(history, DuckDbHost(connection))
 
     def answer(self, query: algebra.Query, limits: QueryLimits, *, now: str) -> Answer:
         """The answer of a query, whose FROM chooses from the history."""
@@ -181,9 +181,10 @@ def lake_connection(
 
     found = _take_idle(history, limits.memory) if is_reusable else None
     try:
-        lake = found or LakeConnection(history, limits.memory)
-        lake.tables.report.scans.clear()
-        with time_limit(limits.seconds, lake.connection.interrupt), _reported(lake.connection, on_progress):
+        connection = found.connection if found else connect(limits.memory)
+        with time_limit(limits.seconds, connection.interrupt), _reported(connection, on_progress):
+            lake = found or LakeConnection(history, connection, limits.memory)  # reads the log: it counts, too
+            lake.tables.report.scans.clear()
             yield lake
         if is_reusable:
             _idle.connection = lake
