@@ -32,7 +32,7 @@ from motet.engine.match.solutions import EncodedBatch, solutions
 from motet.engine.runtime.emission import decided_notifications
 from motet.jit.compiled import compiled
 from motet.language.parse import parse
-from motet.model.batches import EVENTS, TIME, TRIPLE
+from motet.model.batches import EVENTS, TIME, TRIPLE, Records
 from motet.model.terms import XSD
 
 NS = "http://example.org/"
@@ -153,7 +153,7 @@ def measure(count: int, each: int, size: int) -> dict[str, float]:
     hits = segment.arrays.search(quads)
     assert len(hits.event) == size * each and not hits.is_open.any(), "each event has the expected matches"
     numbers = {name: number for number, name in enumerate(index.predicates)}
-    encoded, leaves = EncodedBatch(batch, batch.column("line"), quads), segment.leaves
+    encoded, leaves = EncodedBatch(Records(columns=batch), quads), segment.leaves
     searching = best(lambda: segment.arrays.search(quads))
 
     def notify() -> None:

@@ -1,5 +1,8 @@
 """Between Arrow batches and Python values."""
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +11,8 @@ from motet.model.batches import (
     EVENTS,
     NOTIFICATIONS,
     EventRow,
+    RecordRow,
+    Records,
     event_rows,
     notification_batch,
     notification_rows,
@@ -16,6 +21,7 @@ from motet.model.batches import (
 from motet.model.notifications import Notification
 from motet.model.times import END_OF_TIME, START_OF_TIME
 
+SOURCE = Path(__file__).parent.parent.parent / "src" / "motet"
 TIMES = st.integers(START_OF_TIME, END_OF_TIME)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 NOTIFICATION = st.builds(
@@ -51,3 +57,19 @@ def test_event_rows_and_stamping() -> None:
         EventRow("urn:e:2", 3, 4, ()),
     ]
     assert [(row.start, row.end) for row in event_rows(stamp(events, 9))] == [(9, 9), (3, 4)]
+
+
+def test_a_batch_is_converted_once() -> None:
+    """The other form is made when it is first read, and is the same object afterwards."""
+    rows = [RecordRow(7, "event", "urn:e", 1, 2, None, False, None, ())]
+    batch = Records(rows=rows)
+    assert batch.rows() is rows and batch.columns() is batch.columns()
+    assert Records(columns=batch.columns()).rows() == rows
+
+
+def test_only_one_module_distinguishes_the_forms_of_a_batch() -> None:
+    """The engine and its embedded host have no `isinstance` on batches."""
+    forms = re.compile(r"isinstance\([^()]*(RecordBatch|pa\.Table|Records|NotificationBatch)")
+    sources = (path for package in ("engine", "embedded") for path in (SOURCE / package).rglob("*.py"))
+    found = [path.name for path in sources if forms.search(path.read_text())]
+    assert found == []

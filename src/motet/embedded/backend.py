@@ -10,30 +10,26 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import pyarrow as pa
 
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.partitions import Router
 from motet.engine.runtime.processor import Processor
-from motet.lake import CommitResult, CommittedRecords, Lake, Snapshot, record_batches
+from motet.lake import CommitResult, Lake, Snapshot
 from motet.lake.progress import greatest_waiting, pending_count
 from motet.language.scope import is_single_event
 from motet.language.syntax import Subscription
-from motet.model.batches import RecordRow, Triple
+from motet.model.batches import NotificationBatch, Records, Triple
 from motet.model.control import registrations
 from motet.model.errors import EngineError
-from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Unsubscribe
 from motet.model.timeline import LogRecords, with_frontiers
 from motet.plan.partitioning import BucketLayout
 
 #: Computes and commits the notifications of the records appended so far.
 ProcessAvailable = Callable[[], None]
-
-#: Notifications with their emission offsets: NOTIFICATIONS columns, or rows of a small batch.
-NotificationBatch: TypeAlias = pa.RecordBatch | list[tuple[Notification, int]]
 
 RECENT_BYTES = 64 << 20
 
@@ -82,7 +78,7 @@ class RecentRecords:
     """The records of the latest commits, in memory, up to a size."""
 
     def __init__(self) -> None:
-        self._commits: deque[tuple[int, int, int, CommittedRecords]] = deque()  # first, stop, bytes, records
+        self._commits: deque[tuple[int, int, int, Sequence[Records]]] = deque()  # first, stop, bytes, records
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -91,30 +87,23 @@ class RecentRecords:
             return
         segment = committed.snapshot.segments[-1]
         with self._lock:
-            self._commits.append((segment.first, segment.stop, segment.size, committed.records))
+            self._commits.append((segment.first, segment.stop, segment.size, committed.batches()))
             self._bytes += segment.size
             while self._bytes > RECENT_BYTES:
                 self._drop()
 
-    def rows(self, first: int, stop: int) -> Sequence[RecordRow] | None:
-        """The records of `[first, stop)` as Python values, if they are one small commit."""
+    def batches(self, first: int, stop: int) -> list[Records] | None:
+        """The records of `[first, stop)`, perhaps with others before and after; None if some are not in memory."""
+        batches: list[Records] = []
         with self._lock:
             while self._commits and self._commits[0][1] <= first:  # added after they were read from disk
                 self._drop()
-            begin, end, _, records = self._commits[0] if self._commits else (0, 0, 0, [])
-        return records if (begin, end) == (first, stop) and isinstance(records, list) else None
-
-    def batches(self, first: int, stop: int) -> list[pa.RecordBatch] | None:
-        """The records of `[first, stop)`, perhaps with others before and after; None if some are not in memory."""
-        batches: list[pa.RecordBatch] = []
-        with self._lock:
-            commits = list(self._commits)
-        for begin, end, _, records in commits:
-            if end > first and begin < stop:
-                if begin > first:
-                    return None
-                batches += record_batches(records)
-                first = end
+            for begin, end, _, records in self._commits:
+                if end > first and begin < stop:
+                    if begin > first:
+                        return None
+                    batches += records
+                    first = end
         return batches if first >= stop else None
 
     def prune(self, stop: int) -> None:
@@ -191,19 +180,17 @@ class InProcessBackend:
         return self._lake.snapshot().log_records(0, stop)
 
     def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
-        rows = recent.rows(self._offset, stop)
-        frontier = snapshot.frontier_at(stop)
-        notifications = self._processor.advance_small(rows, frontier) if rows else None
-        if notifications is not None:
-            self._offset = stop
-            return [notifications] if notifications else []
-        records: Iterable[pa.RecordBatch] | None = recent.batches(self._offset, stop)
-        if records is None:
-            records = snapshot.records(self._offset, stop)
-        slices = (_slice(batch, self._offset, stop) for batch in records)
-        emitted = [self._processor.advance(*pair) for pair in with_frontiers(slices, lambda: frontier)]
+        first, frontier = self._offset, snapshot.frontier_at(stop)
+        batches = recent.batches(first, stop)
+        if batches is not None and len(batches) == 1 and len(batches[0]) == stop - first:
+            emitted = [self._processor.process(batches[0], frontier)]
+        else:
+            read = snapshot.records(first, stop) if batches is None else (batch.columns() for batch in batches)
+            slices = (_slice(batch, first, stop) for batch in read)
+            pairs = with_frontiers(slices, lambda: frontier)
+            emitted = [self._processor.process(Records(columns=records), after) for records, after in pairs]
         self._offset = stop
-        return [batch for batch in emitted if batch.num_rows]
+        return [batch for batch in emitted if len(batch)]
 
 
 class PipelineBackend:
@@ -244,7 +231,8 @@ class PipelineBackend:
             self._process_available()
             snapshot = lake.snapshot()
         self.restore(snapshot, stop)
-        return [rows for batch in snapshot.notifications(first) if (rows := _before(batch, stop)).num_rows]
+        batches = (NotificationBatch(columns=_before(batch, stop)) for batch in snapshot.notifications(first))
+        return [batch for batch in batches if len(batch)]
 
 
 def _first_relevant_offset(snapshot: Snapshot, stop: int) -> int:

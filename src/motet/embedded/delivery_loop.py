@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.embedded.backend import Backend, NotificationBatch, RecentRecords
+from motet.embedded.backend import Backend, RecentRecords
 from motet.embedded.dispatcher import Consumption, Dispatcher
 from motet.embedded.notification_stream import NotificationStream
 from motet.embedded.worker import Poller, Worker
@@ -23,7 +23,7 @@ from motet.jobs.heartbeat import Heartbeat
 from motet.jobs.zone_building import ZoneBuilding
 from motet.lake import Lake, Snapshot
 from motet.lake.progress import add_undelivered, cursor_name
-from motet.model.batches import NOTIFICATIONS, notification_batch
+from motet.model.batches import NOTIFICATIONS, NotificationBatch, notification_batch
 from motet.model.errors import MotetError
 from motet.model.records import Unsubscribe
 
@@ -275,14 +275,15 @@ class DeliveryLoop:
 
 
 def _last_offset(batch: NotificationBatch) -> int:
-    return batch[-1][1] if isinstance(batch, list) else int(batch.column("offset")[-1].as_py())
+    return batch.rows()[-1][1] if batch.is_small else int(batch.columns().column("offset")[-1].as_py())
 
 
 def _to_table(notifications: Sequence[NotificationBatch], first: int, stop: int) -> pa.Table:
     batches: list[pa.RecordBatch] = []
-    for are_rows, group in groupby(notifications, lambda batch: isinstance(batch, list)):
-        consecutive: Iterable[NotificationBatch] = list(group)
-        batches += [notification_batch(chain.from_iterable(consecutive))] if are_rows else consecutive
+    for is_small, group in groupby(notifications, lambda batch: batch.is_small):  # small ones are converted together
+        consecutive = list(group)
+        rows = chain.from_iterable(batch.rows() for batch in consecutive if is_small)
+        batches += [notification_batch(rows)] if is_small else [batch.columns() for batch in consecutive]
     table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
     offsets = table["offset"]
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))

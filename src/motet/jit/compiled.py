@@ -95,14 +95,12 @@ class Kernel:
         with np.errstate(over="ignore", invalid="ignore"):  # integers wrap, as in compiled code
             result = self.function(*arguments)
         _TIER.remaining -= time.perf_counter_ns() - start
-        return _plain(result)
-
-
-def _plain(result: Any) -> Any:
-    """A result with numbers of Python, as compiled code returns them."""
-    if isinstance(result, np.generic):
-        return result.item()
-    return tuple(map(_plain, result)) if type(result) is tuple else result
+        if type(result) is not tuple:
+            return result.item() if isinstance(result, np.generic) else result
+        values = []  # with numbers of Python, as compiled code returns them
+        for value in result:
+            values.append(value.item() if isinstance(value, np.generic) else value)
+        return tuple(values)
 
 
 def _are_small(arguments: tuple[Any, ...], scale: int = 1) -> bool:

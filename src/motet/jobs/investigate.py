@@ -22,7 +22,7 @@ from motet.jobs.run import BatchJob, EventFiles
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
-from motet.model.batches import TIME, RecordRow, Triple, event_rows, micros, record_rows
+from motet.model.batches import TIME, RecordRow, Records, Triple, event_rows, micros, record_rows
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.intervals import Interval
@@ -204,7 +204,11 @@ def _leaf_filter(
 
     def matching(batch: pa.RecordBatch) -> set[str]:
         ids = batch.column("id")
-        return {ids[event].as_py() for matches in matcher.solve(batch) for event in matches.events().tolist()}
+        return {
+            ids[event].as_py()
+            for matches in matcher.solve(Records(columns=batch))
+            for event in matches.events().tolist()
+        }
 
     return matching
 

@@ -21,7 +21,7 @@ from motet.engine.match.matcher import Matcher
 from motet.language import syntax
 from motet.language.syntax import Event, Subscription
 from motet.lint.unknown_names import UnknownName, UnknownNames, similar_name
-from motet.model.batches import EventRow, Triple, event_rows
+from motet.model.batches import EventRow, Records, Triple, event_rows
 from motet.model.terms import RDF_TYPE, iri
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.builder import build_plan
@@ -185,7 +185,7 @@ class _Search:
         if background not in self._matchers:
             queries = [LeafQuery("\t".join(key), self._leaves[key], ()) for key in sorted(self.unmatched)]
             self._matchers[background] = Matcher(tuple(queries), *background)
-        for matches in self._matchers[background].solve(events):
+        for matches in self._matchers[background].solve(Records(columns=events)):
             for part in (matches.decided, matches.verified):
                 for leaf in set(part.leaf.tolist()) if part is not None else ():
                     subscription, _, name = matches.segment.leaves.leaf(leaf).name.partition("\t")

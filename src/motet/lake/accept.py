@@ -22,6 +22,7 @@ from motet.model.batches import (
     TIME,
     EventRow,
     RecordRow,
+    Records,
     Triple,
     event_batch,
     event_rows,
@@ -45,9 +46,11 @@ CommittedRecords: TypeAlias = pa.Table | list[RecordRow]
 Indexes: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 
 
-def record_batches(records: CommittedRecords) -> list[pa.RecordBatch]:
-    """Records as batches of RECORDS."""
-    return records.to_batches() if isinstance(records, pa.Table) else [record_batch(records)]
+def record_batches(records: CommittedRecords) -> list[Records]:
+    """Records as batches; those of a small batch are rows."""
+    if isinstance(records, pa.Table):
+        return [Records(columns=batch) for batch in records.to_batches()]
+    return [Records(rows=records)]
 
 
 # Requests: checked events, not yet compared with the log.

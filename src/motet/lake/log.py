@@ -39,7 +39,7 @@ from motet.lake.progress import read_states, write_state
 from motet.lake.segments import INLINE_BYTES, inline_batch, inline_rows, new_name, write_rows
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
-from motet.model.batches import RECORDS, Triple
+from motet.model.batches import RECORDS, Records, Triple
 from motet.model.errors import CorruptLakeError, DecodeError, LakeError, UsageError
 from motet.model.records import (
     BackgroundChange,
@@ -121,6 +121,10 @@ class CommitResult(NamedTuple):
     receipts: list[Receipt | DecodeError]
     records: CommittedRecords
     snapshot: Snapshot | None
+
+    def batches(self) -> Sequence[Records]:
+        """The records as batches; those of a small batch are rows."""
+        return record_batches(self.records)
 
 
 class Lake:
@@ -455,7 +459,12 @@ def _append_commit(store: Store, newest: Snapshot, placed: PlacedRecords, clock:
         file = DataFile._make((commit_name(newest.version + 1), *file[1:4], len(body), *file[5:]))
     else:
         name = new_name("segments", newest.next_offset, newest.version + 1)
-        size = write_rows(store, name, RECORDS, [pa.Table.from_batches(record_batches(records), RECORDS)])
+        size = write_rows(
+            store,
+            name,
+            RECORDS,
+            [pa.Table.from_batches([batch.columns() for batch in record_batches(records)], RECORDS)],
+        )
         file = file._replace(name=name, size=size)
     delay = newest.delay if delay is None else delay
     return Commit(clock, frontier, delay, newest.notifications_end, add=(file,), records=body or b"")

@@ -5,9 +5,9 @@ Terms are canonical N-Triples strings (``model.terms``), ids bare IRIs, times UT
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -78,6 +78,7 @@ NOTIFICATIONS = pa.schema(
 
 
 Triple = tuple[str, str, str]
+Row = TypeVar("Row")
 
 _EVENT, _RECORD, _NOTIFICATION = (pa.struct(list(schema)) for schema in (EVENTS, RECORDS, NOTIFICATIONS))
 
@@ -207,6 +208,61 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _missing(field: pa.Field, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(False), count) if pa.types.is_boolean(field.type) else pa.nulls(count, field.type)
+
+
+class Batch(Generic[Row]):
+    """Rows in one of two forms: Arrow columns, or a few Python values. The other form is made once, when it is read.
+
+    >>> batch = Records(rows=[RecordRow(7, "event", "urn:e", 1, 2, None, False, None, ())])
+    >>> batch.is_small, len(batch), batch.columns().column("offset").to_pylist()
+    (True, 1, [7])
+    """
+
+    def __init__(self, *, columns: pa.RecordBatch | None = None, rows: list[Row] | None = None) -> None:
+        self.is_small = rows is not None  # it was made of rows
+        self._columns = columns
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows) if self._rows is not None else self.columns().num_rows
+
+    def columns(self) -> pa.RecordBatch:
+        """The rows as columns."""
+        if self._columns is None:
+            self._columns = self._make_columns(self.rows())
+        return self._columns
+
+    def rows(self) -> list[Row]:
+        """The rows as Python values."""
+        if self._rows is None:
+            self._rows = list(self._make_rows(self.columns()))
+        return self._rows
+
+    def _make_columns(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        raise NotImplementedError
+
+    def _make_rows(self, columns: pa.RecordBatch) -> Iterable[Row]:
+        raise NotImplementedError
+
+
+class Records(Batch[RecordRow]):
+    """Records of a log; columns may also be EVENTS."""
+
+    def _make_columns(self, rows: Sequence[RecordRow]) -> pa.RecordBatch:
+        return record_batch(rows)
+
+    def _make_rows(self, columns: pa.RecordBatch) -> Iterable[RecordRow]:
+        return record_rows(columns)
+
+
+class NotificationBatch(Batch[tuple[Notification, int]]):
+    """Notifications with their emission offsets."""
+
+    def _make_columns(self, rows: Sequence[tuple[Notification, int]]) -> pa.RecordBatch:
+        return notification_batch(rows)
+
+    def _make_rows(self, columns: pa.RecordBatch) -> Iterable[tuple[Notification, int]]:
+        return notification_rows(columns)
 
 
 def tick_record(instant: int, offset: int) -> pa.RecordBatch:

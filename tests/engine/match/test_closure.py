@@ -19,7 +19,7 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import single_event_matcher
 from motet.engine.runtime.emission import emit_solutions
 from motet.language.parse import parse
-from motet.model.batches import Triple, notification_rows
+from motet.model.batches import Records, Triple
 from motet.model.notifications import Notification
 from motet.ontology.entailment import Reasoner
 
@@ -37,7 +37,10 @@ def renamed(turtle: list[str]) -> list[Triple]:
 
 def told(matcher: Matcher, events: pa.RecordBatch) -> list[tuple[Notification, int]]:
     """The notifications; those of one event in a fixed order, which the matcher does not promise."""
-    return sorted(notification_rows(emit_solutions(matcher, events)), key=lambda pair: (pair[1], pair[0].sort_key))
+    return sorted(
+        emit_solutions(matcher, Records(columns=events)).rows(),
+        key=lambda pair: (pair[1], pair[0].sort_key),
+    )
 
 
 CLOSING = "motet.engine.match.closure.events_needing_closure"
@@ -119,10 +122,9 @@ def test_an_event_that_may_pass_the_limit_is_closed() -> None:
     assert closed(ontology, ": <urn:x:A>", f":e a :A . {chain} .", ":e a :A ; :near :n1 .") == [True, False]
     subscriptions = parse("SUBSCRIPTION s EVENT e : <urn:x:A> WHEN e")
     matcher = single_event_matcher(subscriptions, frozenset(triples(ontology)), "owl-rl")
-    found = emit_solutions(
-        matcher, batch_of([("urn:x:e", triples(f":e a :A . {chain} .")), ("urn:x:f", triples(":f a :A ."))])
-    )
-    assert found.column("events").to_pylist() == [["urn:x:f"]]
+    events = batch_of([("urn:x:e", triples(f":e a :A . {chain} .")), ("urn:x:f", triples(":f a :A ."))])
+    found = emit_solutions(matcher, Records(columns=events)).rows()
+    assert [notification.events for notification, _ in found] == [("urn:x:f",)]
 
 
 def test_graphs_for_the_verifier_are_always_closed() -> None:
@@ -133,4 +135,6 @@ def test_graphs_for_the_verifier_are_always_closed() -> None:
     )
     events = batch_of([("urn:x:e", triples(":e :room :r ."))])
     assert len(background.reasoner.close(triples(":e :room :r ."))) == 2
-    assert emit_solutions(matcher, events).column("bindings").to_pylist() == [[{"variable": "r", "term": "<urn:x:r>"}]]
+    assert emit_solutions(matcher, Records(columns=events)).columns().column("bindings").to_pylist() == [
+        [{"variable": "r", "term": "<urn:x:r>"}]
+    ]

@@ -9,7 +9,7 @@ from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import single_event_matcher
 from motet.engine.runtime.emission import emit_solutions
 from motet.language.parse import parse
-from motet.model.batches import EVENTS, EventRow, notification_rows
+from motet.model.batches import EVENTS, EventRow, Records
 from motet.model.errors import EngineError
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE
@@ -26,7 +26,7 @@ def batch(event: EventRow) -> pa.RecordBatch:
 
 
 def told(matcher: Matcher, event: EventRow = EVENT) -> list[Notification]:
-    return [notification for notification, _ in notification_rows(emit_solutions(matcher, batch(event)))]
+    return [notification for notification, _ in emit_solutions(matcher, Records(columns=batch(event))).rows()]
 
 
 def match(body: str, event: EventRow = EVENT, **settings: object) -> list[tuple[tuple[str, str], ...]]:

@@ -23,7 +23,7 @@ from motet.engine.match.solutions import EncodedBatch, ProjectionArrays, Solutio
 from motet.engine.match.string_column import frozen
 from motet.jit.compiled import Ints
 from motet.language.syntax import Event
-from motet.model.batches import Triple
+from motet.model.batches import Records, Triple
 from motet.plan.builder import PlanBuilder
 from motet.plan.graph import Kind, PlanNode
 from motet.plan.leaves import EVENT_VARIABLE
@@ -96,7 +96,7 @@ class LeafMatcher:
                 columns.replace(leaf)
 
     def occurrences(
-        self, events: pa.RecordBatch, dictionary: Dictionary, only: Collection[int] | None = None
+        self, events: Records, dictionary: Dictionary, only: Collection[int] | None = None
     ) -> dict[int, Occurrences]:
         """The occurrences of each leaf in some event records, by node; their events are added to the dictionary."""
         if not self._leaves or not len(events):
@@ -108,7 +108,7 @@ class LeafMatcher:
                     occurrences[leaf.node.id] = (
                         _merge(occurrences[leaf.node.id], table) if leaf.node.id in occurrences else table
                     )
-        _add_events(events, occurrences.values(), dictionary)
+        _add_events(events.columns(), occurrences.values(), dictionary)
         return occurrences
 
     def _tables(self, matches: SegmentMatches, dictionary: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
@@ -166,7 +166,7 @@ class _LeafColumns:
         columns = self._first, self._columns, self._event
         terms = plain_terms(solutions.leaf, solutions.starts, solutions.term, *columns)
         term_ids = dictionary.terms.ids(solutions.terms(terms), terms)
-        times = (frozen(np.asarray(column.cast(pa.int64()))) for column in _times(solutions.batch))
+        times = map(frozen, solutions.batch.times())
         is_small = len(self._leaves) < 2**15  # integers of 16 bits are sorted several times faster
         order = np.argsort(solutions.leaf.astype(np.int16) if is_small else solutions.leaf, kind="stable")
         columns = leaf_columns(
@@ -185,10 +185,6 @@ class _LeafColumns:
                 members = _members(plan_leaf, rows, dictionary) if plan_leaf.node.with_members else None
                 yield plan_leaf, Occurrences(rows, np.arange(last - first + 1), rows[FIRST_OFFSET].copy(), members)
             begin = end
-
-
-def _times(batch: EncodedBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
-    return batch.offsets, batch.events.column("start"), batch.events.column("end")
 
 
 def _add_events(events: pa.RecordBatch, tables: Collection[Occurrences], dictionary: Dictionary) -> None:
@@ -234,8 +230,7 @@ def _table(
 ) -> Occurrences:
     """The occurrences of one leaf, from its rows among the verified solutions."""
     count, variables = len(rows), leaf.node.variables
-    events = pa.array(solutions.event[rows])
-    offsets, start, end = (np.asarray(column.take(events).cast(pa.int64())) for column in _times(batch))
+    offsets, start, end = (column[solutions.event[rows]] for column in batch.times())
     columns = np.full((VALUES + len(variables), count), UNBOUND, np.int64)
     columns[START], columns[END] = start, end
     columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = offsets

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from motet.engine.match.index import IndexSegment, LeafTable
 from motet.engine.match.leaf import LeafShape, prefix_key_named
 from motet.jit.compiled import Bools, Ints
-from motet.model.batches import EventRow, Triple, event_rows
+from motet.model.batches import EventRow, Records, Triple, event_rows
 from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri, iri_value, is_iri
 from motet.ontology.consequences import ConsequenceBound, Consequences
@@ -209,13 +209,17 @@ def closed_background(triples: frozenset[Triple], entailment: str) -> ClosedBack
 class EventClosures:
     """A batch of events over a background."""
 
-    def __init__(self, events: pa.RecordBatch, background: ClosedBackground, referenced: ReferencedTerms) -> None:
-        self.events = events
+    def __init__(self, events: Records, background: ClosedBackground, referenced: ReferencedTerms) -> None:
+        self._batch = events
         self._background = background
         self._referenced = referenced
         self._rows: dict[int, EventRow] = {}
         self._graphs: dict[int, Graph | None] = {}
         self.none_in_background = not len(background.subjects)  # the background has no triples about any event
+
+    @property
+    def events(self) -> pa.RecordBatch:
+        return self._batch.columns()
 
     def row(self, event: int) -> EventRow:
         if event not in self._rows:
@@ -232,7 +236,7 @@ class EventClosures:
     def is_in_background(self) -> npt.NDArray[np.bool_]:
         """Whether the background has triples about each event; then some solutions may come from it alone."""
         if self.none_in_background:
-            return np.zeros(len(self.events), np.bool_)
+            return np.zeros(len(self._batch), np.bool_)
         return np.asarray(pc.is_in(self.events.column("id"), self._background.subjects))
 
     @cached_property

@@ -7,6 +7,7 @@ leaf has, and that implies none, has no id; its triples are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from motet.engine.match.leaf import PrefixKey, comparable_value, prefix_key_name
 from motet.engine.match.search_kernels import KIND, REF, EncodedRows
 from motet.engine.match.string_column import StringColumn, frozen, hash_slots, string_column, string_hashes
 from motet.jit.compiled import Hashes, Int32s, Ints
+from motet.model.batches import RecordRow
 from motet.model.terms import RDF_TYPE
 from motet.ontology.schema import Ancestors, PropertyTable
 
@@ -31,8 +33,13 @@ class EncodedEvents(NamedTuple):
     row: Int32s  # predicate, reference to the object among the terms, kind of its value
     code: Hashes
     value: npt.NDArray[np.float64]
-    terms: pa.Array  # of a few events, a list
+    terms: pa.Array  # of events that are rows, a tuple
     strings: StringColumn  # of the terms
+    is_small: bool = False
+
+    def term_column(self) -> pa.Array:
+        """The terms as a column."""
+        return pa.array(self.terms, pa.string()) if self.is_small else self.terms
 
     def rows(self) -> EncodedRows:
         return EncodedRows(self.starts, self.row, self.code, self.value, *self.strings)
@@ -58,6 +65,30 @@ def encode(events: pa.RecordBatch, tables: EncodingTables) -> EncodedEvents:
         return EncodedEvents(starts, row, code, value, objects, strings)
     terms = pa.concat_arrays([objects, classes])
     return EncodedEvents(starts, row, code, value, terms, string_column(terms))
+
+
+def encode_small(records: Sequence[RecordRow], tables: EncodingTables) -> EncodedEvents:
+    """As `encode`, for a few events, where columns would cost more than the search; the terms are a tuple.
+
+    Only without classes in the tables, since their terms are not among those of the events.
+    """
+    triples = [triple for record in records for triple in record.triples]
+    count = len(triples)
+    subjects, predicates, objects = zip(*triples, strict=True) if triples else ((), (), ())
+    strings = [*subjects, *predicates, *objects, *[record.id or "" for record in records]]
+    text = "".join(strings)
+    sizes = map(len, strings) if text.isascii() else [len(string.encode()) for string in strings]
+    offsets = np.array([0, *accumulate(sizes)], np.int32)
+    starts = np.array([0, *accumulate([len(record.triples) for record in records])], np.int64)
+    offsets.setflags(write=False)
+    starts.setflags(write=False)
+    data = np.frombuffer(text.encode(), np.uint8)
+    values = StringColumn(offsets[2 * count : 3 * count + 1], data)
+    columns = (offsets[3 * count :], data, offsets[: count + 1], data, offsets[count : 2 * count + 1], data, *values)
+    begins, row, code, value = encode_rows(starts, *columns, *tables)
+    if SLOW in row[:, KIND].tolist():
+        fill_slow_values(row, value, objects.__getitem__)
+    return EncodedEvents(begins, row, code, value, objects, values, is_small=True)
 
 
 def fill_slow_values(row: Int32s, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:

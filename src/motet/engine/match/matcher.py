@@ -22,7 +22,7 @@ from motet.engine.match.closure import (
     closed_background,
     hierarchy_suffices,
 )
-from motet.engine.match.encode import class_names, encode, encoding_tables
+from motet.engine.match.encode import class_names, encode, encode_small, encoding_tables
 from motet.engine.match.encode_kernels import EncodingTables
 from motet.engine.match.index import (
     ANY_LENGTH,
@@ -34,12 +34,11 @@ from motet.engine.match.index import (
     build_arrays,
 )
 from motet.engine.match.leaf import LeafBindings, LeafQuery
-from motet.engine.match.small_batch import SmallMatches, solve_small
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, solutions
 from motet.engine.match.verifier import Verifier, XmlDocument
 from motet.engine.match.xml_index import XmlIndex, XmlSegment, is_block_leaf
 from motet.jit.compiled import Ints
-from motet.model.batches import RecordRow, Triple, payload_column
+from motet.model.batches import Records, Triple, payload_column
 from motet.model.control import entailment_of
 from motet.model.xml_document import parse_stored_xml
 from motet.xmlql.evaluate import Evaluation
@@ -106,20 +105,13 @@ class Matcher:
         matcher._built = self._index.exchanged(added, removed)
         return matcher
 
-    def solve_small(self, records: Sequence[RecordRow]) -> list[SmallMatches] | None:
-        """As `solve`, for a few event records in Python values; None when they have to be matched as columns."""
-        index = self._index
-        has_documents = index.blocks.segments and any(record.payload is not None for record in records)
-        if has_documents or not index.predicates.is_simple:
-            return None
-        return solve_small(records, index.leaves.segments, index.predicates.encoding, index.predicates.ids)
-
-    def solve(self, events: pa.RecordBatch) -> Iterator[SegmentMatches]:
-        """The solutions of each segment's leaves on a batch of EVENTS or of event RECORDS."""
+    def solve(self, events: Records) -> Iterator[SegmentMatches]:
+        """The solutions of each segment's leaves on EVENTS or event RECORDS."""
         index = self._index
         closures = EventClosures(events, self._reasoning.closed, index.referenced)
-        offsets = events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
-        batch = EncodedBatch(events, offsets, encode(closures.closed, index.predicates.encoding))
+        is_simple, tables = events.is_small and index.predicates.is_simple, index.predicates.encoding
+        encoded = encode_small(events.rows(), tables) if is_simple else encode(closures.closed, tables)
+        batch = EncodedBatch(events, encoded)
         for segment in index.leaves.segments:
             hits = segment.arrays.search(batch.encoded)
             if len(hits.table):
@@ -129,7 +121,11 @@ class Matcher:
 
     def _block_matches(self, batch: EncodedBatch, closures: EventClosures) -> Iterator[SegmentMatches]:
         """The solutions of the leaves with blocks on the XML events of a batch."""
-        documents = [(event, data) for event, data in enumerate(payload_column(batch.events).to_pylist()) if data]
+        events = batch.events
+        payloads = (
+            [row.payload for row in events.rows()] if events.is_small else payload_column(events.columns()).to_pylist()
+        )
+        documents = [(event, data) for event, data in enumerate(payloads) if data]
         trees = [(event, parse_stored_xml(data), Evaluation()) for event, data in documents]
         for segment in self._index.blocks.segments:
             matched: list[tuple[int, int, LeafBindings]] = []
@@ -140,9 +136,11 @@ class Matcher:
                     solutions = verifier.solutions(row, None, self._reasoning.closed.graph, document)
                     matched += [(event, leaf, solution) for solution in solutions]
             if matched:
-                events, leaves, bindings = zip(*matched, strict=True)
-                rows = list(map(closures.row, events))
-                verified = VerifiedSolutions(np.array(events, np.int64), np.array(leaves, np.int64), [*bindings], rows)
+                matched_events, leaves, bindings = zip(*matched, strict=True)
+                rows = list(map(closures.row, matched_events))
+                verified = VerifiedSolutions(
+                    np.array(matched_events, np.int64), np.array(leaves, np.int64), [*bindings], rows
+                )
                 yield SegmentMatches(_index_segment(segment), batch, None, verified)
 
     def segments(self) -> tuple[IndexSegment, ...]:
@@ -154,7 +152,7 @@ class Matcher:
         leaves = segment.leaves
         if segment.is_index_decided and closures.none_in_background and not hits.is_open.any():
             return SegmentMatches(segment, batch, self._decided(batch, leaves, hits), None)
-        hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events, hits, leaves))
+        hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events.columns(), hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
         is_open = hits.is_open | (leaves.projection_ids[hits.leaf] == VERIFIED) | closures.is_in_background[hits.event]
         doubtful = np.unique(pair[is_open]) if is_open.any() else pair[:0]

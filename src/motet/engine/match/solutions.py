@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -17,16 +18,32 @@ from motet.engine.match.leaf import EVENT_END, EVENT_START, READ_VALUE, LeafBind
 from motet.engine.match.solution_kernels import fill_solutions
 from motet.engine.match.verifier import instant
 from motet.jit.compiled import Ints
-from motet.model.batches import EventRow, micros
+from motet.model.batches import EventRow, Records, micros
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EncodedBatch:
     """Events and what was encoded of them."""
 
-    events: pa.RecordBatch
-    offsets: pa.Array
+    events: Records
     encoded: EncodedEvents
+
+    @cached_property
+    def offsets(self) -> pa.Array:
+        """The offsets of records; those of EVENTS are their indexes."""
+        events = self.events.columns()
+        return events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
+
+    def times(self) -> tuple[Ints, Ints, Ints]:
+        """The offset, start and end of each event."""
+        if self.events.is_small:
+            rows = self.events.rows()
+            offsets, start, end = (np.array([row[at] for row in rows], np.int64) for at in (0, 3, 4))
+            return offsets, start, end
+        events = self.events.columns()
+        columns = (self.offsets, events.column("start"), events.column("end"))
+        offsets, start, end = (np.asarray(column.cast(pa.int64())) for column in columns)
+        return offsets, start, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +58,25 @@ class Solutions:
     projections: ProjectionArrays
     batch: EncodedBatch
 
+    def term_texts(self) -> list[str]:
+        """The term of each binding, for events that are rows."""
+        records, objects = self.batch.events.rows(), self.batch.encoded.terms
+        if not self.batch.encoded.is_small:
+            objects = objects.to_pylist()
+        texts = []
+        for index in self.term.tolist():
+            column, event = divmod(index - len(objects), len(records))
+            if index < len(objects):
+                texts.append(objects[index])
+            elif column == 0:
+                texts.append(f"<{records[event].id}>")
+            else:
+                texts.append(instant((records[event].start if column == 1 else records[event].end) or 0))
+        return texts
+
     def terms(self, indexes: Ints) -> pa.Array:
         """The terms by index, at least up to the greatest of the given ones."""
-        objects = self.batch.encoded.terms
+        objects = self.batch.encoded.term_column()
         is_enough = indexes.max(initial=0) < len(objects)
         return string_array(objects) if is_enough else _terms(self.batch, self.projections)
 
@@ -57,34 +90,9 @@ class VerifiedSolutions(NamedTuple):
     rows: list[EventRow]  # of the events
 
 
-class SolutionArrays(NamedTuple):
-    """Solutions apart from their events."""
-
-    event: Ints
-    leaf: Ints
-    starts: Ints
-    binding: Ints
-    term: Ints
-    projections: ProjectionArrays
-
-
-def solutions(
-    batch: EncodedBatch,
-    hits: IndexHits,
-    leaves: SegmentLeaves,
-    predicates: Mapping[str, int],
-) -> Solutions:
+def solutions(batch: EncodedBatch, hits: IndexHits, leaves: SegmentLeaves, predicates: Mapping[str, int]) -> Solutions:
     """The solutions of decided hits of a segment's leaves."""
-    return Solutions(*solution_arrays(batch.encoded, hits, leaves, predicates), batch)
-
-
-def solution_arrays(
-    encoded: EncodedEvents,
-    hits: IndexHits,
-    leaves: SegmentLeaves,
-    predicates: Mapping[str, int],
-) -> SolutionArrays:
-    arrays = _projection_arrays(leaves, predicates)
+    arrays, encoded = _projection_arrays(leaves, predicates), batch.encoded
     event, leaf, starts, binding, term = fill_solutions(
         hits.table, leaves.projection_ids, arrays.starts, arrays.kind, arrays.value_index,
         encoded.starts, encoded.row, len(encoded.terms),
@@ -95,7 +103,7 @@ def solution_arrays(
         bindings = _list_elements(starts, retained)
         starts = np.concatenate([[0], np.cumsum(np.diff(starts)[retained])])
         binding, term = binding[bindings], term[bindings]
-    return SolutionArrays(event, leaf, starts, binding, term, arrays)
+    return Solutions(event, leaf, starts, binding, term, arrays, batch)
 
 
 def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
@@ -137,16 +145,17 @@ class ProjectionArrays:
 
 def _terms(batch: EncodedBatch, arrays: ProjectionArrays) -> pa.Array:
     """All terms that can be bound: objects, events, and starts and ends where a projection has them."""
-    events = pc.binary_join_element_wise("<", string_array(batch.events.column("id")), ">", "")
-    columns = [string_array(batch.encoded.terms), events]
+    events = pc.binary_join_element_wise("<", string_array(batch.events.columns().column("id")), ">", "")
+    columns = [string_array(batch.encoded.term_column()), events]
     if arrays.has_times:
         for name in ("start", "end"):
-            instants = (None if time is None else instant(time) for time in micros(batch.events.column(name)))
+            instants = (None if time is None else instant(time) for time in micros(batch.events.columns().column(name)))
             columns.append(pa.array(instants, pa.string()))
     return pa.concat_arrays(columns)
 
 
 def string_array(column: pa.Array) -> pa.Array:
+    """Strings as a column of type string."""
     return column if column.type == pa.string() else column.cast(pa.string())
 
 

@@ -51,14 +51,10 @@ class ActivePlan:
         self.leaf_matcher = LeafMatcher(backgrounds.current, backgrounds.entailment)  # of composite subscriptions
         self.derivations = ActiveDerivations(shared.builder)
         self.root_subscribers = RootSubscribers()
+        self.matcher: Matcher | None = None  # of single-event subscriptions, if there are any
         self._single_event = MatcherRegistry(backgrounds.current, backgrounds.entailment)
         self._active: dict[str, ActiveSubscription] = {}
         self._references = NodeReferences(shared.builder.nodes)
-
-    @property
-    def matcher(self) -> Matcher | None:
-        """The matcher of single-event subscriptions, if there are any."""
-        return self._single_event.matcher if self._single_event else None
 
     def reuse_compiled(self, other: ActivePlan) -> None:
         """Begin with what another one has compiled."""
@@ -67,8 +63,6 @@ class ActivePlan:
 
     def update(self, state: ProcessorState, shared: SharedPlan) -> None:
         """Follow the active subscriptions. What was built for removed ones is dropped."""
-        if not state.has_changes:
-            return
         names, backgrounds = state.take_changes(), state.backgrounds
         before, now = self._active, state.active
         removed = [active for name in names if (active := before.get(name)) and active is not now.get(name)]
@@ -77,6 +71,7 @@ class ActivePlan:
         added_single = [single_event_leaf(active.subscription) for active in added if active.root is None]
         removed_single = {active.subscription.name for active in removed if active.root is None}
         self._single_event.change(added_single, removed_single, *background)
+        self.matcher = self._single_event.matcher if self._single_event else None
         added_nodes, removed_nodes = self._exchange(added, removed)
         state.detector.update(added_nodes, removed_nodes, builder.nodes)
         if self.derivations.update(added, removed, now, backgrounds.edge_reasoner):

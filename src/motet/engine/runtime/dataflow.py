@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from motet.engine.detect.detector import Detector, DetectorRun, add_occurrences
 from motet.engine.detect.dictionary import Dictionary
@@ -21,7 +20,7 @@ from motet.engine.runtime.processor_state import BackfillResult, Backgrounds, Pr
 from motet.engine.runtime.record_reader import RecordReader, RecordSlice
 from motet.jit.compiled import Ints
 from motet.language.syntax import Subscription
-from motet.model.batches import Triple
+from motet.model.batches import NotificationBatch, Records, Triple
 from motet.model.control import ControlState
 from motet.model.timeline import FrontierAfter, LogRecords
 from motet.model.times import END_OF_TIME
@@ -86,53 +85,55 @@ class Dataflow:
         self.state.last_offset = max(self.state.last_offset, offset - 1)
         self.state.has_events = self.state.has_events or offset > 0
 
-    def slices(self, records: pa.RecordBatch, frontier: FrontierAfter) -> Iterator[RecordSlice]:
+    def slices(self, records: Records, frontier: FrontierAfter) -> Iterator[RecordSlice]:
         """The slices of the next records, each after its control record is applied."""
         for record_slice, active in self.reader.read(records, frontier):
             if active is not None:
                 self._backfill(active)
             yield record_slice
 
-    def advance(self, records: pa.RecordBatch, frontier: FrontierAfter) -> list[pa.RecordBatch]:
+    def advance(self, records: Records, frontier: FrontierAfter) -> list[NotificationBatch]:
         """The notifications that the next records make final."""
-        notifications: list[pa.RecordBatch] = []
+        notifications: list[NotificationBatch] = []
         for record_slice in self.slices(records, frontier):
             notifications += self._process(record_slice)
         return notifications
 
     def update_plan(self) -> None:
         """Update the plan by the subscriptions that were added and removed, and by the background."""
-        self.plan.update(self.state, self.shared)
+        if self.state.has_changes:
+            self.plan.update(self.state, self.shared)
 
     def refuse_cycles(self, subscriptions: Iterable[Subscription]) -> None:
         """Refuse subscriptions whose derived events would feed each other in a cycle, with the active ones."""
         self.update_plan()
         self.plan.derivations.refuse_cycles(subscriptions, self.state.backgrounds.likely_edge_reasoner)
 
-    def _process(self, record_slice: RecordSlice) -> list[pa.RecordBatch]:
+    def _process(self, record_slice: RecordSlice) -> list[NotificationBatch]:
         """The notifications of a slice."""
         state, previous = self.state, self.state.frontier
-        state.frontier = max(previous, int(record_slice.frontiers.max()))
+        state.frontier = max(previous, record_slice.frontier)
         has_results = bool(state.backfill_results)
         if record_slice.is_subscription and not has_results and state.frontier == previous:
             return []
         self.update_plan()
-        notifications: list[pa.RecordBatch] = []
+        notifications: list[NotificationBatch] = []
         if self.shared.bucket is None and self.plan.matcher and len(record_slice.events):
             notifications.append(emit_solutions(self.plan.matcher, record_slice.events))
         if self.plan.root_subscribers.by_node or has_results:
-            state.detector.see_ends(record_slice.visible_ends)
-            frontier = Frontier.from_records(record_slice.offsets, record_slice.frontiers, previous)
+            times = record_slice.times()
+            state.detector.see_ends(times.visible_ends)
+            frontier = Frontier.from_records(times.offsets, times.frontiers, previous)
             state.frontier = frontier.current
             notifications += self._detect(record_slice.events, frontier)
         if not record_slice.is_subscription:
-            state.last_offset = int(record_slice.offsets[-1])
-        state.has_events = state.has_events or len(record_slice.visible_ends) > 0
+            state.last_offset = record_slice.last_offset
+        state.has_events = state.has_events or record_slice.has_visible
         if state.construct_offsets and not self._view:
             state.prune_consumed_derived()
         return notifications
 
-    def _detect(self, events: pa.RecordBatch, frontier: Frontier) -> list[pa.RecordBatch]:
+    def _detect(self, events: Records, frontier: Frontier) -> list[NotificationBatch]:
         if self.dictionary.should_compact:
             self._prune(frontier)
         builder, leaves = NotificationBuilder(self.dictionary), self._leaf_occurrences(events)
@@ -173,7 +174,7 @@ class Dataflow:
         edges = DerivationEdges(self.state, self.shared, self.plan, self._view, builder)
         return edges.leaf_occurrences(active, table, derived)
 
-    def _leaf_occurrences(self, events: pa.RecordBatch) -> dict[int, Occurrences]:
+    def _leaf_occurrences(self, events: Records) -> dict[int, Occurrences]:
         """The occurrences of leaves that are detected here."""
         dictionary, shared, view = self.dictionary, self.shared, self._view
         leaves = self.plan.leaf_matcher.occurrences(events, dictionary)
@@ -214,7 +215,7 @@ class Dataflow:
             backfill = Dataflow(state, self.shared, self._earlier_records, view)
             state.put(target)
             for records, frontier in self._earlier_records(active.offset):
-                backfill.advance(records, frontier)
+                backfill.advance(Records(columns=records), frontier)
             self.adopt(backfill)
 
     def adopt(self, backfill: Dataflow) -> None:
@@ -233,6 +234,6 @@ class Dataflow:
         """
         frontier, builder = ProbeFrontier.after(self.state.frontier), NotificationBuilder(self.dictionary)
         self._emit_run(self.state.detector.probe(frontier), frontier, builder, is_probe=True)
-        offsets = [np.asarray(batch.column("offset")) for batch in builder.notifications()]
+        offsets = [np.asarray(batch.columns().column("offset")) for batch in builder.notifications()]
         instants = frontier.final_frontiers(np.concatenate([np.empty(0, np.int64), *offsets]))
         return np.sort(np.minimum(instants, END_OF_TIME))

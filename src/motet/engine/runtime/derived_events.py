@@ -16,6 +16,7 @@ from motet.engine.runtime.active_subscription import ActiveSubscription, Backfil
 from motet.engine.runtime.emission import NotificationBuilder, emit_solutions
 from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
+from motet.model.batches import NotificationBatch, Records
 
 Downstream = Mapping[str, Sequence[int]]  # by subscription: its leaves
 
@@ -69,7 +70,9 @@ class DerivationEdges:
         first = int(events.column("offset")[0].as_py())
         owners = {leaf: by_name[name] for name, leaves in downstream.items() if by_name[name].root for leaf in leaves}
         visible, consumed = {}, []
-        for leaf, table in self._plan.leaf_matcher.occurrences(events, dictionary, only=owners).items():
+        for leaf, table in self._plan.leaf_matcher.occurrences(
+            Records(columns=events), dictionary, only=owners
+        ).items():
             row_offsets, owner = offsets[table.events - first], owners[leaf]
             rows = table.with_column(EMISSION_OFFSET, row_offsets).with_column(FIRST_OFFSET, row_offsets)
             if backfill and backfill.active is owner:
@@ -91,7 +94,7 @@ class DerivationEdges:
         subscriptions = [by_name[name] for name in downstream if not by_name[name].root]
         if self._backfill or not subscriptions or self._plan.matcher is None:
             return
-        batch = emit_solutions(self._plan.matcher, events)
+        batch = emit_solutions(self._plan.matcher, Records(columns=events)).columns()
         index = batch.schema.get_field_index("offset")
         row_offsets = offsets[np.asarray(batch.column(index)) - int(events.column("offset")[0].as_py())]
         batch = batch.set_column(index, batch.schema.field(index), pa.array(row_offsets))
@@ -105,4 +108,4 @@ class DerivationEdges:
             is_visible = (names == active.subscription.name) & is_on_time
             is_emitted |= is_visible & ~active.has_consumed(iris)
             active.consumed_derived.update((iris[row], int(ends[row])) for row in np.flatnonzero(is_visible))
-        self._builder.add(batch.filter(pa.array(is_emitted)))
+        self._builder.add(NotificationBatch(columns=batch.filter(pa.array(is_emitted))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,8 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import string_ranks
 from motet.engine.detect.output import OutputBatch, single_output
-from motet.engine.match.leaf import LeafQuery
-from motet.engine.match.matcher import Matcher
-from motet.engine.match.small_batch import SmallMatches
-from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, string_array, take_rows
+from motet.engine.match.matcher import Matcher, SegmentMatches
+from motet.engine.match.solutions import Solutions, string_array, take_rows
 from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.jit.compiled import Ints
 from motet.language.syntax import Events
@@ -28,15 +27,15 @@ from motet.model.batches import (
     NOTIFICATIONS,
     TIME,
     EventRow,
-    RecordRow,
+    NotificationBatch,
+    Records,
     notification_batch,
     notification_rows,
-    record_batch,
 )
 from motet.model.notifications import Notification
 from motet.model.terms import iri
 
-Rows = list[tuple[Notification, int]]
+MAX_SMALL = 32  # notifications as rows
 
 
 class NotificationBuilder:
@@ -47,10 +46,10 @@ class NotificationBuilder:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._finished: list[pa.RecordBatch] = []
+        self._finished: list[NotificationBatch] = []
         self._outputs: list[OutputBatch] = []  # with bindings only
 
-    def add(self, notifications: pa.RecordBatch) -> None:
+    def add(self, notifications: NotificationBatch) -> None:
         """Emit finished notifications."""
         self._finished.append(notifications)
 
@@ -68,7 +67,7 @@ class NotificationBuilder:
         graphs = _graphs(table, dictionary) if isinstance(active.subscription.delivery, Events) else None
         batch = emit_occurrences([output], dictionary, graphs)
         if active.templates is None:
-            self._finished.append(batch)
+            self._finished.append(NotificationBatch(columns=batch))
             return []
         derived = [
             active.templates.derive(
@@ -79,87 +78,92 @@ class NotificationBuilder:
         lines = [sorted({line for event in events for line in event.lines}) for events in derived]
         index = NOTIFICATIONS.get_field_index("construct")
         field = NOTIFICATIONS.field(index)
-        self._finished.append(batch.set_column(index, field, pa.array(lines, field.type)))
+        batch = batch.set_column(index, field, pa.array(lines, field.type))
+        self._finished.append(NotificationBatch(columns=batch))
         return derived
 
-    def notifications(self) -> list[pa.RecordBatch]:
+    def notifications(self) -> list[NotificationBatch]:
         """All notifications so far."""
         if not self._outputs:
             return self._finished
-        return [*self._finished, emit_occurrences(_sorted_outputs(self._outputs), self._dictionary)]
+        occurrences = emit_occurrences(_sorted_outputs(self._outputs), self._dictionary)
+        return [*self._finished, NotificationBatch(columns=occurrences)]
 
 
-def emit_solutions(matcher: Matcher, events: pa.RecordBatch) -> pa.RecordBatch:
-    """The notifications of a batch of EVENTS or of event RECORDS, in the order of the events."""
+def emit_solutions(matcher: Matcher, events: Records) -> NotificationBatch:
+    """The notifications of single-event subscriptions, in the order of the events; few of a small batch are rows."""
+    matches = list(matcher.solve(events))
+    if events.is_small and sum(map(_solution_count, matches)) <= MAX_SMALL:
+        rows: list[tuple[int, Notification]] = []
+        for part in matches:
+            rows += _decided_rows(part)
+            rows += _verified_rows(part)
+        if len(matches) > 1:
+            rows.sort(key=itemgetter(0))
+        records = events.rows() if rows else []
+        return NotificationBatch(rows=[(notification, records[event].offset) for event, notification in rows])
     parts: list[tuple[pa.RecordBatch, Ints]] = []
-    for matches in matcher.solve(events):
-        leaves = matches.segment.leaves
-        if matches.decided is not None:
-            parts.append((decided_notifications(matches.decided, leaves.names), matches.decided.event))
-        if matches.verified is not None:
-            parts.append(_verified(matches.verified, matches.batch, leaves.leaf))
-    if not parts:
-        return notification_batch(())
+    for part in matches:
+        if part.decided is not None:
+            parts.append((decided_notifications(part.decided, part.segment.leaves.names), part.decided.event))
+        if part.verified is not None:
+            verified = (
+                (notification, part.batch.offsets[event].as_py()) for event, notification in _verified_rows(part)
+            )
+            parts.append((notification_batch(verified), part.verified.event))
     if len(parts) == 1:  # is in order
-        return parts[0][0]
-    table = pa.Table.from_batches([notifications for notifications, _ in parts]).combine_chunks()
-    order = np.argsort(np.concatenate([event for _, event in parts]), kind="stable")
+        return NotificationBatch(columns=parts[0][0])
+    tables = [notification_batch(()), *(notifications for notifications, _ in parts)]
+    table = pa.Table.from_batches(tables).combine_chunks()
+    order = np.argsort(np.concatenate([np.empty(0, np.int64), *(event for _, event in parts)]), kind="stable")
     (ordered,) = table.take(pa.array(order)).combine_chunks().to_batches() or [notification_batch(())]
-    return ordered
+    return NotificationBatch(columns=ordered)
 
 
-def emit_small_solutions(matcher: Matcher, records: Sequence[RecordRow]) -> Rows:
-    """As `emit_solutions`, from event records in Python values to such: quicker for a few events."""
-    matches = matcher.solve_small(records)
-    if matches is None:
-        return list(notification_rows(emit_solutions(matcher, record_batch(records))))
-    rows = [row for part in matches for row in _small(part, records)]
-    if len(matches) > 1:
-        rows.sort(key=lambda row: row[0])
-    return [(notification, records[event].offset) for event, notification in rows]
+def _solution_count(matches: SegmentMatches) -> int:
+    return sum(len(part.event) for part in (matches.decided, matches.verified) if part is not None)
 
 
 def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBatch:
     """Column by column; ``names`` are those of the segment's leaves."""
     batch, event = solutions.batch, solutions.event
+    events = batch.events.columns()
     variables = take_rows(solutions.projections.names, solutions.binding)
-    start, end = (take_rows(batch.events.column(name), event) for name in ("start", "end"))
+    start, end = (take_rows(events.column(name), event) for name in ("start", "end"))
     assert start.null_count == end.null_count == 0, "events are stamped before they are matched"
     return _notifications(
         take_rows(names, solutions.leaf),
         start,
         end,
-        _lists(np.arange(len(event) + 1), take_rows(string_array(batch.events.column("id")), event)),
+        _lists(np.arange(len(event) + 1), take_rows(string_array(events.column("id")), event)),
         _bindings(solutions.starts, variables, take_rows(solutions.terms(solutions.term), solutions.term)),
         take_rows(batch.offsets, event),
     )
 
 
-def _verified(
-    solutions: VerifiedSolutions, batch: EncodedBatch, leaf_at: Callable[[int], LeafQuery]
-) -> tuple[pa.RecordBatch, Ints]:
-    rows: Rows = []
+def _verified_rows(matches: SegmentMatches) -> Iterator[tuple[int, Notification]]:
+    solutions = matches.verified
+    if solutions is None:
+        return
     columns = (solutions.event.tolist(), solutions.leaf.tolist(), solutions.bindings, solutions.rows)
     for event, leaf_index, bindings, row in zip(*columns, strict=True):
-        leaf = leaf_at(leaf_index)
+        leaf = matches.segment.leaves.leaf(leaf_index)
         assert row.start is not None and row.end is not None, "events are stamped before they are matched"
         graphs = _nquads(row) if leaf.with_triples else None
-        notification = Notification(leaf.name, row.start, row.end, (row.id,), bindings, graphs)
-        rows.append((notification, batch.offsets[event].as_py()))
-    return notification_batch(rows), solutions.event
+        yield event, Notification(leaf.name, row.start, row.end, (row.id,), bindings, graphs)
 
 
 def _nquads(row: EventRow) -> tuple[str, ...]:
     return tuple(sorted({f"{s} {p} {o} {iri(row.id)} ." for s, p, o in row.triples}))
 
 
-def _small(matches: SmallMatches, records: Sequence[RecordRow]) -> Iterator[tuple[int, Notification]]:
-    solutions, name = matches.solutions, matches.segment.leaves.name
-    labels, starts = solutions.projections.labels, solutions.starts.tolist()
-    pairs = [
-        (labels[binding], matches.term(term, records))
-        for binding, term in zip(solutions.binding.tolist(), solutions.term.tolist(), strict=True)
-    ]
+def _decided_rows(matches: SegmentMatches) -> Iterator[tuple[int, Notification]]:
+    solutions, name = matches.decided, matches.segment.leaves.name
+    if solutions is None:
+        return
+    labels, starts, records = solutions.projections.labels, solutions.starts.tolist(), matches.batch.events.rows()
+    names = map(labels.__getitem__, solutions.binding.tolist())
+    pairs = list(zip(names, solutions.term_texts(), strict=True))
     for index, (event, leaf) in enumerate(zip(solutions.event.tolist(), solutions.leaf.tolist(), strict=True)):
         record = records[event]
         assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"

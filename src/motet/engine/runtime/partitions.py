@@ -26,7 +26,7 @@ from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.language.scope import has_no, is_single_event
 from motet.language.syntax import Construct, Subscription
-from motet.model.batches import RECORDS, Triple
+from motet.model.batches import RECORDS, Records, Triple
 from motet.model.control import ControlState, entailment_of
 from motet.model.records import EVENT, BackgroundChange, SettingsChange, Subscribe, control_records
 from motet.model.timeline import FrontierAfter, FrontierTimeline, LogRecords
@@ -81,12 +81,12 @@ class Router:
         dataflow, dictionary = self._dataflow, self._dataflow.dictionary
         notifications: list[pa.RecordBatch] = []
         routes = [_NO_ROUTES]
-        for record_slice in dataflow.slices(records, None):
+        for record_slice in dataflow.slices(Records(columns=records), None):
             if not len(record_slice.events):
                 continue
             dataflow.update_plan()
             if dataflow.plan.matcher:
-                notifications.append(emit_solutions(dataflow.plan.matcher, record_slice.events))
+                notifications.append(emit_solutions(dataflow.plan.matcher, record_slice.events).columns())
             for leaf, table in dataflow.plan.leaf_matcher.occurrences(record_slice.events, dictionary).items():
                 routes.append(np.stack([dataflow.buckets_of(leaf, table), table.columns[FIRST_OFFSET]], axis=1))
             dictionary.compact(())

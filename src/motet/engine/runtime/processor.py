@@ -16,15 +16,13 @@ import pyarrow as pa
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
-from motet.engine.runtime.emission import emit_small_solutions, merge_notifications
+from motet.engine.runtime.emission import merge_notifications
 from motet.engine.runtime.processor_state import SharedPlan, capture, restore_header, restored_subscriptions
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.language.syntax import Subscription
-from motet.model.batches import RecordRow, Triple
-from motet.model.notifications import Notification
-from motet.model.records import EVENT
-from motet.model.timeline import FrontierAfter, clamp_frontier
+from motet.model.batches import NotificationBatch, Records, Triple
+from motet.model.timeline import FrontierAfter
 from motet.model.times import END_OF_TIME
 from motet.plan.graph import Kind, Plan
 from motet.plan.partitioning import BucketLayout
@@ -79,26 +77,15 @@ class Processor:
         ``frontier`` is the one after the last record. With a timeline instead, the records are those of its range that
         concern this bucket, all control records among them.
         """
+        return self.process(Records(columns=records), frontier).columns()
+
+    def process(self, records: Records, frontier: FrontierAfter) -> NotificationBatch:
+        """As `advance`, for a batch in either form; the notifications of a small batch may be rows."""
         self._waiting = None
-        return merge_notifications(self._dataflow.advance(records, frontier))
-
-    def advance_small(
-        self, records: Sequence[RecordRow], frontier: int | None
-    ) -> list[tuple[Notification, int]] | None:
-        """As `advance`, for a small batch of events in Python values.
-
-        None, and nothing is done, if there is a composite subscription, a change or a backfill result to process.
-        """
-        dataflow, state = self._dataflow, self._dataflow.state
-        only_matches = not (dataflow.plan.root_subscribers.by_node or state.backfill_results or state.has_changes)
-        if not only_matches or dataflow.shared.bucket is not None or any(record.kind != EVENT for record in records):
-            return None
-        if frontier is not None:
-            state.frontier = max(state.frontier, clamp_frontier(frontier))
-        visible = [record for record in records if not record.late]
-        state.has_events = state.has_events or bool(visible)
-        state.last_offset = records[-1].offset
-        return emit_small_solutions(dataflow.plan.matcher, visible) if visible and dataflow.plan.matcher else []
+        notifications = [batch for batch in self._dataflow.advance(records, frontier) if len(batch)]
+        if len(notifications) == 1 and notifications[0].is_small:
+            return notifications[0]
+        return NotificationBatch(columns=merge_notifications([batch.columns() for batch in notifications]))
 
     def waiting(self, bound: int | None = None) -> int | None:
         """The greatest least frontier at which something pending becomes final, of those at or before ``bound``; None

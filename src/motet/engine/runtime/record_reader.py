@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,20 @@ from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
 from motet.language.scope import is_single_event
 from motet.language.syntax import Construct, Events, Subscription
-from motet.model.records import ControlRecord, Subscribe, Unsubscribe, control_records
+from motet.model.batches import RecordRow, Records
+from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe, control_records
 from motet.model.timeline import NO_FRONTIER, FrontierAfter, FrontierTimeline, clamp_frontier, first_frontier
 from motet.model.times import END_OF_TIME
 from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Start
+
+
+class SliceTimes(NamedTuple):
+    """The frontier after each record of a slice, also of records in other buckets, and the ends of visible events."""
+
+    offsets: Ints
+    frontiers: Ints
+    visible_ends: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +38,71 @@ class RecordSlice:
     """Consecutive records of which at most the first is a control record other than a tick."""
 
     control: ControlRecord | None
-    events: pa.RecordBatch  # those that are not late
-    offsets: Ints
-    frontiers: Ints  # after each record
+    events: Records  # those that are not late
+    last_offset: int
+    frontier: int  # the greatest after one of its records
     frontier_before: int  # that the control record stores; NO_FRONTIER without one
-    visible_ends: Ints  # of all visible events of the range, perhaps in other buckets
+    has_visible: bool  # whether there are visible events in the range, perhaps in other buckets
     is_subscription: bool  # it is one subscribe record
+    times: Callable[[], SliceTimes]
 
 
-def slice_at_controls(records: pa.RecordBatch, frontier: FrontierAfter) -> Iterator[RecordSlice]:
+def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterator[RecordSlice]:
     """The slices of a batch in log order.
 
     >>> from motet.model.batches import tick_record
-    >>> [(piece.control, piece.frontiers.tolist()) for piece in slice_at_controls(tick_record(7, offset=0), 7)]
-    [(None, [7])]
+    >>> [(piece.control, piece.frontier) for piece in slice_at_controls(Records(columns=tick_record(7, offset=0)), 7)]
+    [(None, 7)]
     """
     timeline = frontier if isinstance(frontier, FrontierTimeline) else None
+    after = None if isinstance(frontier, FrontierTimeline) else frontier
     if not len(records) and timeline is None:
         return
-    read = FrontierTimeline.from_records(records, None if isinstance(frontier, FrontierTimeline) else frontier)
+    event_rows = records.rows() if records.is_small and timeline is None else []
+    if event_rows and all(row.kind == EVENT for row in event_rows):
+        yield _small_slice(records, event_rows, after)
+        return
+    columns = records.columns()
+    read = FrontierTimeline.from_records(columns, after)
     whole = timeline or read
     rows = np.flatnonzero(read.is_boundary)
     begins = rows if timeline is None else np.searchsorted(whole.offsets, read.offsets[rows])
-    parsed = control_records(records.take(pa.array(rows))) if len(rows) else ()
+    parsed = control_records(columns.take(pa.array(rows))) if len(rows) else ()
     controls = dict(zip(zip(rows.tolist(), begins.tolist(), strict=True), parsed, strict=True))
-    for (row, begin), (row_end, end) in pairwise(sorted({(0, 0), *controls, (len(records), len(whole.offsets))})):
-        piece = records if row_end - row == len(records) else records.slice(row, row_end - row)
+    for (row, begin), (row_end, end) in pairwise(sorted({(0, 0), *controls, (len(columns), len(whole.offsets))})):
+        piece = columns if row_end - row == len(columns) else columns.slice(row, row_end - row)
         control = controls.get((row, begin))
         is_visible = read.is_visible[row:row_end]
         before = None if control is None else first_frontier(piece)
+        times = _slice_times(whole, begin, end)
         yield RecordSlice(
             control,
-            piece if is_visible.all() else piece.filter(pa.array(is_visible)),
-            whole.offsets[begin:end],
-            whole.frontiers[begin:end],
+            Records(columns=piece if is_visible.all() else piece.filter(pa.array(is_visible))),
+            int(times.offsets[-1]),
+            int(times.frontiers.max()),
             NO_FRONTIER if before is None else clamp_frontier(before),
-            whole.ends[begin:end][whole.is_visible[begin:end]],
+            len(times.visible_ends) > 0,
             isinstance(control, Subscribe) and end - begin == 1,
+            lambda times=times: times,  # type: ignore[misc]
         )
+
+
+def _small_slice(records: Records, rows: Sequence[RecordRow], frontier: int | None) -> RecordSlice:
+    """The slice of a few events."""
+    visible = [row for row in rows if not row.late]
+    events = records if len(visible) == len(rows) else Records(rows=visible)
+    after = NO_FRONTIER if frontier is None else clamp_frontier(frontier)
+
+    def times() -> SliceTimes:
+        timeline = FrontierTimeline.from_records(records.columns(), frontier)
+        return _slice_times(timeline, 0, len(rows))
+
+    return RecordSlice(None, events, rows[-1].offset, after, NO_FRONTIER, bool(visible), False, times)
+
+
+def _slice_times(timeline: FrontierTimeline, begin: int, end: int) -> SliceTimes:
+    ends = timeline.ends[begin:end][timeline.is_visible[begin:end]]
+    return SliceTimes(timeline.offsets[begin:end], timeline.frontiers[begin:end], ends)
 
 
 class RecordReader:
@@ -91,7 +128,7 @@ class RecordReader:
         self._included = included
 
     def read(
-        self, records: pa.RecordBatch, frontier: FrontierAfter
+        self, records: Records, frontier: FrontierAfter
     ) -> Iterator[tuple[RecordSlice, ActiveSubscription | None]]:
         """The slices of a batch after their control records, with the subscription that has to be backfilled before."""
         for record_slice in slice_at_controls(records, frontier):

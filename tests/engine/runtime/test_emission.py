@@ -1,4 +1,4 @@
-"""Small batches in Python values have the solutions that columns have."""
+"""Batches of rows have the notifications that columns have."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pytest
 from tests.engine.match.random_leaves import leaves_of, random_background, random_batch, random_leaf
 
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.small_batch import MAX_HITS
-from motet.engine.runtime.emission import emit_small_solutions, emit_solutions
+from motet.engine.runtime.emission import MAX_SMALL, emit_solutions
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
-from motet.model.batches import RecordRow, event_records, event_rows, notification_rows, record_batch
+from motet.model.batches import RecordRow, Records, event_records, event_rows, notification_rows, record_batch
 from motet.model.notifications import Notification
 
 Told = list[tuple[Notification, int]]
@@ -30,10 +29,12 @@ def by_event(found: Told) -> Told:
     return sorted(found, key=lambda pair: (pair[1], pair[0].sort_key))
 
 
-def plain(matcher: Matcher, rows: list[RecordRow]) -> Told | None:
-    if matcher.solve_small(rows) is None:
-        return None
-    return emit_small_solutions(matcher, rows)
+def emitted(matcher: Matcher, rows: list[RecordRow]) -> Told:
+    return list(emit_solutions(matcher, Records(rows=rows)).rows())
+
+
+def emitted_columns(matcher: Matcher, events: pa.RecordBatch) -> Told:
+    return list(emit_solutions(matcher, Records(columns=events)).rows())
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
@@ -46,9 +47,9 @@ def test_small_batches_agree_with_columns(first: int) -> None:
         matcher = Matcher(leaves, background, "none" if not background else random.choice(("rdfs", "owl-rl")))
         events = random_batch(random, 6, ("urn:x", "urn:room"))
         rows = rows_of(events)
-        expected = by_event(list(notification_rows(emit_solutions(matcher, event_records(events, 0)))))
-        assert by_event(emit_small_solutions(matcher, rows)) == expected, seed
-        assert by_event([told for row in rows for told in emit_small_solutions(matcher, [row])]) == expected, seed
+        expected = by_event(emitted_columns(matcher, event_records(events, 0)))
+        assert by_event(emitted(matcher, rows)) == expected, seed
+        assert by_event([told for row in rows for told in emitted(matcher, [row])]) == expected, seed
 
 
 def test_index_decided_leaves_need_no_columns() -> None:
@@ -66,19 +67,19 @@ def test_index_decided_leaves_need_no_columns() -> None:
     for n in range(2):
         triples = tuple((f"<urn:e:{n}>", f"<urn:{name}>", value) for name, value in values.items())
         rows.append(RecordRow(n + 5, "event", f"urn:e:{n}", n, n + 1, None, False, None, triples))
-    found = plain(matcher, rows)
-    assert found is not None
+    found = emitted(matcher, rows)
+    assert emit_solutions(matcher, Records(rows=rows)).is_small
     assert [offset for _, offset in found] == [5, 5, 5, 6, 6, 6]
-    assert by_event(found) == by_event(list(notification_rows(emit_solutions(matcher, record_batch(rows)))))
+    assert by_event(found) == by_event(emitted_columns(matcher, record_batch(rows)))
 
 
-def test_many_hits_need_columns() -> None:
-    """An event with more hits than the limit is declined."""
-    texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MAX_HITS + 1))
+def test_many_hits_make_columns() -> None:
+    """The notifications of an event with more hits than the limit are columns."""
+    texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MAX_SMALL + 1))
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)), entailment="none")
     row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
-    assert plain(matcher, [row]) is None
-    assert len(emit_small_solutions(matcher, [row])) == MAX_HITS + 1
+    assert not emit_solutions(matcher, Records(rows=[row])).is_small
+    assert len(emitted(matcher, [row])) == MAX_SMALL + 1
 
 
 def test_the_processor_continues_after_either() -> None:
@@ -92,18 +93,24 @@ def test_the_processor_continues_after_either() -> None:
     for processor in (first, second):
         processor.activate(parse(text))
         processor.snapshot()  # puts the subscription to work
-    assert first.advance_small(rows, 12) == list(notification_rows(second.advance(record_batch(rows), 12)))
+    found = first.process(Records(rows=rows), 12)
+    assert found.is_small and found.rows() == list(notification_rows(second.advance(record_batch(rows), 12)))
     assert first.dump() == second.dump()
 
 
-def test_a_processor_with_composite_subscriptions_declines() -> None:
-    """Control records and events for composite subscriptions are declined, and nothing is done."""
-    combining, matching = Processor(), Processor()
-    combining.activate(parse("SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b"))
-    for processor in (combining, matching):
-        processor.snapshot()
-    before = combining.dump()
-    event = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, ())
-    assert combining.advance_small([event], None) is None
-    assert combining.dump() == before
-    assert matching.advance_small([event._replace(kind="tick")], None) is None
+def test_composite_subscriptions_and_ticks_are_processed_in_either_form() -> None:
+    """Rows that need state or move the frontier give the notifications and the state that columns give."""
+    text = "SUBSCRIPTION s EVENT a { ?a <urn:p> ?x } EVENT b { ?b <urn:q> ?x } WHEN a BEFORE b WITHIN 5 s"
+    events = [
+        RecordRow(n, "event", f"urn:{n}", n, n, n, False, None, ((f"<urn:{n}>", f"<urn:{name}>", '"1"'),))
+        for n, name in enumerate("pqpq", 3)
+    ]
+    tick = RecordRow(7, "tick", None, None, 9, 6, False, None, ())
+    small, columns = (Processor() for _ in range(2))
+    for processor in (small, columns):
+        processor.activate(parse(text))
+    for rows, frontier in ((events[:1], 4), (events[1:], 6), ([tick], 9)):
+        found = small.process(Records(rows=rows), frontier).rows()
+        assert found == list(notification_rows(columns.advance(record_batch(rows), frontier)))
+        assert small.dump() == columns.dump()
+    assert small.statistics()["rows"] > 0
