@@ -78,7 +78,7 @@ NOTIFICATIONS = pa.schema(
 
 
 Triple = tuple[str, str, str]
-Row = TypeVar("Row")
+R = TypeVar("R")  # a row
 
 _EVENT, _RECORD, _NOTIFICATION = (pa.struct(list(schema)) for schema in (EVENTS, RECORDS, NOTIFICATIONS))
 
@@ -210,7 +210,7 @@ def _missing(field: pa.Field, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(False), count) if pa.types.is_boolean(field.type) else pa.nulls(count, field.type)
 
 
-class Batch(Generic[Row]):
+class Batch(Generic[R]):
     """Rows in one of two forms: Arrow columns, or a few Python values. The other form is made once, when it is read.
 
     >>> batch = Records(rows=[RecordRow(7, "event", "urn:e", 1, 2, None, False, None, ())])
@@ -218,7 +218,7 @@ class Batch(Generic[Row]):
     (True, 1, [7])
     """
 
-    def __init__(self, *, columns: pa.RecordBatch | None = None, rows: list[Row] | None = None) -> None:
+    def __init__(self, *, columns: pa.RecordBatch | None = None, rows: list[R] | None = None) -> None:
         self.is_small = rows is not None  # it was made of rows
         self._columns = columns
         self._rows = rows
@@ -232,16 +232,16 @@ class Batch(Generic[Row]):
             self._columns = self._make_columns(self.rows())
         return self._columns
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[R]:
         """The rows as Python values."""
         if self._rows is None:
             self._rows = list(self._make_rows(self.columns()))
         return self._rows
 
-    def _make_columns(self, rows: Sequence[Row]) -> pa.RecordBatch:
+    def _make_columns(self, rows: Sequence[R]) -> pa.RecordBatch:
         raise NotImplementedError
 
-    def _make_rows(self, columns: pa.RecordBatch) -> Iterable[Row]:
+    def _make_rows(self, columns: pa.RecordBatch) -> Iterable[R]:
         raise NotImplementedError
 
 

@@ -38,7 +38,8 @@ class EncodedBatch:
         """The offset, start and end of each event."""
         if self.events.is_small:
             rows = self.events.rows()
-            offsets, start, end = (np.array([row[at] for row in rows], np.int64) for at in (0, 3, 4))
+            times = ([row.offset for row in rows], [row.start for row in rows], [row.end for row in rows])
+            offsets, start, end = (np.array(column, np.int64) for column in times)
             return offsets, start, end
         events = self.events.columns()
         columns = (self.offsets, events.column("start"), events.column("end"))
