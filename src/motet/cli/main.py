@@ -22,13 +22,15 @@ from motet.model.extras import require_extra
 
 COMMANDS = (
     "demo", "run", "publish", "ingest", "subscribe", "unsubscribe", "subscriptions", "notifications", "background",
-    "retract", "stream", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why", "why-not",
-    "query", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz", "simulate",
+    "retract", "stream", "rescale", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why",
+    "why-not", "query", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz",
+    "simulate",
     "reproduce", "overlay", "doctor",
 )  # fmt: skip
 ON_SPARK = (
     "demo",
     "stream",
+    "rescale",
     "submit",
     "fuzz",
     "doctor",
@@ -63,6 +65,8 @@ def _require_extras(args: argparse.Namespace) -> None:
     engine = getattr(args, "engine", None)
     if args.command == "stream" and engine == "spark":
         require_extra("spark", "`motet stream`", alternative="use --engine embedded")
+    elif args.command == "rescale":
+        require_extra("spark", "`motet rescale`")
     elif engine in ("spark", "spark-stream"):
         require_extra("spark", f"`motet {args.command} --engine {engine}`", alternative="use --engine embedded")
     if getattr(args, "metrics_port", None) is not None:

@@ -25,7 +25,7 @@ EXAMPLES = """\
   motet submit --master yarn --deploy-mode cluster --environment env.tar.gz -- stream --lake /shared/building
   motet submit --master yarn --dry-run -- replay --lake /shared/building --subscriptions fire.motet
 """
-SPARK_COMMANDS = ("stream", "replay", "verify", "diff", "run", "demo")
+SPARK_COMMANDS = ("stream", "rescale", "replay", "verify", "diff", "run", "demo")
 EMBEDDED_BY_DEFAULT = ("diff", "run")  # use Spark with --engine spark only
 
 

@@ -23,6 +23,8 @@ from motet.engine.runtime.partitions import (
     derivation_linked,
     sorted_records,
 )
+from motet.engine.runtime.processor import Processor
+from motet.engine.state.snapshot import StateSnapshot
 from motet.lake import DataFile, Lake, Snapshot
 from motet.model.batches import RECORDS
 from motet.model.records import Subscribe, control_records
@@ -104,9 +106,33 @@ class LakeView:
             self._backfill = stop, SpilledBackfill(self._layout, routed)
         return self._backfill[1].read_bucket(bucket)
 
-    def worker(self, bucket: int, layout: BucketLayout, stop: int) -> PartitionWorker:
-        """A worker that has read the log up to an offset."""
-        return PartitionWorker.rebuild(layout, bucket, self.records(stop), partial(self.earlier_records, bucket))
+    def worker(
+        self,
+        bucket: int,
+        layout: BucketLayout,
+        snapshot: StateSnapshot | None = None,
+        prototype: Processor | None = None,
+    ) -> PartitionWorker:
+        """A worker that continues from a state snapshot, or at the beginning of the log.
+
+        It reuses what is compiled for a prototype.
+        """
+        earlier_records = partial(self.earlier_records, bucket)
+        if snapshot is None:
+            return PartitionWorker.create(layout, bucket, earlier_records)
+        return PartitionWorker.restore(snapshot, layout, bucket, earlier_records, prototype)
+
+    def follow(self, worker: PartitionWorker, bucket: int, layout: BucketLayout, offset: int) -> PartitionWorker:
+        """The worker at an offset with the layout of the next records; the log is read again if it needs state that is
+        in other buckets.
+        """
+        if worker.processor.layout != layout:
+            if worker.needs_rebuild(layout, self.registered(offset)):
+                worker = PartitionWorker.rebuild(
+                    layout, bucket, self.records(offset), partial(self.earlier_records, bucket)
+                )
+            worker.processor.set_layout(layout)
+        return worker
 
     def is_notified(self, stop: int) -> bool:
         """Whether the notification table already reaches an offset."""

@@ -1,19 +1,22 @@
 """Opens checkpoints: metadata fixed by the first start is compared with the request, and Spark's logs are checked.
 
 The progress of the query and the state of the buckets are Spark's files. Only the last files of its logs are checked,
-because a truncated file gives a clearer error before Spark starts.
+because a truncated file gives a clearer error before Spark starts. A rescaled checkpoint has a new query in a folder of
+its own, with the states that its buckets begin with.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from motet.engine.state.format import VERSION
+from motet.engine.state.snapshot import StateSnapshot
 from motet.jobs.process_lock import hold_lock
 from motet.lake import Store
 from motet.model.errors import EngineError, UsageError
@@ -24,14 +27,24 @@ FOLDER = "checkpoint"  # in a lake
 METADATA_FILE = "motet.json"
 LOCK_FILE = "motet.lock"
 FORMAT = 2  # of the pipeline's stored state and of the offsets of its source
+RESCALED_FORMAT = 3  # the same, with a folder for the query and with starts
 
 _LOGS = ("offsets", "commits")
+_SPARK_FILES = (*_LOGS, "sources", "state")
 _NO_OFFSET = b"-"  # of a source without records so far
 _LAST_FILES = 2  # of a log, which Spark reads at a restart
 REBUILD_ADVICE = (
     "Nothing is lost: the log and the table are in the lake. Remove or rename the checkpoint and start again; the "
     "pipeline then rebuilds its state from the log, and adds only the notifications that the table lacks."
 )
+
+
+@dataclass(frozen=True)
+class LakeStart:
+    """Where a rescaled query begins with a lake."""
+
+    offset: int
+    linked: tuple[str, ...]  # the subscriptions that are linked by derivation edges there
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,22 @@ class CheckpointMetadata:
     buckets: int
     state: int = VERSION
     format: int = FORMAT
+    folder: str = ""  # of the query, in the checkpoint; empty: the checkpoint itself
+    starts: Mapping[str, LakeStart] = field(default_factory=dict)  # by lake; empty: the query began with the logs
+
+
+@dataclass(frozen=True)
+class FirstStates:
+    """The states with which the buckets of a rescaled query begin: files beside the query. Picklable."""
+
+    folder: Path
+    starts: Mapping[str, LakeStart]
+
+    def path(self, lake: str, bucket: int) -> Path:
+        return self.folder / f"state-{list(self.starts).index(lake)}-{bucket}"
+
+    def read(self, lake: str, bucket: int) -> StateSnapshot:
+        return StateSnapshot.from_bytes(self.path(lake, bucket).read_bytes())
 
 
 def default_checkpoint(lakes: Sequence[str | Path]) -> Path:
@@ -67,8 +96,47 @@ def open_checkpoint(checkpoint: Path, lakes: Sequence[str], buckets: int | None,
             advice="Choose a directory that can be written: --checkpoint DIR",
         ) from error
     _compare(checkpoint, stored, requested, any_buckets=buckets is None)
-    _check(checkpoint)
+    _check(checkpoint, stored.folder)
     return stored
+
+
+def stored_metadata(checkpoint: Path, lakes: Sequence[str]) -> CheckpointMetadata:
+    """The metadata of a checkpoint that a pipeline of these lakes has used."""
+    if not checkpoint.exists():
+        raise UsageError(
+            f"there is no checkpoint {checkpoint}",
+            advice="The first `motet stream` makes it, with the number of buckets that --buckets gives.",
+        )
+    stored = _read(checkpoint)
+    _compare(checkpoint, stored, CheckpointMetadata(tuple(lakes), stored.buckets), any_buckets=True)
+    _check(checkpoint, stored.folder)
+    return stored
+
+
+def first_states(checkpoint: Path, metadata: CheckpointMetadata) -> FirstStates:
+    """The first states of a checkpoint's buckets; there are none if it was never rescaled."""
+    return FirstStates(checkpoint / metadata.folder, metadata.starts)
+
+
+def committed_offsets(checkpoint: Path, metadata: CheckpointMetadata) -> tuple[int | None, Mapping[str, int]]:
+    """The last batch that the query of a checkpoint has committed, and the offset by lake that it has reached."""
+    folder = checkpoint / metadata.folder
+    commits = _log_files(folder / "commits")
+    if not commits:
+        return None, {lake: start.offset for lake, start in metadata.starts.items()}
+    *_, offsets = (folder / "offsets" / commits[-1].name).read_bytes().splitlines()
+    return int(commits[-1].name), json.loads(offsets)
+
+
+def replace_query(checkpoint: Path, before: CheckpointMetadata, after: CheckpointMetadata) -> None:
+    """Make a new query that of a checkpoint, in one step, and delete the files of the one before."""
+    _write(checkpoint, after)
+    folders = [checkpoint / before.folder] if before.folder else [checkpoint / name for name in _SPARK_FILES]
+    for path in folders:
+        shutil.rmtree(path, ignore_errors=True)
+    if not before.folder:
+        (checkpoint / "metadata").unlink(missing_ok=True)
+        (checkpoint / ".metadata.crc").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -105,7 +173,15 @@ def _read(checkpoint: Path) -> CheckpointMetadata:
     try:
         stored = json.loads((checkpoint / METADATA_FILE).read_bytes())
         return CheckpointMetadata(
-            tuple(map(str, stored["lakes"])), int(stored["buckets"]), int(stored["state"]), int(stored["format"])
+            tuple(map(str, stored["lakes"])),
+            int(stored["buckets"]),
+            int(stored["state"]),
+            int(stored["format"]),
+            str(stored.get("folder", "")),
+            {
+                str(lake): LakeStart(int(start["offset"]), tuple(map(str, start["linked"])))
+                for lake, start in stored.get("starts", {}).items()
+            },
         )
     except FileNotFoundError as error:
         raise UsageError(
@@ -126,9 +202,9 @@ def _compare(checkpoint: Path, stored: CheckpointMetadata, requested: Checkpoint
     if stored.buckets != requested.buckets and not any_buckets:
         raise UsageError(
             f"the checkpoint {checkpoint} has {stored.buckets} buckets, not {requested.buckets}",
-            advice=f"Leave --buckets out. To change them: {REBUILD_ADVICE}",
+            advice="Leave --buckets out. To change them, stop the pipeline and use `motet rescale`.",
         )
-    if (stored.state, stored.format) != (requested.state, requested.format):
+    if stored.state != requested.state or stored.format not in (FORMAT, RESCALED_FORMAT):
         raise EngineError(
             f"the checkpoint {checkpoint} was written by another version of Motet: its state has version "
             f"{stored.format}.{stored.state}, this one reads {requested.format}.{requested.state}",
@@ -136,13 +212,13 @@ def _compare(checkpoint: Path, stored: CheckpointMetadata, requested: Checkpoint
         )
 
 
-def _check(checkpoint: Path) -> None:
+def _check(checkpoint: Path, folder: str) -> None:
     """Refuse files that Spark reads first and that are not what it writes: JSON, in its logs after a version line."""
-    for file in [path for log in _LOGS for path in _log_files(checkpoint / log)[-_LAST_FILES:]]:
+    for file in [path for log in _LOGS for path in _log_files(checkpoint / folder / log)[-_LAST_FILES:]]:
         version, *lines = file.read_bytes().splitlines() or [b""]
         if not version.startswith(b"v") or not _is_json(line for line in lines if line != _NO_OFFSET):
             raise unreadable_checkpoint(checkpoint, f"{file.relative_to(checkpoint)} is truncated or damaged")
-    metadata = checkpoint / "metadata"
+    metadata = checkpoint / folder / "metadata"
     if metadata.exists() and not _is_json([metadata.read_bytes()]):
         raise unreadable_checkpoint(checkpoint, "metadata is truncated or damaged")
 

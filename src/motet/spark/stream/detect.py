@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from time import process_time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from motet.engine.runtime.emission import merge_notifications
 from motet.engine.runtime.partitions import PartitionWorker
 from motet.engine.runtime.processor import Processor
+from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.jobs.lake_view import LakeView, lake_view
 from motet.plan.partitioning import BucketLayout
 from motet.spark.encoding import pack, unpack
+from motet.spark.stream.checkpoint import FirstStates, LakeStart
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
 
 if TYPE_CHECKING:
@@ -71,9 +72,10 @@ class BucketInput:
 class DetectStage(StatefulProcessor):
     """Rows of ROUTED to rows of NOTIFICATION_SLICES."""
 
-    def __init__(self, buckets: int, max_slices: int) -> None:
+    def __init__(self, buckets: int, max_slices: int, first_states: FirstStates) -> None:
         self._bucket_count = buckets
         self._max_slices = max_slices
+        self._first_states = first_states
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = StateStore(handle)
@@ -122,29 +124,30 @@ class DetectStage(StatefulProcessor):
 
     def _current(self, key: BucketKey, view: LakeView, layout: BucketLayout) -> CachedProcessor:
         """The bucket's processor at the stored state, with the current layout."""
-        header = self._store.header()
+        header = self._header(key[0])
         cached = take_cached(key)
         if cached is None or cached.header != header:
             cached = self._restore(key, view, header, cached)
-        if cached.processor.layout != layout:
-            if PartitionWorker(cached.processor).needs_rebuild(layout, view.registered(header.processed_to)):
-                cached.processor = view.worker(key[1], layout, header.processed_to).processor
-            cached.processor.set_layout(layout)
+        cached.processor = view.follow(PartitionWorker(cached.processor), key[1], layout, header.processed_to).processor
         return cached
+
+    def _header(self, lake: str) -> StateHeader:
+        """The progress of the bucket; without stored state it is at the start of the query."""
+        header, start = self._store.header(), self._first_states.starts.get(lake)
+        return header if header.base_bytes or start is None else start_header(start)
 
     def _restore(
         self, key: BucketKey, view: LakeView, header: StateHeader, outdated: CachedProcessor | None
     ) -> CachedProcessor:
         """The processor of the stored state; it reuses what an outdated one has compiled."""
-        layout = BucketLayout(self._bucket_count, _linked(header))
-        if not header.base_bytes:
-            processor = view.worker(key[1], layout, 0).processor
-            return CachedProcessor(header, processor, processor.snapshot())
-        snapshot = self._store.read_snapshot(header)
-        earlier_records = partial(view.earlier_records, key[1])
-        prototype = outdated.processor if outdated else None
-        worker = PartitionWorker.restore(snapshot, layout, key[1], earlier_records, prototype)
-        return CachedProcessor(header, worker.processor, snapshot)
+        snapshot: StateSnapshot | None = None
+        if header.base_bytes:
+            snapshot = self._store.read_snapshot(header)
+        elif header.processed_to:
+            snapshot = self._first_states.read(*key)
+        layout = BucketLayout(self._bucket_count, linked_at(header))
+        processor = view.worker(key[1], layout, snapshot, outdated.processor if outdated else None).processor
+        return CachedProcessor(header, processor, snapshot or processor.snapshot())
 
 
 def _waiting(processor: Processor, view: LakeView, stop: int) -> tuple[bytes | None, int]:
@@ -177,5 +180,11 @@ def _mark(processor: Processor) -> str:
     return json.dumps(sorted(processor.layout.derivation_linked if processor.layout else ()))
 
 
-def _linked(header: StateHeader) -> frozenset[str]:
+def start_header(start: LakeStart) -> StateHeader:
+    """The progress of the buckets with which a rescaled query begins."""
+    return StateHeader(start.offset, mark=json.dumps(start.linked))
+
+
+def linked_at(header: StateHeader) -> frozenset[str]:
+    """The subscriptions that are linked by derivation edges at a stored state."""
     return frozenset(json.loads(header.mark or "[]"))

@@ -30,7 +30,13 @@ from motet.lake import Lake
 from motet.lake.progress import greatest_waiting
 from motet.spark.session import parallelism, session
 from motet.spark.stream import detect, match, notification_sink, progress, source
-from motet.spark.stream.checkpoint import default_checkpoint, hold_checkpoint, open_checkpoint
+from motet.spark.stream.checkpoint import (
+    default_checkpoint,
+    first_states,
+    hold_checkpoint,
+    open_checkpoint,
+    stored_metadata,
+)
 from motet.spark.stream.detect import NOTIFICATION_SLICES, DetectStage
 from motet.spark.stream.errors import describe_failure
 from motet.spark.stream.match import ROUTED, MatchStage
@@ -72,6 +78,7 @@ class PipelineJob:
         self._counts = [NotificationCounts(lake) for lake in lakes]
         self._query: StreamingQuery | None = None
         self._last_batch = -1
+        self._starts: Mapping[str, int] = {}  # by lake: the first offset of a rescaled query
 
     def run(self, stop_requested: threading.Event, *, once: bool = False) -> None:
         """Run until a stop is requested; with ``once``, until the records appended so far are processed."""
@@ -101,6 +108,8 @@ class PipelineJob:
     def _start(self, *, once: bool = False) -> StreamingQuery:
         roots = [lake.store.root for lake in self._lakes]
         self._query = start_query(self._spark, roots, self._checkpoint, max_records=self._max_records, once=once)
+        metadata = stored_metadata(self._checkpoint, [str(root.absolute()) for root in roots])
+        self._starts = {lake: start.offset for lake, start in metadata.starts.items()}
         return self._query
 
     def _beat(self) -> None:
@@ -130,7 +139,7 @@ class PipelineJob:
         self.status = lakes
         for observer in self._observers:
             observer.set_lake_status(lakes)
-        for batch in ended_batches(query, self._last_batch):
+        for batch in ended_batches(query, self._last_batch, self._starts):
             self._last_batch = batch.number
             for observer in self._observers:
                 observer.add_batch(batch, lakes)
@@ -168,24 +177,26 @@ def start_query(
     """
     paths = [str(Lake.open(lake, create=False).store.root.absolute()) for lake in lakes]
     checkpoint = Path(checkpoint).absolute()
-    buckets = open_checkpoint(checkpoint, paths, buckets, str(spark.conf.get("spark.master"))).buckets
+    metadata = open_checkpoint(checkpoint, paths, buckets, str(spark.conf.get("spark.master")))
+    buckets, starts = metadata.buckets, {lake: start.offset for lake, start in metadata.starts.items()}
     spark.createDataFrame([], "unused int")  # makes the session this thread's active one, where Spark looks up sinks
     spark.dataSource.register(RangesSource)
     spark.dataSource.register(NotificationSink)
     tasks = parallelism(spark)
     reader = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
-    ranges = reader.option("buckets", buckets).option("tasks", tasks).load()
+    ranges = reader.option("buckets", buckets).option("tasks", tasks).option("starts", json.dumps(starts)).load()
     routed = ranges.mapInArrow(MatchStage(buckets), from_arrow_schema(ROUTED))
     routed = routed.observe(progress.MATCH_SUMS, *progress.observed_sums(match.SUMMED_COLUMNS))
+    detect_stage = DetectStage(buckets, tasks, first_states(checkpoint, metadata))
     slices = routed.groupBy("lake", "bucket").transformWithStateInPandas(
-        DetectStage(buckets, tasks), from_arrow_schema(NOTIFICATION_SLICES), "Append", "None"
+        detect_stage, from_arrow_schema(NOTIFICATION_SLICES), "Append", "None"
     )
     writer = (
         slices.observe(progress.DETECT_SUMS, *progress.observed_sums(detect.SUMMED_COLUMNS))
         .repartition(tasks, "lake", "slice")
         .writeStream.format(notification_sink.FORMAT)
         .outputMode("append")
-        .option("checkpointLocation", f"file://{checkpoint}")
+        .option("checkpointLocation", f"file://{checkpoint / metadata.folder}")
     )
     return writer.trigger(availableNow=True).start() if once else writer.start()
 

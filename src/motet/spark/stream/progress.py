@@ -25,15 +25,18 @@ def observed_sums(names: Sequence[str]) -> list[Column]:
     return [coalesce(sum_(name), lit(0)).alias(name) for name in names]
 
 
-def ended_batches(query: StreamingQuery, after: int) -> Iterator[BatchProgress]:
-    """The batches after a batch number that have ended; Spark holds the last hundred."""
+def ended_batches(query: StreamingQuery, after: int, starts: Mapping[str, int]) -> Iterator[BatchProgress]:
+    """The batches after a batch number that have ended; Spark holds the last hundred.
+
+    ``starts`` has the first offset of the query by lake, if it is not 0.
+    """
     for progress in query.recentProgress:
         fields = json.loads(progress.json)
         if fields["batchId"] > after and any(source["numInputRows"] for source in fields["sources"]):
-            yield parse_progress(fields)
+            yield parse_progress(fields, starts)
 
 
-def parse_progress(progress: Mapping[str, Any]) -> BatchProgress:
+def parse_progress(progress: Mapping[str, Any], starts: Mapping[str, int] | None = None) -> BatchProgress:
     """The figures of a batch, from the JSON of Spark's progress."""
     observed = progress.get("observedMetrics", {})
     matched, detected = (_observed_sums(observed.get(name, {})) for name in (MATCH_SUMS, DETECT_SUMS))
@@ -42,7 +45,7 @@ def parse_progress(progress: Mapping[str, Any]) -> BatchProgress:
         number=progress["batchId"],
         at=progress["timestamp"],
         seconds=progress["batchDuration"] / 1e3,
-        records=_records(progress["sources"]),
+        records=_records(progress["sources"], starts or {}),
         events=matched.get("read", 0),
         late=matched.get("late", 0),
         stamped=matched.get("stamped", 0),
@@ -55,11 +58,11 @@ def parse_progress(progress: Mapping[str, Any]) -> BatchProgress:
     )
 
 
-def _records(sources: Iterable[Mapping[str, Any]]) -> int:
+def _records(sources: Iterable[Mapping[str, Any]], starts: Mapping[str, int]) -> int:
     count = 0
     for source in sources:
         first, stop = _offsets(source["startOffset"]), _offsets(source["endOffset"])
-        count += sum(end - first.get(lake, 0) for lake, end in stop.items())
+        count += sum(end - first.get(lake, starts.get(lake, 0)) for lake, end in stop.items())
     return count
 
 

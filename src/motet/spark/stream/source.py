@@ -37,7 +37,9 @@ LakeOffsets = dict[str, int]  # by lake
 
 
 class RangesSource(DataSource):
-    """Options: ``lakes`` (a JSON list of directories), ``buckets``, ``tasks`` to read with, and ``maxRecords``."""
+    """Options: ``lakes`` (a JSON list of directories), ``starts`` (JSON: their first offsets, if these are not 0),
+    ``buckets``, ``tasks`` to read with, and ``maxRecords``.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -50,6 +52,7 @@ class RangesSource(DataSource):
         limit = self.options.get("maxRecords")
         return RangesReader(
             lakes=json.loads(self.options["lakes"]),
+            starts=json.loads(self.options["starts"]),
             buckets=int(self.options["buckets"]),
             limit=None if limit is None else int(limit),
             tasks=int(self.options["tasks"]),
@@ -68,6 +71,7 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the manifests when a batch is planned."""
 
     lakes: Sequence[str]
+    starts: LakeOffsets
     buckets: int
     limit: int | None
     tasks: int
@@ -75,7 +79,7 @@ class RangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     _lake_cache: dict[str, Lake] = field(default_factory=dict)
 
     def initialOffset(self) -> LakeOffsets:  # noqa: N802  (Spark's names, here and below)
-        return dict.fromkeys(self.lakes, 0)
+        return {lake: self.starts.get(lake, 0) for lake in self.lakes}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable() if self.limit is None else ReadMaxRows(self.limit)
