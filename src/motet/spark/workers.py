@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import BinaryIO
 
 DAEMON_MODULE = "motet.spark.workers"  # this one, for Spark's setting spark.python.daemon.module
-PRELOADED = ("pandas", "motet.spark.stream.detect", "motet.spark.stream.match")
+PRELOADED = ("pandas", "motet.spark.stream.tasks")
 
 _START_MESSAGE = re.compile(rb"(?:Starting )?Streaming TransformWithState\w* Python worker")
 

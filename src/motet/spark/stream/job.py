@@ -29,7 +29,7 @@ from motet.jobs.zone_building import ZoneBuilding
 from motet.lake import Lake
 from motet.lake.progress import greatest_waiting
 from motet.spark.session import parallelism, session
-from motet.spark.stream import detect, match, notification_sink, progress, source
+from motet.spark.stream import notification_sink, progress, source
 from motet.spark.stream.checkpoint import (
     default_checkpoint,
     first_states,
@@ -37,12 +37,18 @@ from motet.spark.stream.checkpoint import (
     open_checkpoint,
     stored_metadata,
 )
-from motet.spark.stream.detect import NOTIFICATION_SLICES, DetectStage
 from motet.spark.stream.errors import describe_failure
-from motet.spark.stream.match import ROUTED, MatchStage
 from motet.spark.stream.notification_sink import NotificationSink
 from motet.spark.stream.progress import ended_batches
 from motet.spark.stream.source import RangesSource
+from motet.spark.stream.tasks import (
+    DETECT_SUMMED,
+    MATCH_SUMMED,
+    NOTIFICATION_SLICES,
+    ROUTED,
+    DetectStage,
+    MatchStage,
+)
 
 MAX_RECORDS = 200_000  # of a lake in one batch
 POLL_SECONDS = 1
@@ -186,13 +192,13 @@ def start_query(
     reader = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
     ranges = reader.option("buckets", buckets).option("tasks", tasks).option("starts", json.dumps(starts)).load()
     routed = ranges.mapInArrow(MatchStage(buckets), from_arrow_schema(ROUTED))
-    routed = routed.observe(progress.MATCH_SUMS, *progress.observed_sums(match.SUMMED_COLUMNS))
+    routed = routed.observe(progress.MATCH_SUMS, *progress.observed_sums(MATCH_SUMMED))
     detect_stage = DetectStage(buckets, tasks, first_states(checkpoint, metadata))
     slices = routed.groupBy("lake", "bucket").transformWithStateInPandas(
         detect_stage, from_arrow_schema(NOTIFICATION_SLICES), "Append", "None"
     )
     writer = (
-        slices.observe(progress.DETECT_SUMS, *progress.observed_sums(detect.SUMMED_COLUMNS))
+        slices.observe(progress.DETECT_SUMS, *progress.observed_sums(DETECT_SUMMED))
         .repartition(tasks, "lake", "slice")
         .writeStream.format(notification_sink.FORMAT)
         .outputMode("append")

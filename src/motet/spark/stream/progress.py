@@ -25,7 +25,9 @@ def observed_sums(names: Sequence[str]) -> list[Column]:
     return [coalesce(sum_(name), lit(0)).alias(name) for name in names]
 
 
-def ended_batches(query: StreamingQuery, after: int, starts: Mapping[str, int]) -> Iterator[BatchProgress]:
+def ended_batches(
+    query: StreamingQuery, after: int, starts: Mapping[str, int] | None = None
+) -> Iterator[BatchProgress]:
     """The batches after a batch number that have ended; Spark holds the last hundred.
 
     ``starts`` has the first offset of the query by lake, if it is not 0.

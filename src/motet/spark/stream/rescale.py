@@ -26,8 +26,8 @@ from motet.spark.stream.checkpoint import (
     first_states,
     replace_query,
 )
-from motet.spark.stream.detect import linked_at, start_header
 from motet.spark.stream.state_store import StateHeader
+from motet.spark.stream.tasks import linked_at, start_header
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

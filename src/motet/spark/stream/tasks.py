@@ -1,7 +1,9 @@
-"""The detect stage, after the shuffle: each bucket of a lake has a worker, whose state is that of the query.
+"""The tasks of the pipeline: match and route before the shuffle, detect in buckets after it.
 
-A process caches its processors, and continues with one only if it is at the offset of the stored state; otherwise it
-restores the stored state.
+A match task reads a range of the log; subscriptions are active from their offset, so it also reads the control records
+before its range. After the shuffle each bucket of a lake has a worker, whose state is that of the query. A process
+caches its processors, and continues with one only if it is at the offset of the stored state; otherwise it restores the
+stored state.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from motet.engine.runtime.emission import merge_notifications
@@ -23,13 +26,31 @@ from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.jobs.lake_view import LakeView, lake_view
 from motet.plan.partitioning import BucketLayout
-from motet.spark.encoding import pack, unpack
+from motet.spark.encoding import Batches, pack, unpack
 from motet.spark.stream.checkpoint import FirstStates, LakeStart
+from motet.spark.stream.source import ADVANCE_ROW
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
+from motet.spark.workers import freeze_heap
 
 if TYPE_CHECKING:
     import pandas as pd
 
+ROUTED = pa.schema(
+    [
+        pa.field("lake", pa.string(), nullable=False),
+        pa.field("bucket", pa.int64(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),  # offsets of the batch
+        pa.field("stop", pa.int64(), nullable=False),
+        pa.field("events", pa.binary()),  # RECORDS, packed
+        pa.field("notifications", pa.binary()),  # NOTIFICATIONS of single-event subscriptions, packed
+        pa.field("read", pa.int64()),  # events, in the last row of a range; in that row also:
+        pa.field("late", pa.int64()),
+        pa.field("stamped", pa.int64()),
+        pa.field("micros", pa.int64()),  # of processor time
+    ]
+)
+MATCH_SUMMED = ("read", "late", "stamped", "micros")
+MATCH_BYTES = 1 << 26  # of records that are matched together
 NOTIFICATION_SLICES = pa.schema(
     [
         pa.field("lake", pa.string(), nullable=False),
@@ -45,11 +66,60 @@ NOTIFICATION_SLICES = pa.schema(
         pa.field("pending", pa.int64()),  # notifications of the bucket that wait for the frontier
     ]
 )
-SUMMED_COLUMNS = ("count", "rows", "bytes", "micros")
+DETECT_SUMMED = ("count", "rows", "bytes", "micros")
 MIN_SLICE_RECORDS = 10_000
 MAX_INSTANTS = 1024  # of a bucket, that operators wait for; the others wait for the next heartbeat
 
 BucketKey = tuple[str, int]  # lake and bucket
+
+
+@dataclass(frozen=True)
+class MatchStage:
+    """Rows of RANGES to rows of ROUTED."""
+
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            for row in batch.to_pylist():
+                for routed in self._route(**row):
+                    yield pa.RecordBatch.from_pylist([routed], schema=ROUTED)
+
+    def _route(self, lake: str, first: int, stop: int, low: int, high: int) -> Iterator[dict[str, object]]:
+        batch = {"lake": lake, "first": first, "stop": stop}
+        if low == ADVANCE_ROW:
+            yield {**batch, "bucket": high}
+            return
+        view, started, read, late, stamped = lake_view(lake), process_time_ns(), 0, 0, 0
+        router = view.router(view.layout(self.buckets, stop), low)
+        for records in _concat_small(view.snapshot().records(low, high)):
+            routed = router.route(records)
+            read += pc.sum(pc.equal(records.column("kind"), "event")).as_py()
+            late += records.column("late").true_count
+            stamped += records.column("stamped").true_count
+            for bucket, events in routed.by_bucket():
+                yield {**batch, "bucket": bucket, "events": pack(events)}
+            if len(routed.notifications):
+                yield {**batch, "bucket": low % self.buckets, "notifications": pack(routed.notifications)}
+        if view.set_routed(high):
+            freeze_heap()
+        micros = (process_time_ns() - started) // 1000
+        sums = {"read": read, "late": late, "stamped": stamped, "micros": micros}
+        yield {**batch, "bucket": low % self.buckets, **sums}
+
+
+def _concat_small(batches: Batches) -> Batches:
+    """The same records in batches of about MATCH_BYTES: matching thousands of leaves has a cost per batch."""
+    pending: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        pending.append(batch)
+        size += batch.nbytes
+        if size >= MATCH_BYTES:
+            yield pa.concat_batches(pending)
+            pending, size = [], 0
+    if pending:
+        yield pa.concat_batches(pending)
 
 
 @dataclass
