@@ -24,8 +24,7 @@ COMMANDS = (
     "demo", "run", "publish", "ingest", "subscribe", "unsubscribe", "subscriptions", "notifications", "background",
     "retract", "stream", "rescale", "submit", "replay", "diff", "verify", "lint", "translate", "explain", "why",
     "why-not", "query", "export", "deliver", "inspect", "tick", "settings", "compact", "upgrade", "ontology", "fuzz",
-    "simulate",
-    "reproduce", "overlay", "doctor",
+    "simulate", "reproduce", "overlay", "doctor",
 )  # fmt: skip
 ON_SPARK = (
     "demo",

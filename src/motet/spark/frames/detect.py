@@ -14,7 +14,6 @@ from pyspark.sql.types import DataType, StringType, TimestampType
 from motet.model.errors import UsageError
 from motet.model.settings import parse_setting_duration
 from motet.model.times import parse_datetime
-from motet.spark.frames.columns import FrameColumns
 from motet.spark.frames.ordinary_session import batch_buckets, prepare_stream, stream_buckets
 from motet.spark.frames.query import (
     COLUMN,
@@ -26,7 +25,7 @@ from motet.spark.frames.query import (
     parse_pattern,
     parse_subscriptions,
 )
-from motet.spark.frames.rows import Conditions, EventColumns, check_columns, routed_rows, with_least_time
+from motet.spark.frames.rows import Conditions, EventColumns, FrameColumns, check_columns, routed_rows, with_least_time
 from motet.spark.frames.run import MILLISECOND, TaskSpec, detect_batch, detect_stream
 from motet.spark.frames.values import datatype
 from motet.spark.session import workers_with_motet
