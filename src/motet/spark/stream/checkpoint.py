@@ -89,7 +89,7 @@ def open_checkpoint(checkpoint: Path, lakes: Sequence[str], buckets: int | None,
         if not checkpoint.exists() or all(path.name.startswith(LOCK_FILE) for path in checkpoint.iterdir()):
             _write(checkpoint, requested)
             return requested
-        stored = _read(checkpoint)
+        stored = read_metadata(checkpoint)
     except OSError as error:
         raise UsageError(
             f"the checkpoint {checkpoint} cannot be used: {error.strerror}",
@@ -107,7 +107,7 @@ def stored_metadata(checkpoint: Path, lakes: Sequence[str]) -> CheckpointMetadat
             f"there is no checkpoint {checkpoint}",
             advice="The first `motet stream` makes it, with the number of buckets that --buckets gives.",
         )
-    stored = _read(checkpoint)
+    stored = read_metadata(checkpoint)
     _compare(checkpoint, stored, CheckpointMetadata(tuple(lakes), stored.buckets), any_buckets=True)
     _check(checkpoint, stored.folder)
     return stored
@@ -169,7 +169,8 @@ def _write(checkpoint: Path, metadata: CheckpointMetadata) -> None:
     draft.replace(checkpoint / METADATA_FILE)
 
 
-def _read(checkpoint: Path) -> CheckpointMetadata:
+def read_metadata(checkpoint: Path) -> CheckpointMetadata:
+    """The metadata of a checkpoint, as it is stored."""
     try:
         stored = json.loads((checkpoint / METADATA_FILE).read_bytes())
         return CheckpointMetadata(

@@ -35,7 +35,7 @@ from motet.spark.stream.checkpoint import (
     first_states,
     hold_checkpoint,
     open_checkpoint,
-    stored_metadata,
+    read_metadata,
 )
 from motet.spark.stream.errors import describe_failure
 from motet.spark.stream.notification_sink import NotificationSink
@@ -114,8 +114,8 @@ class PipelineJob:
     def _start(self, *, once: bool = False) -> StreamingQuery:
         roots = [lake.store.root for lake in self._lakes]
         self._query = start_query(self._spark, roots, self._checkpoint, max_records=self._max_records, once=once)
-        metadata = stored_metadata(self._checkpoint, [str(root.absolute()) for root in roots])
-        self._starts = {lake: start.offset for lake, start in metadata.starts.items()}
+        starts = read_metadata(self._checkpoint).starts
+        self._starts = {lake: start.offset for lake, start in starts.items()}
         return self._query
 
     def _beat(self) -> None:
