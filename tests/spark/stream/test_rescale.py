@@ -28,7 +28,7 @@ def test_a_rescaled_pipeline_continues_as_if_the_number_had_never_changed(
     assert main(["rescale", "--lake", root, "--buckets", "5", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["before"], said["buckets"], said["offsets"]) == (2, 5, {root: doors.RECORDS})
-    assert said["rows"] > 0 < said["bytes"]
+    assert said["bytes"] > 0
     remaining = {path.name for path in files if path.exists()}
     assert remaining <= {METADATA_FILE, "motet.lock", "motet.lock.guard"}
 
