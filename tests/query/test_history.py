@@ -390,6 +390,15 @@ def test_too_little_memory_is_a_limit(tmp_path: Path) -> None:
     assert "--memory" in (refused.value.advice or "")
 
 
+def test_time_limit_ends_python_code_beside_an_engine() -> None:
+    """Where interrupting the engine does not help, the Python code around it is ended."""
+    interrupts: list[None] = []
+    with pytest.raises(LimitError, match="no answer after"), time_limit(0.02, lambda: interrupts.append(None)):
+        while True:
+            pass
+    assert interrupts
+
+
 def test_time_limit_ends_a_block_that_runs_callbacks_of_weak_references() -> None:
     """Python only prints what a callback of a weak reference raises: the limit ends the block after the callback."""
 

@@ -44,14 +44,16 @@ class _TimeIsUp(BaseException):
 
 _REPEAT = 0.1
 """Seconds until an engine is interrupted once more: the first time, its query may not have begun."""
+_GRACE = 0.5
+"""Seconds after which a block that interrupts do not end is Python code."""
 
 
 @contextmanager
 def time_limit(seconds: float, interrupt: Callable[[], object] | None = None) -> Iterator[None]:
     """Ends the block with a LimitError after some seconds.
 
-    ``interrupt`` ends the query of an engine outside Python, which raises an exception then; a thread calls it.
-    Without it the block is Python code: in the main thread a signal raises an exception there, else a timer does.
+    ``interrupt`` ends the query of an engine outside Python, which raises an exception then; a thread calls it and ends
+    Python code a little later. Without it, a signal raises an exception in the main thread, else a timer does.
     """
     error = LimitError(
         f"no answer after {seconds:g} s",
@@ -78,23 +80,35 @@ def time_limit(seconds: float, interrupt: Callable[[], object] | None = None) ->
 @contextmanager
 def _interrupted(seconds: float, interrupt: Callable[[], object]) -> Iterator[threading.Event]:
     """Yields the event that the time is up; from then on the engine is interrupted until the block ends."""
+    thread = threading.get_ident()
     is_over, is_done, lock = threading.Event(), threading.Event(), threading.Lock()
 
     def watch() -> None:
-        wait = seconds
+        wait, grace = seconds, _GRACE
         while not is_done.wait(wait):
             with lock:
                 if not is_done.is_set():
                     is_over.set()
                     interrupt()
+                    if grace <= 0:
+                        _raise_in(thread)
+                        return
             wait = _REPEAT
+            grace -= wait
 
+    _install_hook()
+    _again[thread] = lambda: threading.Timer(0.01, _raise_in, [thread]).start()
     threading.Thread(target=watch, daemon=True, name="motet-query-time-limit").start()
     try:
         yield is_over
     finally:
         with lock:  # nothing that comes after the block is interrupted
             is_done.set()
+        _again.pop(thread, None)
+
+
+def _raise_in(thread: int) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp))
 
 
 _again: dict[int, Callable[[], object]] = {}
@@ -144,7 +158,7 @@ def _by_timer(seconds: float) -> Iterator[None]:
     def stop() -> None:
         with lock:
             if is_running:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp))
+                _raise_in(thread)
 
     def start(wait: float) -> threading.Timer:
         timer = threading.Timer(wait, stop)
