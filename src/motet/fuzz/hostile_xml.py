@@ -85,18 +85,22 @@ def fuzz_documents(
     runs: int, seed: int, *, keep_going: bool = False, on_progress: Callable[[int], object] = lambda count: None
 ) -> HostileReport:
     """Decode mutated documents and check what comes of each."""
-    report, options = HostileReport(), _Options.read()
+    report, options, before = HostileReport(), _Options.read(), _peak_memory()
     for index in range(runs):
         data = mutated_document(Random(f"{seed}:{index}"))  # noqa: S311  (reproducible)
         _check(data, options, report)
         on_progress(1)
         if report.failures and not keep_going:
             break
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    report.memory = kilobytes if sys.platform == "darwin" else kilobytes * 1024
-    if report.memory > MAX_MEMORY:
+    report.memory = _peak_memory()
+    if report.memory > max(MAX_MEMORY, before):  # a process that was larger before shows nothing
         report.failures.append((b"", f"the process took {report.memory >> 20} MiB"))
     return report
+
+
+def _peak_memory() -> int:
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes if sys.platform == "darwin" else kilobytes * 1024
 
 
 class _Options(NamedTuple):
@@ -234,7 +238,7 @@ def _enlarged(text: str, random: Random) -> Iterator[str]:
     """The text with one of its parts many times, up to some megabytes."""
     begin, end = sorted((random.randint(0, len(text)), random.randint(0, len(text))))
     part = random.choice(
-        (text[begin:end], "<a/>", "<a b='1'/>", "<a>", "&amp;", "x" * 100, "<?a?>", "<!--x-->", " a='1'")
+        (text[begin:end], "<a/>", "<a b='1'/>", "<a>", "&amp;", "x" * 100, "<?a?>", "<!-- x -->", " a='1'")
     )
     yield text[:begin]
     yield part * (random.choice((10_000, 300_000, 3_000_000)) // max(len(part), 1))

@@ -227,7 +227,7 @@ def _add_epoch(random: Random, names: list[str], add: Callable[..., None]) -> No
 class ScenarioRun:
     """One run of a scenario with a seed.
 
-    >>> scenario = Scenario(nodes=8, settle=60, steps=(ScenarioStep(5, "crash", {"node": "n3"}),))
+    >>> scenario = Scenario(nodes=8, settle=120, steps=(ScenarioStep(5, "crash", {"node": "n3"}),))
     >>> ScenarioRun(scenario, seed=1).run().violations
     ()
     """
