@@ -110,8 +110,8 @@ def test_refusals(old: str, new: str, line: int, column: int, message: str) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (AS_MOTET, "it has no WITHIN"),
-        (AS_MOTET.replace("BEFORE o WITHIN 1 d", "BEFORE o"), "it has no BEFORE"),
+        (AS_MOTET, "has no WITHIN"),
+        (AS_MOTET.replace("BEFORE o WITHIN 1 d", "BEFORE o"), "has no BEFORE"),
         (AS_MOTET.replace("p BEFORE o WITHIN 1 d", "o AND p"), "order of their declaration"),
         (
             AS_MOTET.replace("EVENT p", "EVENT p : <urn:C>").replace("BEFORE o WITHIN 1 d", "AND o"),

@@ -141,7 +141,7 @@ async def _start_and_watch(network: LocalNetwork, args: argparse.Namespace) -> N
         nodes = [dict(zip(("name", "address", "pid"), row, strict=True)) for row in rows]
         output.print_json({"directory": str(network.book.path), "network": network.book.network, "nodes": nodes})
     else:
-        output.print_table(rows, headers=["node", "address", "process"])
+        output.print_table([(*row[:2], str(row[2])) for row in rows], headers=["node", "address", "process"])
     output.warn(f"{len(entries)} nodes have joined; Ctrl-C stops them. Try: motet overlay status{_option(args)}")
     while network.processes:
         name = await network.wait_for_end()
@@ -190,7 +190,7 @@ def _status_row(state: dict[str, Any]) -> list[object]:
         return [state["name"], state["address"], None, "no answer", None, None, None, None]
     network = state["network"]
     counts = [network.get(key, 0) for key in ("peers connected", "messages sent", "messages received")]
-    return [state["name"], state["address"], state["pid"], state["state"], len(state["leaves"]), *counts]
+    return [state["name"], state["address"], str(state["pid"]), state["state"], len(state["leaves"]), *counts]
 
 
 def _route(args: argparse.Namespace) -> int:

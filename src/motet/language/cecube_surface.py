@@ -354,7 +354,7 @@ class _Writer:
         while isinstance(inner, syntax.Within | syntax.Filter):
             inner = inner.operand
         if isinstance(inner, syntax.Leaf):
-            raise self._shared.refusal("it has no pattern of a single event", "Use motet or jtang.")
+            raise self._shared.refusal("cecube has no pattern of a single event", "Use motet or jtang.")
         self._moments = _moments(node)
         return self._element(node)
 

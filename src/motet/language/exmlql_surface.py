@@ -333,7 +333,7 @@ def _block(subscription: syntax.Subscription, event: syntax.Event) -> str:
 
 def _leaf_name(subscription: syntax.Subscription, node: syntax.Pattern) -> str:
     if not isinstance(node, syntax.Leaf):
-        raise _refusal(subscription, f"it has no {operator_text(node)}")
+        raise _refusal(subscription, f"xml-ql has no {operator_text(node)}")
     return node.name
 
 
@@ -342,7 +342,7 @@ def _refuse_clauses(subscription: syntax.Subscription) -> None:
     if subscription.context is not syntax.Context.RECENT or subscription.unbounded:
         raise _refusal(subscription, "its context is always recent")
     if subscription.since is not None:
-        raise _refusal(subscription, "it has no SINCE")
+        raise _refusal(subscription, "xml-ql has no SINCE")
     if not isinstance(delivery, syntax.Construct) or any(
         isinstance(each, syntax.Template) for each in delivery.templates
     ):

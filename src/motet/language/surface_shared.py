@@ -171,7 +171,7 @@ class SurfaceWriter:
 
     def lacking(self, node: Pattern, operator: str) -> UsageError:
         """The refusal of an operator that the surface does not have."""
-        return self.refusal(f"it has no {operator}, as in `{pattern_text(node)}`", "Use motet or turtle.")
+        return self.refusal(f"{self._surface} has no {operator}, as in `{pattern_text(node)}`", "Use motet or turtle.")
 
     def refuse_negation(self, operands: Sequence[Pattern], node: Pattern) -> None:
         """“`A AND NO S FOR T` cannot be written in them and is refused by `translate`.”"""
@@ -191,7 +191,7 @@ class SurfaceWriter:
         if subscription.delivery != Select() and not any(event.times for event in subscription.events):
             raise self.refusal("it delivers every variable (SELECT *)", "Use motet or turtle.")
         if subscription.since is not None:
-            raise self.refusal("it has no SINCE", "Use motet or turtle.")
+            raise self.refusal(f"{self._surface} has no SINCE", "Use motet or turtle.")
 
     def _refuse_other_names(self, back: Subscription) -> None:
         """Events are named after their classes: another name would be another variable in notifications."""
