@@ -1,6 +1,6 @@
 """Documents per second for many blocks: the index, against one compiled XPath per block and against the bare parser.
 
-    python benchmarks/xml.py [--documents 2000] [--rounds 3]
+    python benchmarks/xml_blocks.py [--documents 2000] [--rounds 3]
 
 The blocks are orders with a customer, a state and a number, over a vocabulary of the documents; each set has constants
 that decide which documents match. All figures are of one run on one core; the last columns are ratios.
