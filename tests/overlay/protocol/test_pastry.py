@@ -67,6 +67,19 @@ def test_rings_join_after_a_partition() -> None:
     assert_ring_is_right(ring)
 
 
+def test_a_live_neighbour_that_was_removed_is_back_at_once() -> None:
+    """When all answers of a neighbour were lost by chance, the next probe finds it again (seed 778 of the simulator)."""
+    ring = SimulatedRing(seed=13)
+    ring.build(20)
+    left, right = (contact.address for contact in ring.active[3:5])
+    ring.network.break_link(left, right)
+    while not ring.misplaced():
+        ring.simulator.run(until=ring.simulator.now + SECOND)
+    ring.network.repair_link(left, right)
+    ring.simulator.run(until=ring.simulator.now + 10 * SECOND)
+    assert_ring_is_right(ring)
+
+
 def test_a_node_that_was_not_scheduled_checks_its_neighbours_first() -> None:
     """A paused node answers nothing for its keys until its neighbours have answered."""
     ring = SimulatedRing(seed=8)

@@ -189,11 +189,15 @@ class Membership(NodeProtocol):
         self._failed[contact.address] = (contact, node.now)
         if len(self._failed) > MAX_FAILED:
             del self._failed[next(iter(self._failed))]
+        is_next = contact in (self.leaves.left, self.leaves.right)
         if contact in self.leaves:
-            self._lost[contact.address] = (contact, node.now + LOST_PERIOD, LOST_PERIOD)
+            period = TICK if is_next else LOST_PERIOD
+            self._lost[contact.address] = (contact, node.now + period, period)
             if len(self._lost) > MAX_LOST:
                 del self._lost[next(iter(self._lost))]
         self._remove(contact)
+        if is_next:  # without it lookups reach the wrong node: if only answers were lost, it must be back soon
+            self._probe_leaf(contact, attempts=1)
 
     def _remove(self, contact: Contact) -> None:
         self.suspects.pop(contact.address, None)
@@ -227,7 +231,7 @@ class Membership(NodeProtocol):
         if now >= self._next_table:
             self._next_table = now + TABLE_PERIOD
             self._maintain_table()
-        if self._lost and now >= self._next_lost:
+        if self._lost:
             self._probe_lost()
         if now >= self._next_persist:
             self._next_persist = now + PERSIST_PERIOD
@@ -260,13 +264,16 @@ class Membership(NodeProtocol):
             self._probe_table(stalest, TABLE_ATTEMPTS)
 
     def _probe_lost(self) -> None:
+        """Probe the lost contact that is due first, ever more rarely; long lost ones one in a period."""
         now = self.node.now
-        self._next_lost = now + LOST_PERIOD
         address, (contact, due, period) = min(self._lost.items(), key=lambda item: item[1][1])
-        if due <= now:
-            doubled = min(2 * period, MAX_LOST_PERIOD)
-            self._lost[address] = (contact, now + doubled, doubled)
-            self._probe_leaf(contact, attempts=1)
+        if due > now or (period >= LOST_PERIOD and now < self._next_lost):
+            return
+        if period >= LOST_PERIOD:
+            self._next_lost = now + LOST_PERIOD
+        doubled = min(2 * period, MAX_LOST_PERIOD)
+        self._lost[address] = (contact, now + doubled, doubled)
+        self._probe_leaf(contact, attempts=1)
 
     def _persist_peers(self) -> None:
         contacts = self.leaves.contacts
