@@ -46,8 +46,8 @@ from motet.overlay.net.frames import (
 )
 from motet.overlay.net.node_directory import NodeSettings
 from motet.overlay.net.node_process import make_node
-from motet.overlay.protocol.identifiers import identifier_of
-from motet.overlay.protocol.messages import MESSAGE_TYPES, PeerMessage, field_types
+from motet.overlay.protocol.identifiers import Contact, identifier_of
+from motet.overlay.protocol.messages import MESSAGE_TYPES, PeerMessage, check_sender, field_types
 from motet.overlay.protocol.node import CancelTimer, Expired, Input, Received, Send, SetTimer, Started, Timer
 from motet.overlay.protocol.pastry_messages import JoinRing
 
@@ -124,7 +124,8 @@ def attack_protocols(count: int, *, first_seed: int = 1) -> int:
         now, timers = 10**15, dict[Timer, int]()
         inputs: list[Input] = [Started(), JoinRing()]
         for _ in range(MESSAGES_OF_A_MEMBER + len(inputs)):
-            message = Received(sender=source.choice(ADDRESSES[:3]), message=_accepted_message(source))
+            sender = source.choice(ADDRESSES[:3])
+            message = Received(sender=sender, message=_accepted_message(source, sender))
             expired = [timer for timer, at in timers.items() if at <= now]
             for node_input in (*(Expired(timer=timer) for timer in expired), inputs.pop(0) if inputs else message):
                 if isinstance(node_input, Expired):
@@ -140,11 +141,13 @@ def attack_protocols(count: int, *, first_seed: int = 1) -> int:
     return count * MESSAGES_OF_A_MEMBER
 
 
-def _accepted_message(source: random.Random) -> PeerMessage:
-    """A senseless message that the decoder accepts."""
+def _accepted_message(source: random.Random, sender: str) -> PeerMessage:
+    """A senseless message that the decoder and the host accept."""
     while True:
         with contextlib.suppress(DecodeError):
-            return decode_message(msgspec.Raw(encode_message(_senseless_message(source, depth=4))))
+            message = decode_message(msgspec.Raw(encode_message(_senseless_message(source, depth=4))))
+            check_sender(sender, message)
+            return message
 
 
 def _senseless_message(source: random.Random, depth: int) -> PeerMessage:
@@ -174,6 +177,9 @@ def _senseless_value(source: random.Random, hint: Any, depth: int) -> Any:
         return tuple(_senseless_value(source, inner, depth - 1) for inner in inner_types)
     if issubclass(hint, PeerMessage):
         return _senseless_message(source, depth - 1)
+    if hint is Contact and source.random() < 0.98:  # others are refused by the decoder
+        address = source.choice(ADDRESSES)
+        return Contact(identifier_of(address), address)
     return hint(*(_senseless_value(source, inner, depth - 1) for inner in field_types(hint).values()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from motet.overlay.net.connection import Connection, bind, bound_address, operat
 from motet.overlay.net.frames import OperatorAnswer, decode_value, encode_value
 from motet.overlay.net.host import NodeHost, decode_record, encode_links, encode_record, parse_links
 from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
+from motet.overlay.protocol.identifiers import Contact, identifier_of
 from motet.overlay.protocol.messages import PeerMessage, peer_message
 from motet.overlay.protocol.node import Command, NodeProtocol, Outcome, PeerNode, Timer
+from motet.overlay.protocol.pastry_messages import Departure
 from motet.overlay.sim.network import Network, UniformLatency
 
 
@@ -186,6 +188,29 @@ def test_a_message_that_makes_the_node_fail_cuts_off_its_sender(tmp_path: Path) 
                     await asyncio.sleep(0)
             reason = "its Greeting makes the node fail: IndexError('list index out of range')"
             assert b.status()["cut_off"] == {a.settings.address: reason}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("liar", "reason"),
+    [
+        (lambda own: Contact(identifier_of("elsewhere"), own), "is not the hash of this address"),
+        (lambda own: Contact(identifier_of("127.0.0.1:1"), "127.0.0.1:1"), "names '127.0.0.1:1' as the sender"),
+    ],
+)
+def test_a_peer_that_lies_about_itself_is_cut_off(tmp_path: Path, liar: Callable[[str], Contact], reason: str) -> None:
+    """Neither another place on the ring than the hash of its certified address, nor another node's contact."""
+
+    async def main() -> None:
+        authority = tmp_path / "authority"
+        async with running(tmp_path / "a", authority) as a, running(tmp_path / "b", authority) as b:
+            own = a.settings.address
+            a.transport.send(b.settings.address, Departure(request=1, contact=liar(own)))
+            async with asyncio.timeout(PATIENCE):
+                while own not in b.status()["cut_off"]:
+                    await asyncio.sleep(0)
+            assert reason in b.status()["cut_off"][own]
 
     asyncio.run(main())
 

@@ -14,6 +14,7 @@ from tests.overlay.net.parties import PATIENCE, Note, Party, member, party
 
 from motet.model.errors import OverlayError, UsageError
 from motet.overlay.net import connection as connections
+from motet.overlay.net import transport as transports
 from motet.overlay.net.certificates import CertificateAuthority
 from motet.overlay.net.connection import Connection, RateLimit, introduce, open_connection
 from motet.overlay.net.frames import (
@@ -426,3 +427,20 @@ def test_the_authority_is_made_once(tmp_path: Path) -> None:
     first, second = CertificateAuthority(tmp_path), CertificateAuthority(tmp_path)
     paths = [authority.issue_member(f"127.0.0.1:{n}") for n, authority in enumerate((first, second), 1)]
     assert len({(path / "authority.pem").read_bytes() for path in paths}) == 1
+
+
+def test_warnings_beyond_the_limit_are_counted_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty a second name who was cut off; how many more there were is logged and counted."""
+    texts: list[str] = []
+    monkeypatch.setattr(transports.log, "warning", lambda text, *values: texts.append(text % values))
+
+    async def main() -> None:
+        async with party() as a:
+            for number in range(50):
+                a.transport._refuse(f"127.0.0.1:{number}", "it speaks HTTP, not TLS")
+            assert a.transport.statistics()["connections cut off, not logged"] == 30
+
+    asyncio.run(main())
+    *named, summary = [text.partition(" ")[2] for text in texts]
+    assert named == [f"cuts off 127.0.0.1:{number}: it speaks HTTP, not TLS" for number in range(20)]
+    assert summary == "has cut off 30 more, which are not listed"

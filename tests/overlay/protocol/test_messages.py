@@ -1,13 +1,14 @@
 """Messages as fields: whatever is sent is decoded as it was; whatever else arrives is refused."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
 
 from motet.model.errors import DecodeError
-from motet.overlay.protocol.identifiers import Contact
-from motet.overlay.protocol.messages import PeerMessage, from_fields, peer_message, to_fields
-from motet.overlay.protocol.pastry_messages import LeafReply
+from motet.overlay.protocol.identifiers import Contact, identifier_of
+from motet.overlay.protocol.messages import PeerMessage, check_sender, from_fields, peer_message, to_fields
+from motet.overlay.protocol.pastry_messages import Acknowledgement, LeafReply
 
 
 class Pair(NamedTuple):
@@ -77,8 +78,19 @@ def test_depth_is_limited() -> None:
 
 
 def test_a_named_tuple_that_is_not_valid_is_refused() -> None:
-    """A contact off the ring never reaches a protocol."""
-    for identifier in (-1, 1 << 128):
-        fields = to_fields(LeafReply(request=1, contact=Contact(identifier, "a"), leaves=(), failed=()))
-        with pytest.raises(DecodeError, match="LeafReply has a Contact that is not valid"):
+    """A contact that chose its place on the ring reaches no protocol: its identifier is the hash of its address."""
+    right = LeafReply(request=1, contact=Contact(identifier_of("a"), "a"), leaves=(), failed=())
+    assert from_fields(to_fields(right)) == right
+    for identifier in (-1, 1 << 128, identifier_of("b")):
+        fields = to_fields(replace(right, leaves=(Contact(identifier, "a"),)))
+        with pytest.raises(DecodeError, match="LeafReply has a Contact that is not valid: the identifier of 'a' is"):
             from_fields(fields)
+
+
+def test_a_sender_names_itself() -> None:
+    """A message about its sender has the sender's own contact; messages about others may come from anybody."""
+    message = LeafReply(request=1, contact=Contact(identifier_of("a"), "a"), leaves=(), failed=())
+    check_sender("a", message)
+    check_sender("b", Acknowledgement(request=1))
+    with pytest.raises(DecodeError, match="its LeafReply names 'a' as the sender"):
+        check_sender("b", message)

@@ -68,7 +68,7 @@ def test_rings_join_after_a_partition() -> None:
 
 
 def test_a_live_neighbour_that_was_removed_is_back_at_once() -> None:
-    """When all answers of a neighbour were lost by chance, the next probe finds it again (seed 778 of the simulator)."""
+    """When all answers of a neighbour were lost by chance, the next probe finds it again (seed 778)."""
     ring = SimulatedRing(seed=13)
     ring.build(20)
     left, right = (contact.address for contact in ring.active[3:5])

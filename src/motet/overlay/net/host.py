@@ -24,7 +24,7 @@ from motet.overlay.net.connection import Connection, bind
 from motet.overlay.net.frames import NetworkLimits, OperatorAnswer, OperatorRequest, decode_value, encode_value
 from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 from motet.overlay.net.transport import Transport
-from motet.overlay.protocol.messages import PeerMessage, field_types, from_field, to_field
+from motet.overlay.protocol.messages import PeerMessage, check_sender, field_types, from_field, to_field
 from motet.overlay.protocol.node import (
     CancelTimer,
     Command,
@@ -153,6 +153,7 @@ class NodeHost:
     # Inside
 
     def _receive(self, sender: str, message: PeerMessage) -> None:
+        check_sender(sender, message)
         try:
             self._handle(Received(sender=sender, message=message))
         except Exception as error:  # a message must not stop the node, whatever it contains

@@ -52,6 +52,7 @@ MAX_BACKOFF_SECONDS = 5.0
 RETIRED_SECONDS = 2.0  # how long a replaced connection is still read
 MAX_NAMED = 256
 WARNINGS_PER_SECOND = 20
+SUMMARY_SECONDS = 1.0  # after which those without a warning of their own are counted in one
 
 Operate = Callable[[Connection, OperatorRequest], Awaitable[None]]
 
@@ -119,6 +120,7 @@ class Transport:
     async def close(self) -> None:
         """Stop accepting, send what is queued within a second, and close all connections."""
         self._is_closing = True
+        self._log_summary()
         senders = [peer.sender for peer in self.peers.values() if peer.sender is not None]
         if senders:
             await asyncio.wait(senders, timeout=1.0)
@@ -410,12 +412,20 @@ class Transport:
 
     def _refuse(self, name: str, reason: str) -> None:
         self.counts["connections cut off"] += 1
-        if self._warnings.is_exceeded(now=asyncio.get_running_loop().time()):
-            self._unlogged += 1
+        loop = asyncio.get_running_loop()
+        if not self._warnings.is_exceeded(now=loop.time()):
+            log.warning("%s cuts off %s: %s", self.address, name, reason)
             return
-        more = f" (and {self._unlogged:,} more, which are not listed)" if self._unlogged else ""
-        self._unlogged = 0
-        log.warning("%s cuts off %s: %s%s", self.address, name, reason, more)
+        if not self._unlogged:
+            loop.call_later(SUMMARY_SECONDS, self._log_summary)
+        self._unlogged += 1
+        self.counts["connections cut off, not logged"] += 1
+
+    def _log_summary(self) -> None:
+        """Log how many parties were cut off beyond the limit on warnings."""
+        if self._unlogged:
+            log.warning("%s has cut off %d more, which are not listed", self.address, self._unlogged)
+            self._unlogged = 0
 
     def _start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -15,15 +15,20 @@ MASK = SPACE - 1
 
 
 class Contact(NamedTuple):
-    """A node as others refer to it: its identifier and its address."""
+    """A node as others refer to it: its identifier and its address.
+
+    Simulated nodes have any identifiers; in a message from the wire, a contact has the hash of its address.
+    """
 
     identifier: int
     address: str
 
     @property
-    def is_valid(self) -> bool:
-        """Whether the identifier is on the ring."""
-        return 0 <= self.identifier < SPACE
+    def problem(self) -> str | None:
+        """What is wrong with a contact from elsewhere: its place on the ring is not free to choose."""
+        if self.identifier == identifier_of(self.address):
+            return None
+        return f"the identifier of {self.address[:80]!r} is not the hash of this address"
 
 
 def identifier_of(text: str | bytes) -> int:

@@ -294,7 +294,7 @@ class Membership(NodeProtocol):
         requests.send(number, contact.address, message, attempts=attempts, failed=self._probe_failed, context=contact)
 
     def _receive_leaf_probe(self, sender: str, message: LeafProbe) -> None:
-        if self.state in (PastryState.IDLE, PastryState.JOINING, PastryState.LEFT) or message.contact.address != sender:
+        if self.state in (PastryState.IDLE, PastryState.JOINING, PastryState.LEFT):
             return
         if self.state is not PastryState.LEAVING:
             self._hear(message.contact)
@@ -406,7 +406,7 @@ class Membership(NodeProtocol):
         requests.send(number, contact.address, message, attempts=attempts, failed=self._probe_failed, context=contact)
 
     def _receive_table_probe(self, sender: str, message: TableProbe) -> None:
-        if not self.is_active or message.contact.address != sender:
+        if not self.is_active:
             return
         self._hear(message.contact, is_neighbour=False)
         self.node.send(
@@ -471,10 +471,9 @@ class Membership(NodeProtocol):
         self._check_departed()
 
     def _receive_departure(self, sender: str, message: Departure) -> None:
-        if message.contact.address == sender:
-            self._failed[sender] = (message.contact, self.node.now)
-            self._remove(message.contact)
-            self.node.send(sender, DepartureReply(request=message.request))
+        self._failed[sender] = (message.contact, self.node.now)
+        self._remove(message.contact)
+        self.node.send(sender, DepartureReply(request=message.request))
 
     def _receive_departure_reply(self, sender: str, message: DepartureReply) -> None:
         if self.requests.answered(message.request, sender) is not None:

@@ -2,7 +2,7 @@
 
 A message is declared with `@peer_message`. Its fields are int, str, bytes, bool, tuples, named tuples, other messages
 or None. `to_fields` makes nested tuples that any serialiser takes; `from_fields` checks the type of every field, as
-the bytes come from elsewhere, and refuses a named tuple whose `is_valid` is false. Integers beyond 64 bits travel as
+the bytes come from elsewhere, and refuses a named tuple whose `problem` is not None. Integers beyond 64 bits travel as
 bytes.
 """
 
@@ -28,9 +28,13 @@ _FIELD_TYPES: dict[type[Any], dict[str, Any]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerMessage:
-    """Base of all messages. `traffic` says what a message is counted as: control, lookup or data."""
+    """Base of all messages. `traffic` says what a message is counted as: control, lookup or data.
+
+    `sender_field` is the field, if there is one, in which a sender names itself: a `Contact` with its own address.
+    """
 
     traffic: ClassVar[str] = "control"
+    sender_field: ClassVar[str | None] = None
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -41,6 +45,14 @@ def peer_message(cls: _Class) -> _Class:
         raise TypeError(f"two messages are called {made.__name__}")
     MESSAGE_TYPES[made.__name__] = made
     return typing.cast(_Class, made)
+
+
+def check_sender(sender: str, message: PeerMessage) -> None:
+    """Raise DecodeError for a message in which its sender names itself as somebody else."""
+    if message.sender_field is not None:
+        address = getattr(message, message.sender_field).address
+        if address != sender:
+            raise DecodeError(f"its {type(message).__name__} names {address[:80]!r} as the sender")
 
 
 def to_fields(message: PeerMessage) -> tuple[Any, ...]:
@@ -115,7 +127,8 @@ def from_field(value: Any, hint: Any, where: str, depth: int = MAX_DEPTH) -> Any
             made = hint(
                 *(from_field(item, kind, where, depth - 1) for item, kind in zip(value, hints.values(), strict=True))
             )
-            if not getattr(made, "is_valid", True):  # a named tuple may limit its values
-                raise DecodeError(f"{where} has a {hint.__name__} that is not valid")
+            problem = getattr(made, "problem", None)  # a named tuple may limit its values
+            if problem is not None:
+                raise DecodeError(f"{where} has a {hint.__name__} that is not valid: {problem}")
             return made
     raise DecodeError(f"{where} has a field that is not of its type")

@@ -36,7 +36,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A message of another node. The sender is the address that the transport vouches for."""
+    """A message of another node. The sender is the address that the transport vouches for; `check_sender` holds."""
 
     sender: str
     message: PeerMessage

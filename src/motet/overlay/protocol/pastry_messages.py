@@ -49,6 +49,7 @@ class RingAnswer(PeerMessage):
     root: Contact
     hops: int
     body: PeerMessage | None
+    sender_field: ClassVar[str | None] = "root"
     traffic: ClassVar[str] = "lookup"
 
 
@@ -80,6 +81,7 @@ class LeafProbe(PeerMessage):
     contact: Contact
     leaves: tuple[Contact, ...]
     failed: tuple[Contact, ...]
+    sender_field: ClassVar[str | None] = "contact"
 
 
 @peer_message
@@ -90,6 +92,7 @@ class LeafReply(PeerMessage):
     contact: Contact
     leaves: tuple[Contact, ...]
     failed: tuple[Contact, ...]
+    sender_field: ClassVar[str | None] = "contact"
 
 
 @peer_message
@@ -99,6 +102,7 @@ class TableProbe(PeerMessage):
     request: int
     contact: Contact
     row: int
+    sender_field: ClassVar[str | None] = "contact"
 
 
 @peer_message
@@ -108,6 +112,7 @@ class TableReply(PeerMessage):
     request: int
     contact: Contact
     contacts: tuple[Contact, ...]
+    sender_field: ClassVar[str | None] = "contact"
 
 
 @peer_message
@@ -116,6 +121,7 @@ class Departure(PeerMessage):
 
     request: int
     contact: Contact
+    sender_field: ClassVar[str | None] = "contact"
 
 
 @peer_message

@@ -48,6 +48,7 @@ class TopicHeartbeat(PeerMessage):
     parent: Contact
     path: tuple[int, ...]
     predecessor: int | None
+    sender_field: ClassVar[str | None] = "parent"
 
 
 @peer_message
@@ -78,6 +79,7 @@ class RootReplica(PeerMessage):
     topic: int
     root: Contact
     children: tuple[Contact, ...]
+    sender_field: ClassVar[str | None] = "root"
 
 
 @peer_message
@@ -351,8 +353,6 @@ class Scribe(NodeProtocol, RingApplication):
     def _receive_heartbeat(self, sender: str, message: TopicHeartbeat) -> None:
         topic = self.topics.get(message.topic)
         parent = message.parent
-        if parent.address != sender:
-            return
         if topic is None or topic.is_root or not topic.is_needed:
             self.node.send(sender, LeaveTopic(topic=message.topic))
             return
@@ -469,9 +469,7 @@ class Scribe(NodeProtocol, RingApplication):
         for contact in near[:ROOT_REPLICAS]:
             self.node.send(contact.address, message)
 
-    def _receive_replica(self, sender: str, message: RootReplica) -> None:
-        if message.root.address != sender:
-            return
+    def _receive_replica(self, _sender: str, message: RootReplica) -> None:
         topic = self._topic(message.topic)
         if topic.is_root:
             if not self.pastry.is_responsible(message.topic):

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from motet.overlay.protocol.identifiers import Contact, closeness, identifier_of
 from motet.overlay.protocol.messages import PeerMessage, peer_message
@@ -79,6 +79,7 @@ class TransferRequest(PeerMessage):
     request: int
     contact: Contact
     after: int
+    sender_field: ClassVar[str | None] = "contact"
 
 
 @peer_message
@@ -413,8 +414,6 @@ class ValueStore(NodeProtocol, RingApplication):
 
     def _receive_transfer_request(self, sender: str, message: TransferRequest) -> None:
         newcomer = message.contact
-        if newcomer.address != sender:
-            return
         for confirmed in self._confirmed.values():
             confirmed.discard(newcomer)
         keys = sorted(key for key in self.values if key > message.after and newcomer in self.replica_set(key))
