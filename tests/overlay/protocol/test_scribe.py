@@ -2,11 +2,14 @@
 
 from collections import Counter
 
+import pytest
 from tests.overlay.rings import assert_ring_is_right
 
+from motet.model.errors import UsageError
 from motet.overlay.protocol.identifiers import identifier_of
 from motet.overlay.protocol.node import SECOND, Outcome
 from motet.overlay.protocol.scribe import (
+    MAX_PAYLOAD,
     PublishTopic,
     Scribe,
     SubscribeTopic,
@@ -73,6 +76,13 @@ def test_every_subscriber_receives_each_publication_once() -> None:
     assert topics.received == Counter({(a, b"%d" % number): 1 for a in subscribers for number in range(5)})
     assert topics.published == 5
     assert topic_violations(topics.ring) == []
+
+
+def test_a_publication_that_is_too_large_is_refused() -> None:
+    """The error names the size and the limit; nothing is sent."""
+    topics = Topics(1, nodes=2)
+    with pytest.raises(UsageError, match="a publication of 1,048,577 bytes; 1,048,576 are allowed"):
+        topics.publish(bytes(MAX_PAYLOAD + 1))
 
 
 def test_unsubscribed_branches_leave_the_tree() -> None:

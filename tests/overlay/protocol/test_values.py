@@ -1,12 +1,16 @@
 """Stored values move with the responsibility for their keys and survive what leaves one replica."""
 
+import pytest
 from tests.overlay.rings import assert_ring_is_right
 
+from motet.model.errors import UsageError
+from motet.overlay.net.frames import NetworkLimits, encode_message
 from motet.overlay.protocol.identifiers import Contact, closest, identifier_of
-from motet.overlay.protocol.node import SECOND, Outcome
-from motet.overlay.protocol.values import FetchValue, StoreValue, ValueFetched, ValueStore, ValueStored
+from motet.overlay.protocol.node import SECOND, Outcome, Send
+from motet.overlay.protocol.values import MAX_VALUE, FetchValue, StoreValue, ValueFetched, ValueStore, ValueStored
 from motet.overlay.sim.network import GeographicLatency, Network
 from motet.overlay.sim.rings import SimulatedRing
+from motet.overlay.sim.simulator import Simulator
 
 KEYS = [identifier_of(f"key {index}") for index in range(150)]
 
@@ -59,6 +63,44 @@ def test_values_move_to_newcomers() -> None:
     ring.simulator.run(until=ring.simulator.now + 120 * SECOND)
     assert len(ring.active) == 25
     assert_values_are_in_place(ring)
+
+
+def test_transfers_are_split_into_messages_that_hosts_accept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes of values reach newcomers and the replicas of a leaving node; the TCP host takes 2 MiB a message."""
+    sizes: list[int] = []
+    send = Simulator._send
+
+    def measured(simulator: Simulator, sender: str, effect: Send) -> None:
+        sizes.append(len(encode_message(effect.message)))
+        send(simulator, sender, effect)
+
+    ring = SimulatedRing(seed=4, layers=lambda pastry: [ValueStore(pastry)])
+    ring.build(4)
+    monkeypatch.setattr(Simulator, "_send", measured)
+    for tag in range(40):
+        size = MAX_VALUE if tag < 3 else 150_000
+        ring.simulator.command(ring.active[tag % 4].address, StoreValue(tag=tag, key=KEYS[tag], value=bytes(size)))
+    ring.simulator.run(until=60 * SECOND)
+    newcomer = ring.join()
+    ring.simulator.run(until=ring.simulator.now + 60 * SECOND)
+    for contact in ring.active[:3]:
+        if contact != newcomer:
+            ring.leave(contact.address)
+            ring.simulator.run(until=ring.simulator.now + 60 * SECOND)
+    assert sum(sizes) > 40_000_000
+    assert max(sizes) < NetworkLimits().max_frame_bytes - 32
+    for contact in ring.active:
+        store = ring.simulator.node(contact.address).protocols["values"]
+        assert isinstance(store, ValueStore)
+        assert (len(store.values), store.statistics()["queued"]) == (40, 0)
+
+
+def test_a_value_that_is_too_large_is_refused() -> None:
+    """The error names the size and the limit."""
+    ring = SimulatedRing(seed=4, layers=lambda pastry: [ValueStore(pastry)])
+    ring.build(2)
+    with pytest.raises(UsageError, match="a value of 1,048,577 bytes; 1,048,576 are allowed"):
+        ring.simulator.command(ring.active[0].address, StoreValue(tag=1, key=1, value=bytes(MAX_VALUE + 1)))
 
 
 def test_values_survive_departures_and_crashes() -> None:

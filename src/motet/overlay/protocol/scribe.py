@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from motet.model.errors import UsageError
 from motet.overlay.protocol.identifiers import Contact, closeness, jitter
 from motet.overlay.protocol.messages import PeerMessage, peer_message
 from motet.overlay.protocol.node import SECOND, Command, NodeProtocol, Outcome, Timer
@@ -25,7 +26,9 @@ REJOIN_PERIOD = 5 * SECOND
 RETENTION = 120 * SECOND  # how long a publication is sent again to a child that comes back
 ATTEMPTS = 5
 MAX_CHILDREN = 16
-MAX_RETAINED = 64
+MAX_RETAINED = 64  # publications of a topic that are sent again, and their bytes
+MAX_RETAINED_BYTES = 1 << 22
+MAX_PAYLOAD = 1 << 20
 MAX_KNOWN = 1024
 MAX_PATH = 64
 ROOT_REPLICAS = 3
@@ -241,6 +244,11 @@ class Scribe(NodeProtocol, RingApplication):
             self._leave_if_unneeded(command.topic, topic)
 
     def _publish(self, command: PublishTopic) -> None:
+        if len(command.payload) > MAX_PAYLOAD:
+            raise UsageError(
+                f"a publication of {len(command.payload):,} bytes; {MAX_PAYLOAD:,} are allowed",
+                advice="Store the content as values, and publish their keys.",
+            )
         node = self.node
         self._publications += 1
         body = PublishRequest(
@@ -514,8 +522,10 @@ class Scribe(NodeProtocol, RingApplication):
         if len(self._known) > MAX_KNOWN:
             del self._known[next(iter(self._known))]
         topic.retained[publisher, number] = (self.node.now, payload)
-        if len(topic.retained) > MAX_RETAINED:
-            del topic.retained[next(iter(topic.retained))]
+        sizes = sum(len(payload) for _, payload in topic.retained.values())
+        while len(topic.retained) > MAX_RETAINED or sizes > MAX_RETAINED_BYTES:
+            _, dropped = topic.retained.pop(next(iter(topic.retained)))
+            sizes -= len(dropped)
         if topic.is_subscribed:
             self.node.report(TopicDelivered(topic=key, publisher=publisher, number=number, payload=payload))
         for child in list(topic.children):

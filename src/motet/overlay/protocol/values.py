@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from motet.model.errors import UsageError
 from motet.overlay.protocol.identifiers import Contact, closeness, identifier_of
 from motet.overlay.protocol.messages import PeerMessage, peer_message
 from motet.overlay.protocol.node import SECOND, Command, NodeProtocol, Outcome, Timer
@@ -24,7 +25,8 @@ REPLICAS = 4
 ROUND_PERIOD = 20 * SECOND
 CHANGE_DELAY = 1 * SECOND
 ATTEMPTS = 5
-CHUNK = 64
+CHUNK = 64  # values of one message
+MAX_CHUNK_BYTES = 1 << 18  # of its values; one that is larger is sent alone
 MAX_VALUE = 1 << 20
 
 
@@ -84,10 +86,11 @@ class TransferRequest(PeerMessage):
 
 @peer_message
 class TransferReply(PeerMessage):
-    """Values for a newcomer; a full chunk may not be the last."""
+    """Values for a newcomer; the next ones follow on another request, unless these are the last."""
 
     request: int
     values: tuple[StoredValue, ...]
+    is_last: bool
 
 
 @peer_message
@@ -164,8 +167,16 @@ class ValueFailed(Outcome):
     key: int
 
 
-def _replicate(number: int, values: tuple[StoredValue, ...]) -> PeerMessage:
-    return Replicate(request=number, values=values)
+def _chunk(values: Iterable[StoredValue]) -> tuple[StoredValue, ...]:
+    """The first values that one message may have; at least one, if there is any."""
+    chunk: list[StoredValue] = []
+    size = 0
+    for value in values:
+        size += len(value.value or b"")
+        if len(chunk) == CHUNK or (chunk and size > MAX_CHUNK_BYTES):
+            break
+        chunk.append(value)
+    return tuple(chunk)
 
 
 def _holdings(number: int, holdings: tuple[Holding, ...]) -> PeerMessage:
@@ -203,12 +214,20 @@ class ValueStore(NodeProtocol, RingApplication):
             ReplicateReply: self._receive_reply,
         }
         self._confirmed: dict[int, set[Contact]] = {}
+        self._queued: dict[Contact, dict[int, list[Callable[[], None]]]] = {}  # keys, and what to call after each
+        self._sending: set[Contact] = set()  # those with values on their way
         self._transfers = 0
         pastry.register(self, [PutValue, GetValue])
 
     # Of the application
 
     def _store(self, command: StoreValue) -> None:
+        if len(command.value or b"") > MAX_VALUE:
+            raise UsageError(
+                f"a value of {len(command.value or b''):,} bytes; {MAX_VALUE:,} are allowed",
+                advice="Store it in parts, under a key for each.",
+            )
+
         def answered(answer: RingAnswer, _duration: int) -> None:
             version = answer.body.version if isinstance(answer.body, ValueReply) else 0
             self.node.report(ValueStored(tag=command.tag, key=command.key, version=version))
@@ -233,7 +252,9 @@ class ValueStore(NodeProtocol, RingApplication):
     def answer(self, key: int, body: PeerMessage, origin: Contact, number: int) -> None:
         present = self.values.get(key)
         version = present.version if present else 0
-        if isinstance(body, PutValue):
+        if isinstance(body, PutValue) and len(body.value or b"") > MAX_VALUE:
+            self.node.counts["values.too large"] += 1  # its origin does not know the limit, and gets no answer
+        elif isinstance(body, PutValue):
             if present is None or present.value != body.value:
                 version += 1
                 self._hold(StoredValue(key, version, body.value))
@@ -244,17 +265,13 @@ class ValueStore(NodeProtocol, RingApplication):
 
     def _replicate_all(self, values: Iterable[StoredValue], then: Callable[[], None]) -> None:
         """Send values to the replicas that have not confirmed them; call `then` when each has answered or failed."""
-        by_contact: dict[Contact, list[StoredValue]] = {}
-        for value in values:
-            for contact in self.replica_set(value.key):
-                if contact not in self._confirmed.get(value.key, ()) and contact != self.pastry.own:
-                    by_contact.setdefault(contact, []).append(value)
-        chunks = [
-            (contact, tuple(items[start : start + CHUNK]))
-            for contact, items in by_contact.items()
-            for start in range(0, len(items), CHUNK)
+        copies = [
+            (contact, value.key)
+            for value in values
+            for contact in self.replica_set(value.key)
+            if contact not in self._confirmed.get(value.key, ()) and contact != self.pastry.own
         ]
-        pending = len(chunks)
+        pending = len(copies)
 
         def finish() -> None:
             nonlocal pending
@@ -262,22 +279,60 @@ class ValueStore(NodeProtocol, RingApplication):
             if pending == 0:
                 then()
 
-        if not chunks:
+        if not copies:
             then()
-        for contact, chunk in chunks:
-            self._request(contact, partial(_replicate, values=chunk), finish)
+        for contact, key in copies:
+            self._queued.setdefault(contact, {}).setdefault(key, []).append(finish)
+        for contact in dict.fromkeys(contact for contact, _ in copies):
+            self._send_chunk(contact)
+
+    def _send_chunk(self, contact: Contact) -> None:
+        """Send queued values to a replica, unless some are on their way: a large transfer must not fill its queue."""
+        if contact in self._sending:
+            return
+        queued = self._queued.get(contact, {})
+        chunk = _chunk(self.values[key] for key in queued if key in self.values)
+        finished = [finish for value in chunk for finish in queued.pop(value.key)]
+        if not chunk:
+            self._queued.pop(contact, None)
+            finished = [finish for callbacks in queued.values() for finish in callbacks]  # dropped in the meantime
+        else:
+            self._sending.add(contact)
+
+        def answered() -> None:
+            self._sending.discard(contact)
+            for finish in finished:
+                finish()
+            self._send_chunk(contact)
+
+        def failed() -> None:
+            abandoned = self._queued.pop(contact, {}).values()
+            finished.extend(finish for callbacks in abandoned for finish in callbacks)
+            answered()
+
+        if chunk:
+            self._request(contact, lambda number: Replicate(request=number, values=chunk), answered, failed)
+        else:
+            for finish in finished:
+                finish()
 
     def _request(
-        self, contact: Contact, message: Callable[[int], PeerMessage], finish: Callable[[], None] | None = None
+        self,
+        contact: Contact,
+        message: Callable[[int], PeerMessage],
+        finish: Callable[[], None] | None = None,
+        failed: Callable[[], None] | None = None,
     ) -> None:
+        """Send a request; call `finish` when it is answered, and `failed`, or else `finish`, when it is not."""
         number = self.requests.next_number()
+        without_answer = failed or finish
         self.requests.send(
             number,
             contact.address,
             message(number),
             attempts=ATTEMPTS,
             context=(contact, finish),
-            failed=lambda _: finish() if finish else None,
+            failed=lambda _: without_answer() if without_answer else None,
         )
 
     def replica_set(self, key: int) -> list[Contact]:
@@ -340,7 +395,7 @@ class ValueStore(NodeProtocol, RingApplication):
             confirmed = self._confirmed.setdefault(key, set())
             confirmed.intersection_update(holders)
             pending = [contact for contact in holders if contact != own and contact not in confirmed]
-            for contact in pending:
+            for contact in [contact for contact in pending if key not in self._queued.get(contact, ())]:
                 unconfirmed.setdefault(contact, []).append(value.holding)
             if not pending and own not in holders:
                 self._drop(key)
@@ -367,9 +422,10 @@ class ValueStore(NodeProtocol, RingApplication):
         contact = pending.context[0]
         missing = set(message.missing)
         self._confirm(contact, [holding for holding in pending.message.holdings if holding.key not in missing])
-        values = tuple([self.values[key] for key in message.missing[:CHUNK] if key in self.values])
-        if values:
-            self._request(contact, partial(_replicate, values=values))
+        queued = self._queued.setdefault(contact, {})
+        for key in message.missing[:CHUNK]:
+            queued.setdefault(key, [])
+        self._send_chunk(contact)
 
     def _receive_replicate(self, sender: str, message: Replicate) -> None:
         for value in message.values[:CHUNK]:
@@ -416,9 +472,10 @@ class ValueStore(NodeProtocol, RingApplication):
         newcomer = message.contact
         for confirmed in self._confirmed.values():
             confirmed.discard(newcomer)
-        keys = sorted(key for key in self.values if key > message.after and newcomer in self.replica_set(key))
-        values = tuple([self.values[key] for key in keys[:CHUNK]])
-        self.node.send(sender, TransferReply(request=message.request, values=values))
+        keys = sorted(key for key in self.values if key > message.after)
+        chunk = _chunk(self.values[key] for key in keys if newcomer in self.replica_set(key))
+        is_last = not any(newcomer in self.replica_set(key) for key in keys if chunk and key > chunk[-1].key)
+        self.node.send(sender, TransferReply(request=message.request, values=chunk, is_last=is_last))
 
     def _receive_transfer_reply(self, sender: str, message: TransferReply) -> None:
         pending = self.requests.answered(message.request, sender)
@@ -427,7 +484,7 @@ class ValueStore(NodeProtocol, RingApplication):
         contact, finish = pending.context
         for value in message.values[:CHUNK]:
             self._hold(value)
-        if len(message.values) >= CHUNK:
+        if message.values and not message.is_last:
             self._request_transfer(contact, message.values[-1].key, finish)
         else:
             finish()
@@ -438,8 +495,12 @@ class ValueStore(NodeProtocol, RingApplication):
     # For people
 
     def statistics(self) -> dict[str, int]:
-        """How many values are held, and how many requests are pending."""
-        return {"held": len(self.values), "requests": len(self.requests.pending)}
+        """How many values are held, how many copies are queued for others, and how many requests are pending."""
+        return {
+            "held": len(self.values),
+            "queued": sum(map(len, self._queued.values())),
+            "requests": len(self.requests.pending),
+        }
 
     def held(self) -> Mapping[int, Any]:
         """The values of this node by key, removed ones left out."""
