@@ -55,6 +55,31 @@ def test_a_template_must_have_the_required_triples(template: str, leaf: str, exp
     assert fed(template, leaf) is expected
 
 
+@pytest.mark.parametrize(
+    ("template", "leaf", "expected"),
+    [
+        ("<r><o>$v</o></r>", "XML { <o>$w</o> }", True),
+        ("<r><o>$v</o></r>", "XML { <p|r/> }", True),
+        ("<r><o>$v</o></r>", "XML { <p>$w</p> }", False),
+        ("<r><o>$v</o></r>", "XML { <$t/> }", True),
+        ("<r><o>$v</o></r>", "XML { /<o>$w</o> }", False),
+        ("<r><o>$v</o></r>", "XML { /<r/> }", True),
+        ("<r>$v</r>", "XML { <p/> }", False),
+        ("<r>$x</r>", "XML { <p/> }", True),
+        ("<r>$x</r>", "XML { /<p/> }", False),
+        ("<$v><o/></$v>", "XML { /<p/> }", True),
+        ("<r/>", ": <urn:B> XML { <r/> }", False),
+        ("<r/>", "", True),
+        ("<r/>", ": <urn:B>", False),
+    ],
+)
+def test_a_template_must_have_the_outermost_element(template: str, leaf: str, expected: bool) -> None:
+    """Of a document any element may match a block, of one that begins with / the root; variables may insert others."""
+    maker = f"SUBSCRIPTION maker EVENT a XML {{ <a>$v</a> ELEMENT_AS $x }} WHEN a CONSTRUCT XML {{ {template} }} "
+    found = derivation_edges(build_plan(parse(maker + TAKER.format(leaf))))
+    assert bool(found) is expected
+
+
 def test_inferred_triples_count() -> None:
     """With an ontology, the superclasses of a template's class count, and the triples of the background."""
     assert fed("?this a <urn:B>", ": <urn:C>", Reasoner([SUBCLASS]))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from motet.language.scope import has_no
-from motet.language.syntax import Construct, GroupPattern, Subscription
+from motet.language.syntax import Construct, GroupPattern, Subscription, XmlTemplate
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
@@ -121,14 +121,15 @@ def scope_iri(scope: str) -> str:
 def with_scope(case: Case, scope: str) -> Case:
     """The case with a scope triple in all its events, EVENT bodies and CONSTRUCT templates, so that it can share a run.
 
-    It has the same notifications, unless an EVENT has solutions in the background alone.
+    It has the same notifications, unless an EVENT has solutions in the background alone. Blocks of XML have no scope:
+    they must not match the documents of other cases.
     """
     return case.with_records(_record_with_scope(record, scope) for record in case.records)
 
 
 def _record_with_scope(record: Record, scope: str) -> Record:
     match record:
-        case EventRecord():
+        case EventRecord(payload=None):
             return replace(
                 record, triples=record.triples | {(iri(record.id), iri(SCOPE_PROPERTY), iri(scope_iri(scope)))}
             )
@@ -139,12 +140,16 @@ def _record_with_scope(record: Record, scope: str) -> Record:
 
 def _subscription_with_scope(subscription: Subscription, scope: str) -> Subscription:
     events = tuple(
-        replace(event, body=_with_scope_triple(event.body, event.name, scope)) for event in subscription.events
+        event if event.xml else replace(event, body=_with_scope_triple(event.body, event.name, scope))
+        for event in subscription.events
     )
     delivery = subscription.delivery
     if isinstance(delivery, Construct):
         scope_triple = _scope_triple("this", scope)
-        templates = (replace(template, text=f"{scope_triple} {template.text}") for template in delivery.templates)
+        templates = (
+            template if isinstance(template, XmlTemplate) else replace(template, text=f"{scope_triple} {template.text}")
+            for template in delivery.templates
+        )
         delivery = Construct(tuple(templates))
     return replace(subscription, events=events, delivery=delivery)
 

@@ -1,4 +1,5 @@
-"""Events as documents in random forms: N-Quads, TriG, Turtle and JSON-LD, with and without named graphs and IRIs.
+"""Events as documents in random forms: N-Quads, TriG, Turtle and JSON-LD, with and without named graphs and IRIs; XML
+events as their documents, and in CloudEvents.
 
 A slow transcription of section 14 of the language page decides which of the forms mean the given events; the codecs are
 compared with it.
@@ -13,9 +14,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from random import Random
 
+from lxml import etree
+
+from motet.codec.cloudevents import WRAPPER_TYPE
 from motet.fuzz.case import TIME_PROPERTIES
 from motet.model.batches import Triple
 from motet.model.terms import XSD, iri, literal_parts
+from motet.model.times import format_datetime
+from motet.model.xml_document import MOTET_NAMESPACE
 from motet.reference import EventRecord
 
 THIS = "<urn:motet:this>"
@@ -42,6 +48,8 @@ SUFFIXES = {
     "application/trig": ".trig",
     "text/turtle": ".ttl",
     "application/ld+json": ".jsonld",
+    "application/xml": ".xml",
+    "application/cloudevents+json": ".ce.json",
 }
 
 
@@ -61,12 +69,45 @@ def documents(events: Sequence[EventRecord], random: Random, *, arguments: bool 
     """Documents that together have these events, in this order; without ``arguments`` they need none."""
     group: list[EventRecord] = []
     for event in events:
+        if event.payload is not None:
+            if group:
+                yield _document(group, random, arguments)
+            group = []
+            yield random.choice(list(xml_documents(event, arguments=arguments)))
+            continue
         if group and (event.id in {other.id for other in group} or random.random() < 0.6):
             yield _document(group, random, arguments)
             group = []
         group.append(event)
     if group:
         yield _document(group, random, arguments)
+
+
+def xml_documents(event: EventRecord, *, arguments: bool = True) -> Iterator[EventDocument]:
+    """The document of an XML event, alone if it states what it must, with arguments, and in a CloudEvent."""
+    assert event.payload is not None, "it is an XML event"
+    text, root = event.payload.decode(), etree.fromstring(event.payload)
+    is_minted = event.id.startswith(MINTED)
+    states_id = root.get(f"{{{MOTET_NAMESPACE}}}id") == event.id
+    states_time = event.stamped or root.get(f"{{{MOTET_NAMESPACE}}}start") is not None
+    if states_time:
+        plain = EventDocument(text, "application/xml")
+        if states_id or is_minted:
+            yield plain
+        if arguments and not is_minted:
+            yield replace(plain, id=event.id)
+            if not states_id:
+                yield replace(plain, input_id=event.id)
+    if not is_minted:
+        yield EventDocument(json.dumps(cloudevent(event), ensure_ascii=False), "application/cloudevents+json")
+
+
+def cloudevent(event: EventRecord) -> dict[str, str]:
+    """An XML event as a CloudEvent that is only a wrapper, as `motet export` writes it."""
+    assert event.payload is not None, "it is an XML event"
+    times = {} if event.stamped else {"start": format_datetime(event.start), "end": format_datetime(event.end)}
+    wrapper = {"specversion": "1.0", "id": event.id, "source": WRAPPER_TYPE, "type": WRAPPER_TYPE}
+    return wrapper | times | {"datacontenttype": "application/xml", "data": event.payload.decode()}
 
 
 def _document(events: Sequence[EventRecord], random: Random, arguments: bool) -> EventDocument:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from motet import reference
 from motet.fuzz.case import Case, pack_cases, split_lines
-from motet.fuzz.documents import documents
+from motet.fuzz.documents import MINTED, documents
 from motet.fuzz.files import event_files, nquads
 from motet.fuzz.oracle import emission_lines, expected_lines, without_offsets
 from motet.fuzz.processor_engines import BucketsEngine, CaseLog, ProcessorEngine
@@ -33,6 +33,7 @@ from motet.model.batches import RECORDS, notification_rows
 from motet.model.control import entailment_of
 from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.notifications import Notification
+from motet.model.times import format_datetime
 from motet.reference.records import commits
 
 if TYPE_CHECKING:
@@ -341,18 +342,26 @@ def _commit(cloud: Cloud, commit: Sequence[reference.Record], listener: Callable
     from motet.fuzz.lakes import append_control, decoded
 
     match commit[0]:
-        case reference.EventRecord() as event if len(commit) == 1:
+        case reference.EventRecord(payload=None) as event if len(commit) == 1:
             with suppress(DecodeError):  # a conflict, or too far ahead
                 cloud.publish(nquads(event))
+        case reference.EventRecord(payload=bytes() as payload) as event if len(commit) == 1 and not _is_minted(event):
+            time = None if event.stamped else tuple(map(format_datetime, (event.start, event.end)))
+            with suppress(DecodeError):
+                cloud.publish(payload, id=event.id, time=time)
         case reference.EventRecord():
             events = [record for record in commit if isinstance(record, reference.EventRecord)]
-            cloud.lake.append(decoded(events), partial=True)
+            cloud.lake.append(decoded(events, cloud.lake), partial=True)
         case reference.SubscribeRecord(subscription=subscription):
             cloud.subscribe(to_text(subscription), listener)
         case reference.UnsubscribeRecord(name=name):
             cloud.unsubscribe(name)
         case record:
             append_control(cloud.lake, record)
+
+
+def _is_minted(event: reference.EventRecord) -> bool:
+    return event.id.startswith(MINTED)
 
 
 def _lake_lines(case: Case, lake: Lake) -> list[str]:

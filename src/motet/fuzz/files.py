@@ -1,19 +1,19 @@
 """Reads and writes cases as files in a directory, for people, `motet run` and the conformance suite.
 
-    subscriptions.motet   the subscriptions
-    events.nq, .trig, …   the events of a run; a repeated event starts another file
+    subscriptions.motet   the subscriptions; in EXML-QL subscriptions.exmlql
+    events.nq, .xml, …    the events of a run; a repeated event starts another file
     log.jsonl             the log of any other case: the lateness, then one record per line
     ontology.ttl          the ontology, if there is one
     expected.jsonl        the expected notifications
     arguments.json        the arguments base and rest of `motet run`, if there are some
 
 A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
-NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time), ``{"add": TURTLE}`` and
-``{"remove": TURTLE}`` for the background graph, ``{"retract": IRI}``, and ``{"settings": {"lateness": "PT5S", "ahead":
-"P1D", "entailment": null}}`` (null: unlimited, unset). An event whose Turtle states no time is stamped by its writer. A
-line may have ``"clock": TIME``, that of its writer, and ``"commit": NUMBER``: consecutive lines with one number are one
-commit, any other line is a commit of its own. Without a clock an event may be ahead of it. Turtle may use the prefixes
-ex:, prov: and xsd:.
+NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"event": IRI, "xml": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time),
+``{"add": TURTLE}`` and ``{"remove": TURTLE}`` for the background graph, ``{"retract": IRI}``, and ``{"settings":
+{"lateness": "PT5S", "ahead": "P1D", "entailment": null}}`` (null: unlimited, unset). An event whose Turtle or XML
+states no time is stamped by its writer. A line may have ``"clock": TIME``, that of its writer, and ``"commit":
+NUMBER``: consecutive lines with one number are one commit, any other line is a commit of its own. Without a clock an
+event may be ahead of it. Turtle may use the prefixes ex:, prov: and xsd:.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 from motet import reference
 from motet.codec.decode import decode_bytes, decode_file
 from motet.fuzz.case import BEGIN, PROV, Case
+from motet.fuzz.documents import MINTED, cloudevent
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.language.syntax import Subscription
@@ -43,9 +44,9 @@ _PROLOGUE = "".join(f"PREFIX {name}: <{start}> " for name, start in PREFIXES.ite
 
 def read_case(folder: Path) -> Case:
     """The case in a directory."""
-    subscriptions = {
-        subscription.name: subscription for subscription in parse((folder / "subscriptions.motet").read_text("utf-8"))
-    }
+    [path] = folder.glob("subscriptions.*")
+    parsed = parse(path.read_text("utf-8"), syntax=path.suffix[1:])
+    subscriptions = {subscription.name: subscription for subscription in parsed}
     ontology = folder / "ontology.ttl"
     empty = Case((), frozenset(load([ontology]).triples) if ontology.exists() else frozenset())
     log = folder / "log.jsonl"
@@ -73,13 +74,24 @@ def case_files(case: Case, lines: Mapping[str, Iterable[str]]) -> dict[str, str]
 
 
 def event_files(events: Iterable[reference.EventRecord]) -> dict[str, str]:
-    """N-Quads files by name. The quads of a graph in one file are one event; a repetition is in the next file."""
+    """Files by name: N-Quads, in which the quads of a graph are one event, so that a repetition is in the next file;
+    documents of XML are in CloudEvents, or files of their own if they have no IRI.
+    """
     files: list[dict[str, str]] = [{}]
+    documents: list[reference.EventRecord] = []
     for event in events:
+        if event.payload is not None:
+            documents.append(event)
+            continue
         if event.id in files[-1]:
             files.append({})
         files[-1][event.id] = nquads(event)
-    return {f"events{index or ''}.nq": "".join(texts.values()) for index, texts in enumerate(files)}
+    texts = {f"events{index or ''}.nq": "".join(texts.values()) for index, texts in enumerate(files)}
+    wrapped = [_dumps(cloudevent(event)) for event in documents if not event.id.startswith(MINTED)]
+    if wrapped:
+        texts["events.ce.json"] = f"[{','.join(wrapped)}]\n"
+    bare = (event.payload or b"" for event in documents if event.id.startswith(MINTED))
+    return texts | {f"events{index or ''}.xml": payload.decode() for index, payload in enumerate(bare)}
 
 
 def nquads(event: reference.EventRecord) -> str:
@@ -97,7 +109,8 @@ def _read_run(empty: Case, folder: Path, subscriptions: Mapping[str, Subscriptio
     batches = (decoded for path in files for decoded in decode_file(str(path), **arguments))
     rows = [row for decoded in batches for row in event_rows(decoded.events)]
     subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
-    return empty.with_records([*subscribes, *map(_event, rows), reference.TickRecord(0, END_OF_TIME)])
+    events = (_timed(_event(row)) for row in rows)
+    return empty.with_records([*subscribes, *events, reference.TickRecord(0, END_OF_TIME)])
 
 
 def decoding_arguments(folder: Path) -> dict[str, Any]:
@@ -134,7 +147,7 @@ def _record(line: Mapping[str, Any], subscriptions: Mapping[str, Subscription]) 
     readers: dict[str, Callable[[Any], reference.Record]] = {
         "subscribe": lambda name: reference.SubscribeRecord(0, subscriptions[name]),
         "unsubscribe": lambda name: reference.UnsubscribeRecord(0, name),
-        "event": lambda name: _event(_row(line["turtle"], name), stamped=True),
+        "event": lambda name: _event(_document(line["xml"], name) if "xml" in line else _row(line["turtle"], name)),
         "tick": lambda time: reference.TickRecord(0, END_OF_TIME if time == "end" else parse_datetime(time)),
         "add": lambda turtle: reference.BackgroundRecord(0, added=frozenset(_row(turtle, "urn:background").triples)),
         "remove": lambda turtle: reference.BackgroundRecord(
@@ -148,22 +161,34 @@ def _record(line: Mapping[str, Any], subscriptions: Mapping[str, Subscription]) 
 
 
 def _row(turtle: str, name: str) -> EventRow:
-    [decoded] = decode_bytes((_PROLOGUE + turtle).encode(), "text/turtle", id=name)
+    return _decoded((_PROLOGUE + turtle).encode(), "text/turtle", name)
+
+
+def _document(xml: str, name: str) -> EventRow:
+    return _decoded(xml.encode(), "application/xml", name)
+
+
+def _decoded(data: bytes, content_type: str, name: str) -> EventRow:
+    [decoded] = decode_bytes(data, content_type, id=name)
     if decoded.rejected:
         raise decoded.rejected[0]
     return next(event_rows(decoded.events))
 
 
-def _event(row: EventRow, *, stamped: bool = False) -> reference.EventRecord:
-    """The event of a row; with ``stamped`` it may state no time."""
+def _event(row: EventRow) -> reference.EventRecord:
+    """The event of a row; one that states no time is stamped."""
+    graph = frozenset(row.triples)
     if row.start is None or row.end is None:
-        if stamped:
-            graph = frozenset(row.triples)
-            return reference.EventRecord(0, row.id, BEGIN, BEGIN, graph, stamped=True, payload=row.payload)
+        return reference.EventRecord(0, row.id, BEGIN, BEGIN, graph, stamped=True, payload=row.payload)
+    return reference.EventRecord(0, row.id, row.start, row.end, graph, payload=row.payload)
+
+
+def _timed(event: reference.EventRecord) -> reference.EventRecord:
+    if event.stamped:
         raise UsageError(
-            f"the event <{row.id}> has no time", advice="add a time, so that the case does not depend on the clock"
+            f"the event <{event.id}> has no time", advice="add a time, so that the case does not depend on the clock"
         )
-    return reference.EventRecord(0, row.id, row.start, row.end, frozenset(row.triples), payload=row.payload)
+    return event
 
 
 def _log_lines(case: Case) -> Iterator[str]:
@@ -182,8 +207,10 @@ def _record_lines(record: reference.Record) -> Iterator[dict[str, Any]]:
             yield {"subscribe": record.subscription.name}
         case reference.UnsubscribeRecord():
             yield {"unsubscribe": record.name}
-        case reference.EventRecord():
+        case reference.EventRecord(payload=None):
             yield {"event": record.id, "turtle": _turtle(record.triples)}
+        case reference.EventRecord(payload=bytes() as payload):
+            yield {"event": record.id, "xml": payload.decode()}
         case reference.TickRecord():
             yield {"tick": "end" if record.instant == END_OF_TIME else format_datetime(record.instant)}
         case reference.BackgroundRecord():

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from motet import reference
 from motet.codec.decode import decode_bytes
+from motet.codec.options import decode_settings
 from motet.fuzz.case import BEGIN, Case
-from motet.fuzz.documents import EventDocument, documents
+from motet.fuzz.documents import EventDocument, documents, xml_documents
 from motet.fuzz.files import nquads
 from motet.fuzz.processor_engines import log_records
 from motet.lake import Lake, Receipt, Snapshot
@@ -64,7 +65,7 @@ def write_lake(case: Case, directory: Path) -> Lake:
         events = [record for record in commit if isinstance(record, reference.EventRecord)]
         if events:
             accepted = [stored[event.offset] for event in events if event.offset in stored]
-            _check_receipt(lake.append(decoded(events, random), partial=True), events, accepted)
+            _check_receipt(lake.append(decoded(events, lake, random), partial=True), events, accepted)
             ends = [event.end for event in accepted if not event.late]
             delay = clock() - min(ends) if ends else delay
         for record in commit:
@@ -132,17 +133,24 @@ def _write_format_1(case: Case, directory: Path) -> None:
     (directory / "lake.json").write_text(json.dumps({"format": 1, "lateness": case.lateness}))
 
 
-def decoded(events: Sequence[reference.EventRecord], random: Random | None = None) -> pa.Table | pa.RecordBatch:
-    """The events of one commit, read from N-Quads, or with ``random`` from documents in any form and order."""
+def decoded(
+    events: Sequence[reference.EventRecord], lake: Lake, random: Random | None = None
+) -> pa.Table | pa.RecordBatch:
+    """The events of one commit to a lake, read from N-Quads and XML, or with ``random`` from documents in any form and
+    order.
+    """
     inputs = (
-        [EventDocument(nquads(event), "application/n-quads") for event in events]
+        [
+            next(xml_documents(event)) if event.payload else EventDocument(nquads(event), "application/n-quads")
+            for event in events
+        ]
         if random is None
         else documents(_shuffled(events, random), random)
     )
-    batches = []
+    batches, settings = [], decode_settings(lake.snapshot().settings)
     for document in inputs:
         data, id_, input_id = document.text.encode(), document.id, document.input_id
-        for part in decode_bytes(data, document.content_type, id=id_, input_id=input_id):
+        for part in decode_bytes(data, document.content_type, id=id_, input_id=input_id, **settings):
             if part.rejected:
                 raise part.rejected[0]
             batches.append(part.events)

@@ -56,7 +56,8 @@ def refuse_cycles(edges: set[tuple[str, str]]) -> None:
     if cycle := _cycle(edges):
         raise UsageError(
             f"the CONSTRUCT clauses of {', '.join(cycle)} feed each other in a cycle",
-            advice="Give the derived events a class that no EVENT of these subscriptions matches.",
+            advice="Give the derived events a class that no EVENT of these subscriptions matches, or derived documents "
+            "a root that no block matches: a block that begins with / matches only roots.",
         )
 
 
@@ -80,10 +81,13 @@ def feeds_itself(subscription: Subscription, reasoner: Reasoner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RequiredElement:
-    """What every match of a leaf over XML documents has: an outermost element with one of these names, or with any."""
+    """What every match of a leaf over XML documents has: an outermost element with one of these names, or with any; it
+    is the root of the document if it is anchored.
+    """
 
     names: frozenset[str]
     has_class: bool
+    is_anchored: bool
 
 
 Required = RequiredTriples | RequiredElement
@@ -112,8 +116,11 @@ class TemplateTriples:
 
 @dataclass(frozen=True, slots=True)
 class TemplateDocument:
-    """The XML documents derived by a clause: the names of their elements, and whether variables may insert others."""
+    """The XML documents derived by a clause: the names of their root and of all their elements, and whether variables
+    may insert others.
+    """
 
+    root: str | None  # None: any name
     names: frozenset[str]
     has_variables: bool
 
@@ -121,9 +128,11 @@ class TemplateDocument:
         """Whether a leaf may match the derived documents, which have no triples."""
         if not isinstance(required, RequiredElement):
             return not required
-        return not required.has_class and (
-            self.has_variables or not required.names or not required.names.isdisjoint(self.names)
-        )
+        if required.has_class or not required.names:
+            return not required.has_class
+        if required.is_anchored:
+            return self.root is None or self.root in required.names
+        return self.has_variables or not required.names.isdisjoint(self.names)
 
 
 def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[TemplateTriples | TemplateDocument]:
@@ -144,7 +153,8 @@ def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[Tem
 def required_triples(leaf: LeafPredicates) -> Required:
     """What every match of a leaf has."""
     if isinstance(leaf, XmlLeafPredicates):
-        return RequiredElement(frozenset(parse_block(leaf.block).element.names), bool(leaf.classes))
+        block = parse_block(leaf.block)
+        return RequiredElement(frozenset(block.element.names), bool(leaf.classes), block.is_anchored)
     return tuple(_required(leaf.algebra()))
 
 
@@ -171,7 +181,8 @@ def _template_document(template: TemplateElement, xml: frozenset[str]) -> Templa
         inserted = {item.variable for item in element.content if isinstance(item, TemplateVariable)}
         has_variables |= isinstance(element.name, TemplateVariable) or not xml.isdisjoint(inserted)
         names |= {element.name} if isinstance(element.name, str) else set()
-    return TemplateDocument(frozenset(names), has_variables)
+    root = template.name if isinstance(template.name, str) else None
+    return TemplateDocument(root, frozenset(names), has_variables)
 
 
 def _template_triples(template: Template, reasoner: Reasoner) -> TemplateTriples:

@@ -73,7 +73,8 @@ def feeds(
     """Whether the events of a template may match a leaf.
 
     “An XML clause feeds an XML block when the block's outermost name occurs in its template or may be inserted by a
-    variable”: one of ``xml``. Derived documents have no triples.
+    variable”: one of ``xml``. An anchored block must have the name of the template's root. Derived documents have no
+    triples.
     """
     if isinstance(template, XmlTemplate):
         return _document_feeds(template, event, xml)
@@ -89,6 +90,9 @@ def _document_feeds(template: XmlTemplate, event: Event, xml: frozenset[str]) ->
     if event.xml is None:
         return not _required_triples(event)
     outermost = event.xml.tree.element.names
+    if event.xml.tree.is_anchored and outermost:
+        root = template.tree.name
+        return event.class_iri is None and (isinstance(root, TemplateVariable) or root in outermost)
     inserts_elements = any(
         isinstance(element.name, TemplateVariable)
         or any(isinstance(item, TemplateVariable) and item.variable in xml for item in element.content)
