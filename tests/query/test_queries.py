@@ -230,6 +230,9 @@ def test_what_the_limits_allow_is_evaluated() -> None:
     assert rows(deep) == [{"v198": integer(198)}]
     optional = "SELECT (COUNT(*) AS ?x) { " + " ".join(f"OPTIONAL {{ ?s <urn:p{i}> ?o{i} }}" for i in range(199)) + " }"
     assert values(optional) == [integer(1)]
+    assert rows("SELECT * { ?s " + "/".join(f"<urn:p{i}>" for i in range(199)) + " ?o }") == []
+    assert rows("SELECT * { " + " ".join(f"?s{i} <urn:p>+ ?s{i + 1} ." for i in range(80)) + " }") == []
+    assert rows("SELECT * { " + " ".join(f"?s <urn:p{i}> ?o{i} ." for i in range(80)) + " }") == []
     assert values("SELECT (1" + " + 1" * 199 + " AS ?x) { }") == [integer(200)]
     assert values("SELECT (SUM(?v) AS ?x) { VALUES (?v) { " + "(1) " * 20_000 + "} }") == [integer(20_000)]
 

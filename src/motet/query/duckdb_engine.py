@@ -79,6 +79,7 @@ class DuckDbEngine(SqlEngine):
     """A connection made by `connect` that answers SPARQL queries."""
 
     dialect = "duckdb"
+    joins_call_python = True
     closure = staticmethod(recursive_closure)
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, limits: QueryLimits | None = None) -> None:

@@ -24,6 +24,7 @@ class SqlEngine(ABC):
     """Answers SPARQL queries by SQL."""
 
     dialect: ClassVar[DialectName]
+    joins_call_python: ClassVar[bool]  # whether outer joins may call Python in their conditions
 
     def __init__(self) -> None:
         self._blank_nodes = count()
@@ -39,7 +40,7 @@ class SqlEngine(ABC):
         """As `motet.sparql.sql.paths.Closure`."""
 
     def compile(self, query: algebra.Query, dataset: SqlDataset, *, now: str) -> CompiledQuery:
-        return compile_query(query, dataset, self.closure, now=now)
+        return compile_query(query, dataset, self.closure, now=now, joins_call_python=self.joins_call_python)
 
     def rows(self, query: CompiledQuery) -> list[Row]:
         """The solutions; a variable that is not in a row is unbound."""

@@ -37,6 +37,7 @@ class SparkQueryEngine(SqlEngine):
     """A Spark session that answers SPARQL queries."""
 
     dialect = "spark"
+    joins_call_python = False
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__()

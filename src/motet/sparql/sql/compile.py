@@ -27,10 +27,14 @@ class CompiledQuery:
         return write_sql(self.tree, dialect, pretty=pretty)
 
 
-def compile_query(query: algebra.Query, dataset: SqlDataset, closure: Closure, *, now: str) -> CompiledQuery:
+def compile_query(
+    query: algebra.Query, dataset: SqlDataset, closure: Closure, *, now: str, joins_call_python: bool = True
+) -> CompiledQuery:
     """The SQL of a query's solutions: of SELECT its rows, of CONSTRUCT and DESCRIBE those their triples come from."""
     chosen = dataset.selected(query.dataset)
-    compiler = PatternCompiler(chosen, closure, now, compared_variables(query.pattern))
+    compiler = PatternCompiler(
+        chosen, closure, now, compared_variables(query.pattern), joins_call_python=joins_call_python
+    )
     if isinstance(query, algebra.AskQuery):
         relation = compiler.sliced(compiler.compile(query.pattern, PatternContext(is_set=False)), 0, 1)
     else:

@@ -19,7 +19,7 @@ from motet.sparql.scope import operands, variables_in_order
 from motet.sparql.sql import nodes
 from motet.sparql.sql.expressions import ExpressionCompiler, TypedTerm, mapped, replaced
 from motet.sparql.sql.nodes import Node, alias, column, derived
-from motet.sparql.sql.relation import Domain, PatternContext, RelationCompiler, SolutionRelation
+from motet.sparql.sql.relation import ColumnReader, Domain, PatternContext, RelationCompiler, SolutionRelation
 from motet.sparql.sql.scan import SqlDataset
 
 
@@ -64,6 +64,14 @@ class ConditionCompiler(RelationCompiler, ABC):
             flags[node] = algebra.Variable(name)
         return relation, [replaced(expression, flags) for expression in expressions]
 
+    def alone(self, condition: algebra.Expr) -> algebra.Expr | None:
+        """The condition, if it needs only the columns of the variables in it; see `prepared`."""
+        changing: dict[str, Node] = {}
+        found: dict[algebra.Expr, None] = {}
+        condition = self._without_changing(condition, changing)
+        _collect_flags(condition, found)
+        return None if changing or found else condition
+
     def _with_time_relation(
         self, relation: SolutionRelation, call: algebra.Call, context: PatternContext
     ) -> tuple[SolutionRelation, str]:
@@ -81,36 +89,35 @@ class ConditionCompiler(RelationCompiler, ABC):
             )
             for name, argument in zip((first, second), call.arguments, strict=True)
         ]
-        flags = [column(table, self.names.column(name)) for name in sorted(relation.flags)]
         holds = time_relation(RELATIONS[call.name], first, second)
         query = nodes.select(
-            [*self.columns_of(relation, table), *flags, alias(holds, self.names.column(flag))],
+            [nodes.star(table), alias(holds, self.names.column(flag))],
             derived(relation.query, table),
             joins,
         )
         return replace(relation, query=query, flags=relation.flags | {flag}, order=()), flag
 
-    def scope(self, relation: SolutionRelation, table: str, context: PatternContext) -> ExpressionCompiler:
-        """How expressions read the columns of a relation."""
+    def scope(
+        self, relation: SolutionRelation, table: str | ColumnReader, context: PatternContext
+    ) -> ExpressionCompiler:
+        """How expressions read the columns of a relation: from the table with a name, or through a function."""
+        read = (lambda place: column(table, place)) if isinstance(table, str) else table
 
         def value(name: str) -> Node | None:
-            own = column(table, self.names.column(name)) if name in relation.variables else None
+            own = read(self.names.column(name)) if name in relation.variables else None
             key = context.given.get(name)
             if key is None or key not in relation.keys:
                 return own
-            given = column(table, key)
+            given = read(key)
             return given if own is None or name in context.certain else nodes.coalesce(given, own)
 
         def typed(name: str) -> TypedTerm | None:
             if name not in relation.typed or name in context.given:
                 return None
-            return TypedTerm(
-                column(table, self.names.column(name)),
-                *(column(table, place) for place in self.names.typed_columns(name)),
-            )
+            return TypedTerm(read(self.names.column(name)), *map(read, self.names.typed_columns(name)))
 
         def flag(name: str) -> Node | None:
-            return column(table, self.names.column(name)) if name in relation.flags else None
+            return read(self.names.column(name)) if name in relation.flags else None
 
         return ExpressionCompiler(value, typed, flag)
 
@@ -271,9 +278,8 @@ class ConditionCompiler(RelationCompiler, ABC):
             own = scope.value(variables[key]) if key in variables else column(table, key)
             assert own is not None
             on.append(nodes.SameOrNull(this=own, expression=column(found, key)))
-        flags = [column(table, self.names.column(name)) for name in sorted(relation.flags)]
         query = nodes.select(
-            [*self.columns_of(relation, table), *flags, alias(nodes.is_bound(column(found, "found")), place)],
+            [nodes.star(table), alias(nodes.is_bound(column(found, "found")), place)],
             derived(relation.query.copy(), table),
             [nodes.join(derived(distinct, found), nodes.both(on), side="LEFT")],
         )

@@ -217,6 +217,18 @@ def table(name: str, alias_name: str | None = None) -> Node:
     return exp.Table(this=exp.Identifier(this=name), alias=named)
 
 
+def star(table: str, without: Sequence[str] = ()) -> Node:
+    """All columns of a table but some."""
+    excluded = [exp.Identifier(this=name) for name in without]
+    return exp.Column(this=exp.Star(except_=excluded or None), table=exp.Identifier(this=table))
+
+
+def rows(name: str, column_name: str, values: Sequence[Node]) -> Node:
+    """A table of one column with some values."""
+    named = exp.TableAlias(this=exp.Identifier(this=name), columns=[exp.Identifier(this=column_name)])
+    return exp.Values(expressions=[exp.Tuple(expressions=[value]) for value in values], alias=named)
+
+
 def derived(query: exp.Query, name: str) -> Node:
     """A query as a table."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.Identifier(this=name)))
@@ -231,11 +243,16 @@ def join(relation: Node, on: Node | None = None, *, side: str | None = None) -> 
 
 def depth(relation: exp.Expr | None) -> int:
     """How many queries are inside each other."""
-    if isinstance(relation, exp.Subquery):
-        return depth(relation.this)
-    if isinstance(relation, exp.Union):
-        return max(depth(relation.left), depth(relation.right))
-    return relation.meta.get("depth", 0) if isinstance(relation, exp.Select) else 0
+    deepest, pending = 0, [relation]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.Subquery):
+            pending.append(part.this)
+        elif isinstance(part, exp.Union):
+            pending += [part.left, part.right]
+        elif isinstance(part, exp.Select):
+            deepest = max(deepest, part.meta.get("depth", 0))
+    return deepest
 
 
 def select(

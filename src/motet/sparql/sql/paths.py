@@ -152,7 +152,8 @@ class PathCompiler:
                 on.append(nodes.equals(column(left, context.graph_key), column(right, context.graph_key)))
             following = self.pairs(part, None, end if index == last else None, context)
             items = [*self._graph(left, context), column(left, "a"), column(right, "b")]
-            result = nodes.select(items, derived(result, left), [nodes.join(derived(following, right), nodes.both(on))])
+            joins = [nodes.join(derived(following, right), nodes.both(on))]
+            result = self.relations.flat(nodes.select(items, derived(result, left), joins))
         return result
 
     def _distinct(self, parts: list[exp.Query], context: PatternContext) -> exp.Query:

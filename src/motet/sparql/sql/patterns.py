@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from motet.sparql import algebra
+from motet.sparql.scope import certainly_bound, in_scope, variables_in_order
 from motet.sparql.sql import nodes
 from motet.sparql.sql.modifiers import ModifierCompiler
 from motet.sparql.sql.nodes import Node, alias, column, derived
@@ -21,11 +22,17 @@ from motet.sparql.sql.scan import QuadColumn, QuadScan, SqlDataset, with_ranges
 
 
 class PatternCompiler(ModifierCompiler):
-    """Compiles the patterns of one query over one dataset. ``now`` is the xsd:dateTime of NOW()."""
+    """Compiles the patterns of one query over one dataset. ``now`` is the xsd:dateTime of NOW().
 
-    def __init__(self, dataset: SqlDataset, closure: Closure, now: str, compared: frozenset[str]) -> None:
+    ``joins_call_python`` says whether the engine's outer joins may call Python in their conditions.
+    """
+
+    def __init__(
+        self, dataset: SqlDataset, closure: Closure, now: str, compared: frozenset[str], *, joins_call_python: bool
+    ) -> None:
         super().__init__(dataset, now)
         self.compared = compared
+        self.joins_call_python = joins_call_python
         self.paths = PathCompiler(self, dataset, closure)
 
     def compile(self, pattern: algebra.Algebra, context: PatternContext) -> SolutionRelation:
@@ -38,10 +45,14 @@ class PatternCompiler(ModifierCompiler):
                 return self._bgp(triples, context)
             case algebra.Join(left, right):
                 return self.join(self.compile(left, context), self.compile(right, context))
+            case algebra.LeftJoin(left, right, condition) if condition is not None and _is_of_right(
+                left, right, condition
+            ):
+                return self._compiled(algebra.LeftJoin(left, algebra.Filter(right, condition)), context)
             case algebra.LeftJoin(left, right, condition):
                 return self._left_join(self.compile(left, context), self.compile(right, context), condition, context)
-            case algebra.Union(left, right):
-                return self._union(self.compile(left, context), self.compile(right, context), context)
+            case algebra.Union():
+                return self._union([self.compile(part, context) for part in _alternatives(pattern)], context)
             case algebra.Minus(left, right):
                 removed = self.compile(right, replace(context, is_set=False, ranges={}))
                 return self._minus(self.compile(left, context), removed, context)
@@ -167,18 +178,16 @@ class PatternCompiler(ModifierCompiler):
         left = self.expand(left, right.keys, context)
         if condition is not None:
             left = self.expand(left, self._given_keys(condition, context), context)
-        if condition is not None or self.is_split(left, right):
-            return self._left_join_in_parts(left, right, condition, context)
-        left_table, right_table = self.names.new("t"), self.names.new("t")
-        absent = replace(right, certain=frozenset())  # its columns are NULL where nothing joins
-        items, description = self.merged(left, left_table, absent, right_table)
-        on = self.matching(left, left_table, right, right_table)
-        query = nodes.select(
-            items,
-            derived(left.query, left_table),
-            [nodes.join(derived(right.query, right_table), on, side="LEFT")],
-        )
-        return replace(description, query=query, certain=left.certain)
+        if not self.lacks_key(left, right) or left.variables & right.variables <= right.certain:
+            if condition is None:
+                return self.join(left, right, is_optional=True)
+            alone = self.alone(condition) if self.joins_call_python else None
+            if alone is not None:
+                return self.join(
+                    left, right, is_optional=True,
+                    condition=lambda pair, read: self.scope(pair, read, context).truth(alone, positive=True),
+                )  # fmt: skip
+        return self._left_join_in_parts(left, right, condition, context)
 
     def _left_join_in_parts(
         self, left: SolutionRelation, right: SolutionRelation, condition: algebra.Expr | None, context: PatternContext
@@ -203,15 +212,14 @@ class PatternCompiler(ModifierCompiler):
                 else self.same_key(outer, inner, place)
             )
         matched = exp.Exists(this=nodes.select([], derived(joined.query.copy(), inner), where=nodes.both(same)))
-        items = self.columns_of(left, outer)
-        unmatched = nodes.select(items, derived(left.query.copy(), outer), where=exp.Not(this=matched))
+        unmatched = nodes.select([nodes.star(outer)], derived(left.query.copy(), outer), where=exp.Not(this=matched))
         result = self.union([joined, replace(left, query=unmatched)])
         visible = result.variables - frozenset(copies.values())
         return replace(result, query=self.project(result, variables=visible), variables=visible)
 
-    def _union(self, left: SolutionRelation, right: SolutionRelation, context: PatternContext) -> SolutionRelation:
-        left, right = self.expand(left, right.keys, context), self.expand(right, left.keys, context)
-        return self.union([left, right])
+    def _union(self, parts: list[SolutionRelation], context: PatternContext) -> SolutionRelation:
+        keys = frozenset().union(*(part.keys for part in parts))
+        return self.union([self.expand(part, keys, context) for part in parts])
 
     def _minus(self, left: SolutionRelation, right: SolutionRelation, context: PatternContext) -> SolutionRelation:
         """Left solutions without those that agree with a right one, on at least one variable that both bind."""
@@ -231,7 +239,7 @@ class PatternCompiler(ModifierCompiler):
             overlaps.append(nodes.both(bound))
         conditions = [self.matching(left, outer, right, inner) or exp.true(), nodes.either(overlaps)]
         removed = exp.Exists(this=nodes.select([], derived(right.query, inner), where=nodes.both(conditions)))
-        query = nodes.select(self.columns_of(left, outer), derived(left.query, outer), where=exp.Not(this=removed))
+        query = nodes.select([nodes.star(outer)], derived(left.query, outer), where=exp.Not(this=removed))
         return replace(left, query=query, order=(), flags=frozenset())
 
     # Graphs.
@@ -282,6 +290,25 @@ class PatternCompiler(ModifierCompiler):
             order=(),
             flags=frozenset(),
         )
+
+
+def _alternatives(pattern: algebra.Algebra) -> list[algebra.Algebra]:
+    """The parts of a chain of UNIONs."""
+    parts: list[algebra.Algebra] = []
+    pending = [pattern]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, algebra.Union):
+            pending += [part.right, part.left]
+        else:
+            parts.append(part)
+    return parts
+
+
+def _is_of_right(left: algebra.Algebra, right: algebra.Algebra, condition: algebra.Expr) -> bool:
+    """Whether a condition of OPTIONAL has the same value for a solution of the right side alone."""
+    others = frozenset(variables_in_order(condition)) - certainly_bound(right)
+    return not others or others.isdisjoint(in_scope(left))
 
 
 def _nodes_of(triples: tuple[algebra.Triple, ...]) -> frozenset[str]:

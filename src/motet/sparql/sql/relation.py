@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 from sqlglot import exp
 
@@ -19,7 +18,7 @@ from motet.sparql.sql.scan import Ranges
 
 TYPED = ("kind", "num", "ts")
 _MAX_DEPTH = 12  # of queries inside each other
-_MAX_SPLIT = 2  # variables by which a join is split
+_MAX_KEYS = 2  # variables for which a join makes keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,9 @@ class SolutionRelation:
     typed: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
     order: tuple[tuple[str, bool], ...] = ()
+
+
+ColumnReader = Callable[[str], Node]  # the column with a name, of one table or of two that are joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,13 @@ class RelationCompiler:
 
     def flattened(self, relation: SolutionRelation) -> SolutionRelation:
         """The same relation, under a name if its queries are nested deep."""
-        if nodes.depth(relation.query) < _MAX_DEPTH:
-            return relation
-        return self.reusable(relation, materialized=False)
+        return replace(relation, query=self.flat(relation.query))
+
+    def flat(self, query: exp.Query) -> exp.Query:
+        """The same query, under a name if it is nested deep."""
+        if nodes.depth(query) < _MAX_DEPTH:
+            return query
+        return nodes.select([exp.Star()], nodes.table(self.share(query, materialized=False)))
 
     def outputs(self, relation: SolutionRelation) -> list[str]:
         """The columns that carry solutions, in a fixed order: keys, variables, typed columns."""
@@ -132,10 +138,13 @@ class RelationCompiler:
     ) -> exp.Select:
         """A query over a relation with some of its columns and more, which are made from its table's name."""
         table = self.names.new("t")
-        kept = relation.variables if variables is None else relation.variables & frozenset(variables)
-        chosen = replace(relation, variables=kept, typed=relation.typed & kept)
-        items = self.columns_of(chosen, table) + (extra(table) if extra else [])
-        items += [column(table, name) for name, _ in relation.order] if keep_order else []
+        if variables is None and not distinct:
+            items = [nodes.star(table)]
+        else:
+            kept = relation.variables if variables is None else relation.variables & frozenset(variables)
+            items = self.columns_of(replace(relation, variables=kept, typed=relation.typed & kept), table)
+            items += [column(table, name) for name, _ in relation.order] if keep_order else []
+        items += extra(table) if extra else []
         condition = where(table) if where else None
         return nodes.select(items, derived(relation.query, table), where=condition, distinct=distinct)
 
@@ -225,29 +234,34 @@ class RelationCompiler:
 
     def merged(
         self, left: SolutionRelation, left_table: str, right: SolutionRelation, right_table: str
-    ) -> tuple[list[Node], SolutionRelation]:
-        """The columns of joined solutions, and a relation that describes them (without its query)."""
-        items = [column(left_table if key in left.keys else right_table, key) for key in sorted(left.keys | right.keys)]
-        typed: list[Node] = []
-        typed_names: set[str] = set()
-        for name in sorted(left.variables | right.variables):
+    ) -> tuple[SolutionRelation, list[Node], ColumnReader]:
+        """A relation that describes joined solutions (without its query), its columns, and what each column is."""
+        computed: dict[str, Node] = {key: column(right_table, key) for key in sorted(right.keys - left.keys)}
+        replaced: list[str] = []  # columns of the left relation that are computed here
+        typed = set(left.typed - right.variables)
+        for name in sorted(right.variables):
             tables = self._sources(name, left, left_table, right, right_table)
-            place = self.names.column(name)
-            items.append(alias(nodes.coalesce(*(column(table, place) for table, _ in tables)), place))
             if all(name in relation.typed for _, relation in tables):
-                typed_names.add(name)
-                for typed_place in self.names.typed_columns(name):
-                    typed.append(
-                        alias(nodes.coalesce(*(column(table, typed_place) for table, _ in tables)), typed_place)
-                    )
-        description = SolutionRelation(
+                typed.add(name)
+            if tables == [(left_table, left)]:
+                continue
+            if name in left.variables:
+                replaced += self._places(name, is_typed=name in left.typed)
+            for place in self._places(name, is_typed=name in typed):
+                computed[place] = nodes.coalesce(*(column(table, place) for table, _ in tables))
+        relation = SolutionRelation(
             left.query,
             left.variables | right.variables,
             left.certain | right.certain,
             left.keys | right.keys,
-            frozenset(typed_names),
+            frozenset(typed),
         )
-        return items + typed, description
+        items = [nodes.star(left_table, replaced), *(alias(node, place) for place, node in computed.items())]
+        return relation, items, lambda place: computed[place].copy() if place in computed else column(left_table, place)
+
+    def _places(self, variable: str, *, is_typed: bool) -> list[str]:
+        """The columns of a variable."""
+        return [self.names.column(variable), *(self.names.typed_columns(variable) if is_typed else [])]
 
     @staticmethod
     def _sources(
@@ -261,64 +275,70 @@ class RelationCompiler:
             return sources
         return [next((source for source in certain if name in source[1].typed), certain[0])]
 
-    def is_split(self, left: SolutionRelation, right: SolutionRelation) -> bool:
-        """Whether a join is done in parts: when both sides share variables, none of them always bound on both sides.
-        Engines then compare all pairs, because "equal or unbound" is no key.
+    def lacks_key(self, left: SolutionRelation, right: SolutionRelation) -> bool:
+        """Whether two relations share variables, none of them always bound on both sides: an engine would compare all
+        pairs, because "equal or unbound" is no key of a join.
         """
         shared = left.variables & right.variables
         has_key = bool(shared & left.certain & right.certain) or bool(left.keys & right.keys)
-        return not has_key and 1 <= len(shared) <= _MAX_SPLIT
+        return not has_key and 1 <= len(shared) <= _MAX_KEYS
 
-    def join(self, left: SolutionRelation, right: SolutionRelation) -> SolutionRelation:
-        """The compatible pairs of solutions."""
-        if not self.is_split(left, right):
-            return self._joined(left, right)
-        left, right = self.reusable(left), self.reusable(right)
-        cases = [self._bindings_of(name, left, right) for name in sorted(left.variables & right.variables)]
-        parts = [
-            self._joined(self._bound(left, dict(own)), self._bound(right, dict(other)))
-            for chosen in product(*cases)
-            for own, other in [(((name, a) for name, a, _ in chosen), ((name, b) for name, _, b in chosen))]
-        ]
-        return replace(self.union(parts), certain=left.certain | right.certain)
+    def join(
+        self,
+        left: SolutionRelation,
+        right: SolutionRelation,
+        *,
+        is_optional: bool = False,
+        condition: Callable[[SolutionRelation, ColumnReader], Node] | None = None,
+    ) -> SolutionRelation:
+        """The compatible pairs of solutions; with an optional right side also the left solutions that are in no pair.
 
-    @staticmethod
-    def _bindings_of(name: str, left: SolutionRelation, right: SolutionRelation) -> list[tuple[str, bool, bool]]:
-        """Whether a variable is bound on the left and on the right, in each of the cases that exist."""
-        own = (True,) if name in left.certain else (True, False)
-        other = (True,) if name in right.certain else (True, False)
-        return [(name, a, b) for a in own for b in other]
-
-    def _bound(self, relation: SolutionRelation, bound: dict[str, bool]) -> SolutionRelation:
-        """The solutions that bind some variables and leave others unbound."""
-
-        def where(table: str) -> Node:
-            return nodes.both(
-                (nodes.is_bound if is_bound else nodes.is_null)(column(table, self.names.column(name)))
-                for name, is_bound in bound.items()
-            )
-
-        unbound = {name for name, is_bound in bound.items() if not is_bound}
-        copied = replace(relation, query=relation.query.copy())
-        return replace(
-            relation,
-            query=self.project(copied, variables=relation.variables - unbound, where=where),
-            variables=relation.variables - unbound,
-            certain=relation.certain | {name for name, is_bound in bound.items() if is_bound},
-            typed=relation.typed - unbound,
-            order=(),
-            flags=frozenset(),
-        )
-
-    def _joined(self, left: SolutionRelation, right: SolutionRelation) -> SolutionRelation:
+        A condition is made from what describes a pair. With an optional right side that `lacks_key`, its variables
+        must be certain.
+        """
         left_table, right_table = self.names.new("t"), self.names.new("t")
-        items, description = self.merged(left, left_table, right, right_table)
+        found = replace(right, certain=frozenset()) if is_optional else right  # NULL where nothing joins
+        merged, items, _ = self.merged(left, left_table, found, right_table)
+        on = self.matching(left, left_table, right, right_table)
+        sources = [left.query, right.query]
+        if self.lacks_key(left, right):
+            keys = {name: self.names.new("j") for name in sorted(left.variables & right.variables)}
+            sources = [
+                self._with_keys_of_join(left, right, keys),
+                self._with_keys_of_join(right, left, keys, is_right=True),
+            ]
+            on = nodes.both(nodes.equals(column(left_table, key), column(right_table, key)) for key in keys.values())
+        if condition is not None:
+            pair, _, read = self.merged(left, left_table, right, right_table)
+            on = nodes.both([*([on] if on else []), condition(pair, read)])
         query = nodes.select(
             items,
-            derived(left.query, left_table),
-            [nodes.join(derived(right.query, right_table), self.matching(left, left_table, right, right_table))],
+            derived(sources[0], left_table),
+            [nodes.join(derived(sources[1], right_table), on, side="LEFT" if is_optional else None)],
         )
-        return replace(description, query=query)
+        certain = left.certain if is_optional else merged.certain
+        return self.flattened(replace(merged, query=query, certain=certain))
+
+    def _with_keys_of_join(
+        self, relation: SolutionRelation, other: SolutionRelation, keys: dict[str, str], *, is_right: bool = False
+    ) -> exp.Select:
+        """The solutions with a key for each variable that both relations share: solutions agree on it if they have a
+        key in common, and they have never two.
+
+        The key is the term; an unbound variable has a key that every solution of the other side has as its second.
+        """
+        table = self.names.new("t")
+        items: list[Node] = [nodes.star(table)]
+        copies: list[exp.Join] = []
+        for name, key in keys.items():
+            term = column(table, self.names.column(name))
+            first, second = _keys_of_join(term, name in relation.certain, name in other.certain, is_right=is_right)
+            if second is not None:
+                copy = self.names.new("c")
+                copies.append(nodes.join(nodes.rows(copy, "second", [exp.false(), exp.true()])))
+                first = nodes.case((column(copy, "second"), second), default=first)
+            items.append(alias(first, key))
+        return nodes.select(items, derived(relation.query, table), copies)
 
     def union(self, parts: list[SolutionRelation]) -> SolutionRelation:
         """All solutions of relations that have the same keys."""
@@ -341,3 +361,16 @@ class RelationCompiler:
                 missing = alias(nodes.cast(exp.Null(), kind), place)
                 items.append(column(table, place) if name in part.variables else missing)
         return nodes.select(items, derived(part.query, table))
+
+
+def _keys_of_join(
+    term: Node, is_certain: bool, is_certain_elsewhere: bool, *, is_right: bool
+) -> tuple[Node, Node | None]:
+    """The keys of one variable on one side of a join, see `RelationCompiler.join`."""
+    if is_certain or is_certain_elsewhere:
+        unbound = nodes.text("")
+        return (term, unbound) if is_certain else (nodes.coalesce(term, unbound), None)
+    left, right = nodes.text("left"), nodes.text("right")
+    if is_right:
+        return nodes.coalesce(term, left), right
+    return nodes.coalesce(term, right), nodes.case((nodes.is_bound(term.copy()), left))
